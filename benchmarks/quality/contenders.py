@@ -28,6 +28,8 @@ REFERENCE = "ours_20"
 VARIANTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "ours_20_no_portfolio": ("ours, 20 trials, without the portfolio", {"portfolio": "none"}),
     "ours_20_no_ensemble": ("ours, 20 trials, without the ensemble", {"ensemble": "none"}),
+    "ours_20_pool": ("ours, 20 trials, with the pool", {"pool": "on"}),
+    "ours_20_no_pool": ("ours, 20 trials, without the pool", {"pool": "off"}),
 }
 Run: TypeAlias = Callable[[Sequence[Round], float], Answers]
 

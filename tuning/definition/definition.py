@@ -33,14 +33,11 @@ from tuning.definition.fields import (
     Loggers,
     Name,
     Portfolio,
-    Positive,
     SomeColumns,
-    TargetBounds,
     TimeBudget,
 )
 from tuning.definition.options import (
     CsvOptions,
-    MLflow,
     MLflowOptions,
     Options,
     Resources,
@@ -52,7 +49,6 @@ from tuning.definition.plain_values import IN_MEMORY
 from tuning.definition.reach import CODE, CODE_SWITCH, MODELS, PATH, PLAIN, PlainText
 from tuning.definition.stop_rules import StopRules
 from tuning.errors import DefinitionError
-from tuning.models.bounds import AUTO
 from tuning.models.entries import ModelEntry, parse_models
 from tuning.models.trainers.trainer import is_trainer, maker_of
 from tuning.user_code import check_form
@@ -115,7 +111,7 @@ class Definition(Options):
     task: Literal["auto", "regression", "binary", "multiclass"] = Field(
         "auto", description="What is predicted. `auto` guesses it from the target."
     )
-    positive: Positive | None = Field(
+    positive: PlainText | int | float | bool | None = Field(
         None,
         description="Positive class of a `binary` task, whose probability, precision and recall are meant. By default "
         "the one called true, yes or 1, else the rarer one.",
@@ -128,12 +124,6 @@ class Definition(Options):
     mode: Literal["max", "min"] = Field(
         "max",
         description="Whether a larger or a smaller score is better, for an `objective` and for a metric of your own.",
-    )
-    bounds: TargetBounds = Field(
-        AUTO,
-        description="Between which numbers a regression answers: `auto` is the range of its training rows' targets, "
-        "widened by its width on each side. `[0, null]` names the least and the most, `null` for that of `auto`; "
-        "`off` is none.",
     )
     split: SplitOptions = Field(
         SplitOptions(),
@@ -150,6 +140,11 @@ class Definition(Options):
         description="Whether the model is an ensemble of the study's trials where these score better together than "
         "the winner alone: `greedy` looks for one, `none` does not. No effect with `winner: one_standard_error` and "
         "in comparisons.",
+    )
+    pool: Literal["auto", "on", "off"] = Field(
+        "off",
+        description="Whether a model of all customers' rows may be a member of each one's ensemble (docs/models.md). "
+        "`auto`: where there are at least 20 customers, and half of them have few rows.",
     )
     final_fit: Literal["all", "search"] = Field(
         "all",
@@ -230,7 +225,7 @@ class Definition(Options):
     storage: Annotated[str, PATH] = Field(
         "runs", min_length=1, description="Where run folders are made: a path or `s3://…`."
     )
-    mlflow: MLflow = Field(
+    mlflow: MLflowOptions = Field(
         MLflowOptions(), description="The copy of the run in MLflow; `false` switches it off (docs/mlflow.md)."
     )
     report: bool = Field(
@@ -267,6 +262,13 @@ class Definition(Options):
     def _split(cls, value: object) -> object:
         return {"type": value} if isinstance(value, str) else value
 
+    @field_validator("positive", mode="before")
+    @classmethod
+    def _positive(cls, value: object) -> object:
+        if value is not None and not isinstance(value, str | int | float | bool):
+            raise ValueError(f"{value!r} is not a class; a text, a number, true or false is expected")
+        return value
+
     @field_validator("objective", mode="plain")
     @classmethod
     def _objective(cls, value: object) -> object:
@@ -277,6 +279,15 @@ class Definition(Options):
         if isinstance(value, str) and value != IN_MEMORY:
             check_form(value)
         return value
+
+    @field_validator("mlflow", mode="before")
+    @classmethod
+    def _switch(cls, value: object) -> object:
+        if value in ("on", "off"):  # words of YAML that stay text, since classes are called so too
+            value = value == "on"
+        if not isinstance(value, bool | Mapping | MLflowOptions):
+            raise ValueError(f"{value!r} is neither true nor false, nor a mapping such as {{experiment: churn}}")
+        return {"enabled": value} if isinstance(value, bool) else value
 
     @field_validator("models", mode="plain")
     @classmethod

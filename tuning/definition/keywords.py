@@ -31,10 +31,10 @@ class DefinitionKeys(TypedDict, total=False):
     positive: str | int | float | bool | None
     metric: str | None
     mode: Literal["max", "min"]
-    bounds: Literal["auto", "off"] | Sequence[object]
     split: Literal["auto", "random", "stratified", "group", "time", "grouped"] | Mapping[str, object]
     winner: Literal["best", "one_standard_error"]
     ensemble: Literal["greedy", "none"]
+    pool: Literal["auto", "on", "off"]
     final_fit: Literal["all", "search"]
     models: object
     allow_code: bool

@@ -19,11 +19,13 @@ import numpy as np
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.out_of_fold import KeptPredictions, OutOfFold
 from tuning.evaluation.study_data import StudyData, train
+from tuning.models.pooled import POOL
 from tuning.preprocessing.task import as_prediction
-from tuning.records.schema import FINISHED, TrialRecord
+from tuning.records.schema import FINISHED, MODEL, TrialRecord
 
 PICKS = 15
 AT_ONCE = 1 << 16  # numbers that are scored together; beyond that, calls do not count
+POOL_TRIAL = -1
 MOST_MEMBERS = 5  # different trials: each is fitted twice, saved, and asked for every prediction
 
 
@@ -43,7 +45,10 @@ class Ensemble:
         """As a study's record holds it."""
         picks = sum(weight for _, weight in self.members)
         return json.dumps(
-            [{"trial": each.trial, "family": each.family, "weight": weight / picks} for each, weight in self.members]
+            [
+                {"trial": None if each.family == POOL else each.trial, "family": each.family, "weight": weight / picks}
+                for each, weight in self.members
+            ]
         )
 
 
@@ -69,12 +74,17 @@ def find_ensemble(
         predictions = _predictions(record, data, metric, kept)
         if predictions is not None:
             found.append((record, np.concatenate(predictions.folds)))
-    if len(found) < 2:
+    if len(found) + (data.pooled is not None) < 2 or not found:
         return None
     first = next((record for record, _ in found if record.trial == winner.trial), found[0][0])
     found.sort(key=lambda each: each[0].trial)
     start = next(place for place, (record, _) in enumerate(found) if record is first)
-    picks, together = greedy([answer for _, answer in found], _FoldScores(data, metric, sign), start, alive)
+    answers, scores = [answer for _, answer in found], _FoldScores(data, metric, sign)
+    if data.pooled is None:
+        picks, together = greedy(answers, scores, start, alive)
+    else:
+        found.append((pool_record(winner), np.concatenate(data.pooled.folds)))
+        picks, together = with_one_more(answers, found[-1][1], scores, start, alive)
     if len(set(picks)) < 2 or not together > -winner.loss:
         return None
     return Ensemble(tuple((found[place][0], times) for place, times in Counter(picks).items()), sign * together)
@@ -104,6 +114,24 @@ def greedy(
         if highest > best:
             best, length = highest, len(picks)
     return picks[:length], best
+
+
+def with_one_more(
+    answers: Sequence[np.ndarray],
+    more: np.ndarray,
+    scores: Callable[[Sequence[np.ndarray]], list[float]],
+    start: int,
+    alive: Callable[[], None] = lambda: None,
+) -> tuple[list[int], float]:
+    """`greedy` with one more answer, the last one, where that is better than without: it makes no score worse."""
+    without = greedy(answers, scores, start, alive)
+    with_it = greedy([*answers, more], scores, start, alive)
+    return with_it if with_it[1] > without[1] else without
+
+
+def pool_record(winner: TrialRecord) -> TrialRecord:
+    """The run's pool in the place of a trial of the winner's study. It is none, and is recorded by the run."""
+    return replace(winner, trial=POOL_TRIAL, family=POOL, config={MODEL: POOL}, best_step=None, score=None, steps=())
 
 
 def _unchanged(record: TrialRecord) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from schedulers.spec import Mode
+from tuning.models.pooled import PooledMember
 from tuning.preprocessing.task import Prediction, Task
 from tuning.records.schema import Config, canonical
 
@@ -31,6 +32,18 @@ class OutOfFold:
     step: int
     score: float
     folds: tuple[np.ndarray, ...]
+
+
+@dataclass(frozen=True)
+class PooledAnswers:
+    """What the run's pool says of a customer's rows.
+
+    member: of the customer's model. folds: as of `OutOfFold`. prediction: of the hold-out rows.
+    """
+
+    member: PooledMember
+    folds: tuple[np.ndarray, ...]
+    prediction: Prediction
 
 
 @dataclass

@@ -10,6 +10,7 @@ from tuning.basics.seeds import trial_seed
 from tuning.evaluation.study_data import StudyData
 from tuning.models.base import Matrix, Model, Stage, SteppedFamily
 from tuning.models.member import Member
+from tuning.models.pooled import POOL, PooledMember
 from tuning.preprocessing.encoding import Encoder
 from tuning.preprocessing.task import Prediction
 from tuning.records.schema import TrialRecord
@@ -29,6 +30,9 @@ class Refits:
 
     def of(self, record: TrialRecord) -> tuple[Member, Prediction]:
         """A trial's model and its predictions of the hold-out rows."""
+        if record.family == POOL and self.data.pooled is not None:
+            self.fit_seconds[record.trial] = self.predict_seconds[record.trial] = 0.0  # paid for by the run
+            return self.data.pooled.member, self.data.pooled.prediction
         if record.trial not in self._members:
             data = self.data
             family = data.family_of(record.config)
@@ -44,7 +48,6 @@ class Refits:
                 data.own.get(record.family),
                 family.at_step(record.config, record.best_step or len(record.steps)),
                 target=data.target_of(record.config),
-                bounds=data.bounds_of(rows),
             )
             before = time.perf_counter()
             prediction = member.prediction(unseen, data.task)
@@ -62,12 +65,14 @@ class AllRows:
     _encoded: dict[tuple[str, bool], tuple[Encoder, Matrix]] = field(default_factory=dict)
 
     def of(self, member: Member, record: TrialRecord) -> Member:
-        """A trial's model of the search rows, fitted on all rows."""
+        """A trial's model of the search rows, fitted on all rows; the pool is what it is."""
+        if isinstance(member, PooledMember):
+            return member
         family = self.data.family_of(record.config)
         if family.preprocessing not in self._encoded:
             self._encoded[family.preprocessing] = self.data.everything(family)
         encoder, rows = self._encoded[family.preprocessing]
-        return replace(member, encoder=encoder, fitted=fit(record, self.data, rows), bounds=self.data.bounds_of(rows))
+        return replace(member, encoder=encoder, fitted=fit(record, self.data, rows))
 
 
 def fit(record: TrialRecord, data: StudyData, rows: Matrix) -> Model:

@@ -14,12 +14,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from tuning.basics.wording import name_list, raised, value_text
+from tuning.basics.wording import raised, value_text
+from tuning.errors import CustomerError
 from tuning.evaluation.constant import ConstantPrediction, find_constant
 from tuning.evaluation.ensemble import Ensemble, find_ensemble
 from tuning.evaluation.hold_out_error import hold_out_error
 from tuning.evaluation.leaks import leak_note
 from tuning.evaluation.metrics import Metric
+from tuning.evaluation.pooling import pooled_answers
 from tuning.evaluation.refit import AllRows, Refits, stages_of
 from tuning.evaluation.study_data import StudyData
 from tuning.models.base import Simpler
@@ -40,8 +42,7 @@ class StudyOutcome:
 
     test_score: of `model`, which is the winner's, that of `ensemble`, or `constant` where `is_constant`.
     test_error: the standard error of `test_score`. refit_seconds, predict_ms_per_row: wall time in which `model` was
-    fitted on the search rows, and predicted a hold-out row. held_back: hold-out rows for which it was held within its
-    bounds; None where nothing holds it. None where `is_constant`.
+    fitted on the search rows, and predicted a hold-out row. None where `is_constant`.
     """
 
     winner: TrialRecord | None
@@ -57,7 +58,6 @@ class StudyOutcome:
     test_error: float | None = None
     refit_seconds: float | None = None
     predict_ms_per_row: float | None = None
-    held_back: int | None = None
 
     @property
     def gain(self) -> float | None:
@@ -161,6 +161,7 @@ def conclude(
     winner, baseline = outcome.winner, outcome.baseline
     if winner is None:
         return outcome
+    data, pool_note = _with_answers_of_the_pool(data, customer)
     refits = Refits(data)
     ensemble, failed = _together(records, winner, data, metric, refits, alive)
     constant = find_constant(data, metric, 1.0 if winner.mode == "max" else -1.0)
@@ -168,7 +169,7 @@ def conclude(
     if baseline is not None:
         baseline_test_score, baseline_note = _scored([refits.of(baseline)[1]], [1.0], data, metric)
     choice: list[str | None]
-    test_error = refit_seconds = predict_ms_per_row = held_back = None
+    test_error = refit_seconds = predict_ms_per_row = None
     if or_constant and constant is not None and (why := _gives_way(winner, ensemble, constant)):
         outcome, ensemble, choice = replace(outcome, is_constant=True), None, [why]
         members: tuple[Member, ...] = (constant.member(data, all_rows=False),)
@@ -185,16 +186,17 @@ def conclude(
         refit_seconds = sum(refits.fit_seconds[record.trial] for record, _ in picked)
         seconds = sum(refits.predict_seconds[record.trial] for record, _ in picked)
         predict_ms_per_row = 1000 * seconds / len(data.split.test)
-        held_back = None if members[0].bounds is None else average(said, weights, data.task).held_back
         alone = (_kept_note(winner, records), _refit_note(winner, data)) if ensemble is None else ()
         nothing = None if constant is None else constant.score
-        choice = [
-            *alone,
-            *failed,
-            _held_note(members, said, held_back),
-            leak_note(data, metric, winner.score, outcome.cv_error, nothing),
-        ]
-    notes = (*choice, note, baseline_note if baseline_note != note else None, _target_note(records, data), *data.notes)
+        choice = [*alone, *failed, leak_note(data, metric, winner.score, outcome.cv_error, nothing)]
+    notes = (
+        *choice,
+        pool_note,
+        note,
+        baseline_note if baseline_note != note else None,
+        _target_note(records, data),
+        *data.notes,
+    )
     return replace(
         outcome,
         test_score=test_score,
@@ -206,8 +208,18 @@ def conclude(
         test_error=test_error,
         refit_seconds=refit_seconds,
         predict_ms_per_row=predict_ms_per_row,
-        held_back=held_back,
     )
+
+
+def _with_answers_of_the_pool(data: StudyData, customer: str) -> tuple[StudyData, str | None]:
+    """The data with what the run's pool says of it, as far as an ensemble is wanted; else a note why it has no say."""
+    if data.pool is None or data.kept is None:
+        return data, None
+    try:
+        return replace(data, pooled=pooled_answers(data.pool, data, customer)), None
+    except Exception as error:
+        why = str(error).rstrip(".") if isinstance(error, CustomerError) else raised(error)
+        return data, f"the pool has no say here: {why}"
 
 
 def _gives_way(winner: TrialRecord, ensemble: Ensemble | None, constant: ConstantPrediction) -> str:
@@ -306,14 +318,6 @@ def _scored(
     if not math.isfinite(score):
         return None, f"{metric.name} is not defined on the hold-out ({len(test)} rows)"
     return score, None
-
-
-def _held_note(members: Sequence[Member], said: Sequence[Prediction], count: int | None) -> str:
-    if not count:
-        return ""
-    whose = dict.fromkeys(member.family for member, each in zip(members, said, strict=True) if each.held is not None)
-    rows = len(said[0].values)
-    return f"{name_list(whose)} went beyond `bounds` on {count} of {rows} hold-out rows, and was held there"
 
 
 def _refit_note(record: TrialRecord, data: StudyData) -> str:

@@ -26,6 +26,7 @@ from tuning.models.trainers.training import Home
 from tuning.planning.model_space import parameters_by_model
 from tuning.records.ownership import Term
 from tuning.records.schema import MODEL
+from tuning.runs.pool_file import pool_of
 from tuning.steps import Step
 from tuning.storage.background import BackgroundWriter
 from tuning.storage.data_roots import add_own_rows
@@ -131,7 +132,7 @@ class WorkerContext:
             run=run,
             spec=spec,
             loader=loader,
-            customers=CustomerData(spec, code, loader.read),
+            customers=CustomerData(spec, code, loader.read, pool_of(directory, spec.definition)),
             background=(PackWriter if packs else BackgroundWriter)(directory),
             objective=code.objective,
             kept_bytes=kept_bytes,

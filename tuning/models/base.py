@@ -63,6 +63,8 @@ class Matrix:
         weight: (n,) or None.
         categorical: positions of columns that hold category codes (only with encoding "ordinal").
         cache: what a family builds once per matrix and reuses across trials (a DMatrix, say).
+        offset: what raw predictions begin at while CatBoost or XGBoost is fitted: (n,), of several classes
+            (n, classes); None for what the booster begins with.
     """
 
     X: np.ndarray
@@ -70,6 +72,7 @@ class Matrix:
     weight: np.ndarray | None = None
     categorical: tuple[int, ...] = ()
     cache: dict[Hashable, Any] = field(default_factory=dict)
+    offset: np.ndarray | None = None
 
 
 class Family(ABC):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -22,7 +21,9 @@ from tuning.basics.documents import Json
 from tuning.basics.wording import amount, name_list, natural_order
 from tuning.errors import CustomerError, RunError
 from tuning.models.base import Hyperparameters, Matrix
+from tuning.models.example_rows import example_json, read_example
 from tuning.models.member import Member, read_member
+from tuning.models.pooled import PooledMember, SharedFile, read_pooled
 from tuning.models.preparation import Preparation
 from tuning.preprocessing.columns import RawColumns, array_frame, text_names
 from tuning.preprocessing.encoding import Encoder
@@ -34,7 +35,7 @@ from tuning.storage.run_directory import RunDirectory
 if TYPE_CHECKING:
     from sklearn.utils import Tags
 
-FORMAT, FORMAT_OF_ENSEMBLES = 1, 2
+FORMAT, FORMAT_OF_ENSEMBLES, FORMAT_WITH_A_POOL = 1, 2, 3
 ENSEMBLE = "ensemble"  # in place of a family's name
 #: Which rows a model was fitted on.
 ALL_ROWS, SEARCH_ROWS = "all", "search"
@@ -190,20 +191,28 @@ class CustomerModel:
             f"new rows are a pandas DataFrame, with the columns by name ({name_list(names)}); this is {given}."
         )
 
+    @property
+    def _format(self) -> int:
+        if any(isinstance(member, PooledMember) for member in self.members):
+            return FORMAT_WITH_A_POOL
+        return FORMAT if len(self.members) == 1 else FORMAT_OF_ENSEMBLES
+
     def save(self, directory: Writes, folder: str) -> Saved:
         """Write the folder's files."""
         description: dict[str, object] = {
-            "format": FORMAT if len(self.members) == 1 else FORMAT_OF_ENSEMBLES,
+            "format": self._format,
             "customer": self.customer,
             "task": self.task.kind,
             "classes": list(self.task.classes),
-            "example": _example_json(self.example),
+            "example": example_json(self.example),
             "prepare": _preparation_json(self.preparation),
             "final_fit": self.final_fit,
         }
-        saved = [member.kind.save(member.fitted) for member in self.members]
-        if len(self.members) == 1:
-            (member,), ((name, content),) = self.members, saved
+        own = [member for member in self.members if not isinstance(member, PooledMember)]
+        shared = {name: file for member in self.members for name, file in _shared_files(member)}
+        saved = [member.kind.save(member.fitted) for member in own]
+        if len(self.members) == 1 and own:
+            (member,), ((name, content),) = own, saved
             files = {name: content}
             description |= {**member.described(), "encoder": member.encoder.to_dict(), "model": name}
         else:
@@ -211,7 +220,10 @@ class CustomerModel:
             description |= _ensemble_json(self.members, list(files))
         for file, data in files.items():
             directory.write(f"{folder}/{file}", data)
-        description["sha256"] = {file: hashlib.sha256(data).hexdigest() for file, data in files.items()}
+        digests = {file: hashlib.sha256(data).hexdigest() for file, data in files.items()}
+        description["sha256"] = {**digests, **{name: file.sha256 for name, file in shared.items()}}
+        if shared:
+            description["shared"] = {name: file.path for name, file in shared.items()}
         document = json.dumps(description, ensure_ascii=False).encode()
         directory.write(f"{folder}/model.json", document)
         return Saved(folder, hashlib.sha256(document).hexdigest(), sum(map(len, [document, *files.values()])))
@@ -250,23 +262,37 @@ def _columns(members: Sequence[Member]) -> tuple[Column, ...]:
 
 def _ensemble_json(members: Sequence[Member], files: Sequence[str]) -> dict[str, object]:
     """What is different for each member; an encoder that several share is written once."""
-    encoders = list({id(member.encoder): member.encoder for member in members}.values())
+    own = [member for member in members if not isinstance(member, PooledMember)]
+    encoders = list({id(member.encoder): member.encoder for member in own}.values())
     places = {id(encoder): place for place, encoder in enumerate(encoders)}
+    names = iter(files)
     return {
-        "family": ENSEMBLE,
+        "family": ENSEMBLE if len(members) > 1 else members[0].family,
         "columns": [[column.name, column.kind] for column in _columns(members)],
         "encoders": [encoder.to_dict() for encoder in encoders],
         "members": [
-            {**member.described(), "weight": member.weight, "encoder": places[id(member.encoder)], "model": file}
-            for member, file in zip(members, files, strict=True)
+            {**member.described(), "weight": member.weight}
+            if isinstance(member, PooledMember)
+            else {
+                **member.described(),
+                "weight": member.weight,
+                "encoder": places[id(member.encoder)],
+                "model": next(names),
+            }
+            for member in members
         ],
     }
+
+
+def _shared_files(member: Member) -> Iterator[tuple[str, SharedFile]]:
+    if isinstance(member, PooledMember) and member.pool is not None:
+        yield from member.pool.files.items()
 
 
 def describe_model(directory: RunDirectory, folder: str, sha256: str | None = None) -> Description:
     """What `model.json` says about a saved model; its digest is checked first."""
     description: Description = json.loads(_read(directory, f"{folder}/model.json", sha256))
-    if description["format"] > FORMAT_OF_ENSEMBLES:
+    if description["format"] > FORMAT_WITH_A_POOL:
         raise RunError(f"{directory.display(folder)} has model format {description['format']}: upgrade tuning-service.")
     return description
 
@@ -282,18 +308,24 @@ def load_model(
     digests = description["sha256"]
 
     def read(name: str) -> bytes:
-        return _read(directory, f"{folder}/{name}", digests[name])
+        return _read(directory, _place(directory, folder, name, description), digests[name])
+
+    def member(values: Description) -> Member:
+        if "level" in values:
+            return read_pooled(values, read)
+        return read_member(values, encoders[values.get("encoder", 0)], read, allow_code)
 
     if "members" in description:
         encoders = [Encoder.from_dict(values) for values in description["encoders"]]
-        given = [(values, encoders[values["encoder"]]) for values in description["members"]]
+        given = description["members"]
     else:
-        given = [(description, Encoder.from_dict(description["encoder"]))]
-    example = _example(description.get("example"))
+        encoders = [Encoder.from_dict(description["encoder"])]
+        given = [{**description, "encoder": 0}]
+    example = read_example(description.get("example"))
     return CustomerModel(
         customer=description["customer"],
         task=Task(description["task"], tuple(description["classes"])),
-        members=tuple(read_member(values, encoder, read, allow_code) for values, encoder in given),
+        members=tuple(map(member, given)),
         example=example,
         preparation=_preparation(description.get("prepare"), example),
         final_fit=description.get("final_fit", SEARCH_ROWS),
@@ -313,8 +345,16 @@ def saved_files(directory: RunDirectory, folder: str, sha256: str | None) -> Ite
     """All files of a saved model, `model.json` first; each one's digest is checked."""
     document = _read(directory, f"{folder}/model.json", sha256)
     yield SavedFile("model.json", document, hashlib.sha256(document).hexdigest())
-    for name, digest in json.loads(document)["sha256"].items():
-        yield SavedFile(name, _read(directory, f"{folder}/{name}", digest), digest)
+    description: Description = json.loads(document)
+    for name, digest in description["sha256"].items():
+        yield SavedFile(name, _read(directory, _place(directory, folder, name, description), digest), digest)
+
+
+def _place(directory: RunDirectory, folder: str, name: str, description: Description) -> str:
+    """Where a file of a saved model is: what customers share lies once in the run, and in the folder of a model that
+    was taken out of it."""
+    shared = description.get("shared", {}).get(name)
+    return shared if shared is not None and directory.exists(shared) else f"{folder}/{name}"
 
 
 def inputs(description: Description) -> dict[str, bool]:
@@ -326,7 +366,8 @@ def inputs(description: Description) -> dict[str, bool]:
 
 def parts(description: Description) -> list[tuple[str, str]]:
     """(family, file) of each fitted model that a saved one consists of."""
-    return [(values["family"], values["model"]) for values in description.get("members", [description])]
+    found = description.get("members", [description])
+    return [(values.get("booster", values["family"]), values["model"]) for values in found]
 
 
 def _read(directory: RunDirectory, name: str, sha256: str | None) -> bytes:
@@ -339,27 +380,6 @@ def _read(directory: RunDirectory, name: str, sha256: str | None) -> bytes:
     if sha256 is not None and hashlib.sha256(content).hexdigest() != sha256:
         raise RunError(f"{directory.display(name)} is damaged: its SHA-256 is not the recorded one.")
     return content
-
-
-def _example_json(frame: pd.DataFrame | None) -> dict[str, object] | None:
-    if frame is None:
-        return None
-    kinds = set(frame.dtypes.tolist())
-    if all(isinstance(kind, np.dtype) and kind.kind in "iuf" for kind in kinds):  # pandas takes milliseconds
-        rows = frame.to_numpy(dtype=None if len(kinds) == 1 else object).tolist()
-        data = [[value if math.isfinite(value) else None for value in row] for row in rows]
-        return {"columns": frame.columns.tolist(), "data": data}
-    plain = frame.assign(**{name: frame[name].map(_readable) for name in frame.columns if frame[name].dtype == object})
-    text = plain.to_json(orient="split", index=False, date_format="iso", default_handler=str, double_precision=15)
-    return dict(json.loads(text))
-
-
-def _readable(value: object) -> object:
-    return str(value) if isinstance(value, bytes) else value
-
-
-def _example(rows: Description | None) -> pd.DataFrame | None:
-    return None if rows is None else pd.DataFrame(rows["data"], columns=rows["columns"])
 
 
 def _preparation_json(given: Preparation | None) -> dict[str, object] | None:

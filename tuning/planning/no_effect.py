@@ -35,10 +35,10 @@ OF_MODELS = (
     "dates",
     "min_rows",
     "task",
-    "bounds",
     "split",
     "winner",
     "ensemble",
+    "pool",
     "final_fit",
     "allow_code",
 )

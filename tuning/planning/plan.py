@@ -33,6 +33,7 @@ from tuning.planning.gangs import gang_notes, largest_gang, trial_cpus, with_gan
 from tuning.planning.model_process import ModelProcess
 from tuning.planning.no_effect import idle_settings
 from tuning.planning.placement import TRIAL_BYTES, placements, slot_bytes
+from tuning.planning.pool_notes import pool_notes
 from tuning.planning.populations import helper_notes, helpers_of
 from tuning.planning.resolution import resolve
 from tuning.planning.run_notes import reading_notes, run_notes
@@ -304,6 +305,7 @@ def make_plan(
         *chosen,
         *checked,
         *idle,
+        *pool_notes(definition, studies),
         *run_notes(definition, studies, slots, in_process=in_process),
     )
     workers = workers_of(code.objective)

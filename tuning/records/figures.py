@@ -141,15 +141,6 @@ STUDY_FIGURES = (
         ("leaderboard", "details", "mlflow_model"),
     ),
     Figure(
-        "held_back",
-        INT,
-        "hold-out rows for which the model, or a member of the ensemble, went beyond `bounds` and was held there; "
-        "empty without bounds",
-        ("leaderboard", "customer", "details"),
-        better="smaller",
-        words=lambda row: value_text(row.get("held_back") or None),
-    ),
-    Figure(
         "baseline",
         TEXT,
         "family of the baseline, which is trial 0; empty when that trial did not finish",
@@ -262,7 +253,7 @@ STUDY_FIGURES = (
         "ensemble",
         TEXT,
         "the members of the ensemble that the model is, as JSON: a list of `{trial, family, weight}`, the weights "
-        "adding up to 1; empty where the model is the winner alone",
+        "adding up to 1; without a trial the run's pool; empty where the model is the winner alone",
     ),
     Figure(
         "ensemble_score",

@@ -20,7 +20,9 @@ from tuning.data.customers import Customer
 from tuning.data.loading import Loader
 from tuning.data.prepared import CustomerData, OwnCode
 from tuning.errors import CustomerError, NoModelError, RunError, TuningError, UntrustedCodeError
+from tuning.evaluation.ensemble import POOL_TRIAL
 from tuning.evaluation.metrics import Metric
+from tuning.evaluation.pooling import pooled_answers
 from tuning.evaluation.refit import Refits
 from tuning.evaluation.study_data import StudyData
 from tuning.models.customer_model import CustomerModel
@@ -31,6 +33,7 @@ from tuning.preprocessing.task import Prediction
 from tuning.records.ownership import Term
 from tuning.records.schema import StudyRecord, TrialRecord
 from tuning.runs.plan_file import RecordedPlan, read_plan
+from tuning.runs.pool_file import pool_of
 from tuning.runs.trusted_code import check_definition
 from tuning.storage.run_directory import RunDirectory
 
@@ -194,7 +197,9 @@ class Winners:
         definition = self._plan.spec.definition
         check_definition(definition, self.directory, self.allow_code)
         code = OwnCode(definition, self.directory).loaded()
-        return CustomerData(self._plan.spec, code, Loader(definition, self._sources.values()).read)
+        return CustomerData(
+            self._plan.spec, code, Loader(definition, self._sources.values()).read, pool_of(self.directory, definition)
+        )
 
     def of(self, study: StudyRecord, trials: Iterable[TrialRecord]) -> Winner:
         """The winner of a study. trials: of the customer.
@@ -214,11 +219,17 @@ class Winners:
             raise RunError("no rows were held out (split.test: 0), and on its own rows any model seems to need all.")
         own = {trial.trial: trial for trial in trials if trial.study == study.study}
         weights = weights_of(study)
+        pooled = weights.pop(POOL_TRIAL, None)
         missing = sorted(weights.keys() - own.keys())
         if missing:
             raise RunError(f"the records of the trials {name_list(missing)} of customer {customer!r} are missing.")
         refits = Refits(data)
-        members = [replace(refits.of(own[number])[0], weight=weight) for number, weight in weights.items()]
+        members = [
+            replace(refits.of(own[number])[0], weight=weight) for number, weight in weights.items() if number in own
+        ]
+        if pooled is not None and data.pool is not None:
+            answers = pooled_answers(data.pool, data, customer)
+            members += [] if answers is None else [replace(answers.member, weight=pooled)]
         return Winner(
             model=CustomerModel(customer, data.task, tuple(members)),
             rows=self._rows(source, data).iloc[data.split.test].reset_index(drop=True),
@@ -242,10 +253,11 @@ class Winners:
 
 
 def weights_of(study: StudyRecord) -> dict[int, float]:
-    """Trial → weight of the members of a study's model."""
+    """Trial → weight of the members of a study's model; `POOL_TRIAL` is the run's pool."""
     if study.ensemble is None:
         return {int(study.trial or 0): 1.0}
-    return {member["trial"]: member["weight"] for member in json.loads(study.ensemble)}
+    members = json.loads(study.ensemble)
+    return {POOL_TRIAL if each["trial"] is None else each["trial"]: each["weight"] for each in members}
 
 
 def across(

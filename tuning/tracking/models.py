@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from tuning.records.figures import shown_in
 from tuning.records.schema import OK, StudyRecord
-from tuning.storage import packs
 from tuning.storage.names import slug
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking import mlflow_limits
@@ -92,7 +91,7 @@ class ModelLogger:
         )
         with tempfile.TemporaryDirectory() as folder:
             source, target = Path(folder, "model"), Path(folder, "mlflow")
-            self._fetch(record.model_path, source)
+            self._fetch(record, source)
             own = Model(run_id=run_id, model_id=created.model_id, model_uuid=created.model_id)
             save_mlflow_model(target, source, description, own)
             self.client.log_model_artifacts(created.model_id, str(target))
@@ -144,7 +143,10 @@ class ModelLogger:
             FINAL_FIT_TAG: record.final_fit or "search",  # as before there was a choice
         }
 
-    def _fetch(self, source: str, target: Path) -> None:
+    def _fetch(self, record: StudyRecord, target: Path) -> None:
+        from tuning.models.customer_model import saved_files
+
+        assert record.model_path is not None
         target.mkdir()
-        for name in packs.files_below(self.directory, source):
-            (target / name.rpartition("/")[2]).write_bytes(packs.read(self.directory, name))
+        for file in saved_files(self.directory, record.model_path, record.model_sha256):
+            (target / file.name).write_bytes(file.content)

@@ -223,7 +223,9 @@ def _pool(rows: Matrix) -> Pool:
             num_feature_data=np.ascontiguousarray(X[:, :width]) if width else None,
             cat_feature_data=names if rows.categorical else None,
         )
-        rows.cache["catboost"] = Pool(features, rows.y, weight=rows.weight, thread_count=threads())
+        rows.cache["catboost"] = Pool(
+            features, rows.y, weight=rows.weight, baseline=rows.offset, thread_count=threads()
+        )
     return rows.cache["catboost"]
 
 

@@ -194,6 +194,8 @@ class XGBoostFamily(SteppedFamily):
             params["num_class"] = len(task.classes)
         if _has_many_categories(train):
             params["max_cat_to_onehot"] = ONE_AGAINST_THE_REST
+        if train.offset is not None:
+            params["base_score"] = 0.5  # no offset of its own beside the rows'
         params |= {name: value for name, value in config.items() if name != XGBoostFamily.length}
         least = min(config.get("min_child_weight", 1.0), LARGEST_LEAF * _hessian(train, task))
         return {**params, "min_child_weight": least, "seed": seed % 2**31}
@@ -232,6 +234,7 @@ def _training(rows: Matrix, bins: int) -> QuantileDMatrix:
             float32(rows),
             label=rows.y,
             weight=rows.weight,
+            base_margin=rows.offset,
             max_bin=bins,
             feature_types=feature_types(rows),
             enable_categorical=True,

@@ -1,0 +1,198 @@
+"""The pool of a run: fitted on the rows of many customers, and asked about the rows that one customer's folds left out.
+
+Fold k of the pool is fitted without fold k of every customer, and no row of a hold-out is ever in it. A customer's
+level is that of the rows of its own that the fit may see. So what the pool says of left-out rows is as honest as what a
+trial says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from tuning.basics.seeds import derive
+from tuning.errors import CustomerError
+from tuning.evaluation.out_of_fold import PooledAnswers
+from tuning.evaluation.study_data import StudyData
+from tuning.models.base import Matrix
+from tuning.models.pooled import BOOSTERS, Level, PooledModel, RunPool, booster_here
+from tuning.models.registry import family as find_family
+from tuning.preprocessing.columns import RawColumns, to_raw
+from tuning.preprocessing.encoding import ORDINAL, Encoder, TextColumn
+from tuning.preprocessing.kinds import Column
+from tuning.preprocessing.task import Prediction, Task
+
+MOST_ROWS_EACH, MOST_ROWS = 1_000, 200_000  # of a customer, of all; search rows
+LEAST_CUSTOMERS = 2  # who could learn from another one
+
+
+@dataclass(frozen=True)
+class PoolRows:
+    """What the pool takes of a customer.
+
+    Attributes:
+        task: of the customer.
+        columns: that are of use to it.
+        frame: its features as they came. y: its target. Of all rows.
+        search: positions of its search rows. train: which of these each fold is fitted on.
+        weight: of all rows, 1 on average; None where they weigh alike.
+        digest: of its target and folds.
+    """
+
+    task: Task
+    columns: tuple[Column, ...]
+    frame: pd.DataFrame
+    y: np.ndarray
+    search: np.ndarray
+    train: tuple[np.ndarray, ...]
+    weight: np.ndarray | None
+    digest: str
+
+    @classmethod
+    def of(cls, data: StudyData) -> PoolRows:
+        """What it takes of a customer's data, which has kept its rows."""
+        assert data.rows is not None
+        weight = data.fit_weight(np.arange(len(data.y)))
+        if weight is not None and weight.mean() > 0:
+            weight = weight / weight.mean()
+        train = tuple(rows for rows, _ in data.split.folds)
+        return cls(data.task, data.columns, data.rows, data.y, data.split.search, train, weight, digest_of(data))
+
+    def given(self, fold: int) -> np.ndarray:
+        """Positions of the rows that a fold of the pool is fitted on; beyond the customer's folds all search rows."""
+        return self.search[self.train[fold]] if fold < len(self.train) else self.search
+
+
+def digest_of(data: StudyData) -> str:
+    """Of what the pool must not see again: other rows, or the same in other folds, have another one."""
+    found = hashlib.sha256(np.ascontiguousarray(data.y).tobytes())
+    for rows in (data.split.search, *(unseen for _, unseen in data.split.folds)):
+        found.update(np.ascontiguousarray(rows, dtype=np.int64).tobytes() + b"|")
+    return found.hexdigest()[:32]
+
+
+def fitted_pool(
+    customers: Mapping[str, PoolRows], left_out: Mapping[str, str], seed: int, alive: Callable[[], None] = lambda: None
+) -> RunPool:
+    """A pool of these customers.
+
+    left_out: others, and why they are not among them. alive: called before each fit.
+    """
+    reasons = dict(left_out)
+    task = Counter(rows.task for rows in customers.values()).most_common(1)[0][0] if customers else Task("")
+    columns = _common_columns([rows.columns for rows in customers.values()])
+    raws: dict[str, RawColumns] = {}
+    for name, rows in customers.items():
+        try:
+            raws[name] = _checked(rows, task, columns)
+        except CustomerError as error:
+            reasons[name] = str(error)
+    if len(raws) < LEAST_CUSTOMERS or not columns:
+        return RunPool("customers with the same columns and classes are too few", left_out=reasons)
+    pool = PooledModel(task, columns, _encoder(list(raws.values())), booster_here())
+    parts = [_Part.of(customers[name], raw, derive(seed, "pool", name)) for name, raw in raws.items()]
+    models = []
+    for fold in range(max(len(part.rows.train) for part in parts) + 1):  # after the last fold all search rows
+        alive()
+        models.append(_fit(pool, parts, fold, derive(seed, "pool", fold) % 2**31))
+    seen = {name: customers[name].digest for name in raws}
+    return RunPool("", models[-1], tuple(models[:-1]), seen, reasons)
+
+
+def pooled_answers(pool: RunPool, data: StudyData, customer: str) -> PooledAnswers | None:
+    """What the pool says of a customer's rows; None without a pool. `CustomerError` says why it has no say here."""
+    whole = pool.whole
+    if whole is None:
+        return None
+    assert data.rows is not None
+    seen = pool.customers.get(customer)
+    if customer in pool.left_out:
+        raise CustomerError(pool.left_out[customer])
+    if seen is not None and seen != digest_of(data):
+        raise CustomerError("it was fitted on other rows of this customer, or on other folds")
+    rows = PoolRows.of(data)
+    raw = _checked(rows, whole.task, whole.columns)
+    folds = []
+    for fold, (_, unseen) in enumerate(data.split.folds):
+        model = whole if seen is None else pool.folds[fold]  # who is not in it at all can ask all of it
+        folds.append(_answer(model, rows, fold, raw.rows(data.split.search[unseen])))
+    member = whole.member(Level.of(data.y[data.split.search], data.task))
+    prediction = member.prediction(member.encoded(raw.rows(data.split.test)), data.task)
+    answers = [each.proba if data.task.classification else each.values for each in folds]
+    return PooledAnswers(member, tuple(answer for answer in answers if answer is not None), prediction)
+
+
+def _answer(model: PooledModel, rows: PoolRows, fold: int, raw: RawColumns) -> Prediction:
+    member = model.member(Level.of(rows.y[rows.given(fold)], rows.task))
+    return member.prediction(member.encoded(raw), rows.task)
+
+
+def _common_columns(found: Sequence[tuple[Column, ...]]) -> tuple[Column, ...]:
+    """The columns that are of use to most customers, each of the kind that most see in it, in the order of names."""
+    counts = Counter(column for columns in found for column in columns)
+    names = Counter(column.name for columns in found for column in columns)
+    by_name = {column.name: column for column, _ in reversed(counts.most_common())}
+    return tuple(by_name[name] for name in sorted(names) if 2 * names[name] > len(found))
+
+
+def _checked(rows: PoolRows, task: Task, columns: tuple[Column, ...]) -> RawColumns:
+    """A customer's rows as the pool takes them; `CustomerError` where it is not one of the pool's customers."""
+    if rows.task != task:
+        raise CustomerError("its target is of another kind, or has other classes, than most customers' targets")
+    for fold in range(len(rows.train) + 1):
+        Level.of(rows.y[rows.given(fold)], task)
+    return to_raw(rows.frame, columns)
+
+
+def _encoder(raws: Sequence[RawColumns]) -> Encoder:
+    """With a code for every text of any customer."""
+    encoder = Encoder(ORDINAL, scale=False)
+    texts = zip(*(raw.categories for raw in raws), strict=True)
+    encoder.texts = tuple(TextColumn(tuple(sorted({text for one in column for text in one}))) for column in texts)
+    return encoder
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A customer's rows on their way into the pool. chosen: positions of those that go."""
+
+    rows: PoolRows
+    raw: RawColumns
+    chosen: np.ndarray
+
+    @classmethod
+    def of(cls, rows: PoolRows, raw: RawColumns, seed: int) -> _Part:
+        chosen = rows.search
+        if len(chosen) > MOST_ROWS_EACH:
+            chosen = np.random.default_rng(seed).choice(chosen, MOST_ROWS_EACH, replace=False)
+        return cls(rows, raw, chosen)
+
+    def matrix(self, pool: PooledModel, fold: int) -> Matrix:
+        """What a fold of the pool is fitted on, the target in the pool's units."""
+        rows = self.rows
+        given = rows.given(fold)
+        level = Level.of(rows.y[given], rows.task)
+        given = given[np.isin(given, self.chosen)]
+        found = pool.rows(self.raw.rows(given), level)
+        weight = np.ones(len(given)) if rows.weight is None else rows.weight[given]
+        return replace(found, y=level.measured(rows.y[given]), weight=weight, offset=level.offset(len(given)))
+
+
+def _fit(pool: PooledModel, parts: Sequence[_Part], fold: int, seed: int) -> PooledModel:
+    matrices = [part.matrix(pool, fold) for part in parts]
+    offsets = [each.offset for each in matrices if each.offset is not None]
+    weights = np.concatenate([each.weight for each in matrices if each.weight is not None])
+    together = Matrix(
+        np.vstack([each.X for each in matrices]),
+        np.concatenate([each.y for each in matrices]),
+        None if (weights == 1.0).all() else weights,
+        matrices[0].categorical,
+        offset=np.concatenate(offsets) if offsets else None,
+    )
+    family = find_family(pool.family)
+    return replace(pool, fitted=family.fit(BOOSTERS[pool.family], together, pool.task, seed))

@@ -1,0 +1,212 @@
+"""A model of the rows of many customers, as one of a customer's members.
+
+A customer's target is measured by its own level: a number as its distance from the customer's median in interquartile
+ranges, a class by the shares that classes have with the customer. So one customer's units and odd values are
+not another's. A number's level also stands in two columns beside the features.
+
+The model lies once in the run (`pool/`). A customer's own model refers to it, with its digest.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from tuning.basics.documents import Json
+from tuning.errors import CustomerError, RunError
+from tuning.models.base import Hyperparameters, Matrix, Model
+from tuning.models.member import Member
+from tuning.models.registry import family as find_family
+from tuning.preprocessing.columns import RawColumns
+from tuning.preprocessing.dates import ISO
+from tuning.preprocessing.encoding import Encoder
+from tuning.preprocessing.kinds import Column
+from tuning.preprocessing.task import Prediction, Task, as_prediction
+
+POOL = "pool"  # in place of a family's name
+MOST_IQR = 6.0  # beyond which targets are clipped while the pool is fitted
+LARGEST = 1e30  # what a booster's 32 bits hold, and their squares in 64
+DESCRIPTION, MODEL_FILE = "pool.json", "pool-"  # names in a model's own folder; the second before the booster's own
+
+
+@dataclass(frozen=True)
+class Level:
+    """What a customer's target is measured by.
+
+    center, spread: the median and the interquartile range of a number. shares: of the classes, none of them 0.
+    """
+
+    center: float = 0.0
+    spread: float = 1.0
+    shares: tuple[float, ...] = ()
+
+    @classmethod
+    def of(cls, y: np.ndarray, task: Task) -> Level:
+        """That of some rows; `CustomerError` where these have none."""
+        if task.classification:
+            counts = np.bincount(y, minlength=len(task.classes)) + 1.0  # a class that is not there is rare
+            return cls(shares=tuple((counts / counts.sum()).tolist()))
+        low, center, high = np.percentile(y, [25.0, 50.0, 75.0])
+        spread = float(high - low)
+        if not 0.0 < spread < LARGEST or not abs(center) < LARGEST:
+            raise CustomerError(f"the middle half of its targets is {spread:.6g} wide, which measures nothing")
+        return cls(float(center), spread)
+
+    def measured(self, y: np.ndarray) -> np.ndarray:
+        """(n,) targets in the pool's units."""
+        return y if self.shares else np.clip((y - self.center) / self.spread, -MOST_IQR, MOST_IQR)
+
+    def offset(self, rows: int) -> np.ndarray | None:
+        """What raw predictions of classes begin at: the log odds of two classes (n,), else logarithms (n, classes)."""
+        if not self.shares:
+            return None
+        logs = np.log(self.shares)
+        return np.full(rows, logs[1] - logs[0]) if len(logs) == 2 else np.tile(logs, (rows, 1))
+
+    def columns(self, rows: int) -> np.ndarray:
+        """(n, 2) the columns beside the features; (n, 0) of classes, whose offset is there already."""
+        return np.tile([] if self.shares else [self.center, self.spread], (rows, 1))
+
+    def restored(self, prediction: Prediction, task: Task) -> Prediction:
+        """What the pool says, which begins at no offset, in the customer's own units."""
+        if prediction.proba is None:
+            return Prediction(self.center + self.spread * prediction.values)
+        proba = prediction.proba * np.asarray(self.shares)
+        return as_prediction(proba / proba.sum(axis=1, keepdims=True), task)
+
+    def to_dict(self) -> dict[str, object]:
+        """As a saved model holds it."""
+        return {"shares": list(self.shares)} if self.shares else {"center": self.center, "spread": self.spread}
+
+    @classmethod
+    def from_dict(cls, values: Json) -> Level:
+        return cls(values.get("center", 0.0), values.get("spread", 1.0), tuple(values.get("shares", ())))
+
+
+@dataclass(frozen=True)
+class SharedFile:
+    """A file that lies once in a run. path: there. sha256: its digest."""
+
+    path: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class PooledModel:
+    """A fitted pool.
+
+    Attributes:
+        task: with the classes of all its customers.
+        columns: what it looks at.
+        encoder: of all its customers' rows.
+        family: of the booster.
+        fitted: the booster.
+        files: those that a customer's model refers to, by their names in its folder; none while nothing is saved.
+    """
+
+    task: Task
+    columns: tuple[Column, ...]
+    encoder: Encoder
+    family: str
+    fitted: Model = None
+    files: Mapping[str, SharedFile] = field(default_factory=dict)
+
+    def rows(self, raw: RawColumns, level: Level) -> Matrix:
+        """A customer's rows as the booster takes them."""
+        beside = level.columns(len(raw))
+        X = np.hstack([beside, self.encoder.transform(raw)])
+        categorical = tuple(place + beside.shape[1] for place in self.encoder.categorical(raw))
+        return Matrix(X, np.zeros(len(X)), categorical=categorical)
+
+    def member(self, level: Level) -> PooledMember:
+        """The pool as a member of the model of a customer with that level."""
+        return PooledMember(POOL, self.columns, self.encoder, self.fitted, level=level, pool=self)
+
+    def described(self) -> bytes:
+        """All but the booster, as it is saved."""
+        description = {
+            "task": self.task.kind,
+            "classes": list(self.task.classes),
+            "columns": [[column.name, column.kind, column.format] for column in self.columns],
+            "encoder": self.encoder.to_dict(),
+            "family": self.family,
+        }
+        return json.dumps(description, ensure_ascii=False).encode()
+
+    @classmethod
+    def read(cls, content: bytes) -> PooledModel:
+        """What `described` gave, without the booster."""
+        values: Json = json.loads(content)
+        return cls(
+            task=Task(values["task"], tuple(values["classes"])),
+            columns=tuple(Column(name, kind, written or ISO) for name, kind, written in values["columns"]),
+            encoder=Encoder.from_dict(values["encoder"]),
+            family=values["family"],
+        )
+
+    def with_booster(self, name: str, content: bytes) -> PooledModel:
+        """With a saved booster. name: of its file; its end says of which kind it is."""
+        if reason := find_family(self.family).missing():
+            raise RunError(f"the pool cannot be loaded: {reason}")
+        return replace(self, fitted=find_family(self.family).load(name.rpartition("-")[2], content))
+
+
+@dataclass(frozen=True, repr=False)
+class PooledMember(Member):
+    """A pool as one customer's member. level: of the customer's target. pool: what it shares with the others."""
+
+    level: Level = Level()
+    pool: PooledModel | None = None
+
+    def encoded(self, raw: RawColumns) -> Matrix:
+        assert self.pool is not None
+        return self.pool.rows(raw, self.level)
+
+    def prediction(self, rows: Matrix, task: Task) -> Prediction:
+        assert self.pool is not None
+        return self.level.restored(find_family(self.pool.family).predict(self.fitted, rows, task), task)
+
+    def described(self) -> dict[str, object]:
+        assert self.pool is not None
+        model = next(name for name in self.pool.files if name != DESCRIPTION)
+        return {**super().described(), "level": self.level.to_dict(), "booster": self.pool.family, "model": model}
+
+
+def read_pooled(values: Json, read: Callable[[str], bytes]) -> PooledMember:
+    """A member from what `PooledMember.described` said, and from its files. read: as of `read_member`."""
+    pool = PooledModel.read(read(DESCRIPTION)).with_booster(values["model"], read(values["model"]))
+    return replace(pool.member(Level.from_dict(values["level"])), weight=values.get("weight", 1.0))
+
+
+@dataclass(frozen=True)
+class RunPool:
+    """A run's pool.
+
+    Attributes:
+        without: why there is none, as a sentence; empty where there is one.
+        whole: fitted on the search rows of its customers.
+        folds: without those of each fold, as `whole`.
+        customers: those whose rows it has seen, each with the digest of these rows and folds.
+        left_out: those that could have been among them, and why they are not.
+    """
+
+    without: str = ""
+    whole: PooledModel | None = None
+    folds: tuple[PooledModel, ...] = ()
+    customers: Mapping[str, str] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+
+#: How the booster is trained, by the family; the first one that is installed is taken.
+BOOSTERS: Mapping[str, Hyperparameters] = {
+    "catboost": {"iterations": 600, "learning_rate": 0.1, "depth": 6},
+    "xgboost": {"n_estimators": 300, "learning_rate": 0.1, "max_depth": 6, "min_child_weight": 5, "reg_lambda": 5.0},
+}
+
+
+def booster_here() -> str:
+    """The family of the best booster that is installed."""
+    return next(name for name in BOOSTERS if not find_family(name).missing())

@@ -1,0 +1,56 @@
+"""Whether a run has a pool, and what its plan says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tuning.basics.wording import amount
+from tuning.data.customers import about_rows
+from tuning.definition.definition import Definition
+from tuning.errors import PlanError
+from tuning.evaluation.pooling import MOST_ROWS, MOST_ROWS_EACH
+from tuning.study.study import StudyTable, customers_of
+
+AUTO, ON, OFF = "auto", "on", "off"
+LEAST_CUSTOMERS, MOST_MEDIAN_ROWS = 20, 1_000.0  # for `pool: auto`
+POOL_SECONDS = 900.0  # for which a run waits for its pool, which one core trains
+
+
+def why_no_pool(definition: Definition, studies: StudyTable) -> str:
+    """Why a run has no pool, as a sentence; empty where it has one. studies: all that were planned when it began."""
+    if definition.pool == OFF:
+        return "pool: off"
+    if not definition.wants_ensembles:
+        return "its models are no ensembles"
+    if definition.pool == ON:
+        return ""
+    if len(studies) < LEAST_CUSTOMERS:
+        return f"{amount(len(studies), 'customer')}, fewer than {LEAST_CUSTOMERS}"
+    rows = float(np.median(about_rows(customers_of(studies))))
+    if rows > MOST_MEDIAN_ROWS:
+        return f"half of its customers have more than {MOST_MEDIAN_ROWS:,.0f} rows"
+    return ""
+
+
+def pool_notes(definition: Definition, studies: StudyTable) -> Iterator[str]:
+    """What the plan says of the pool; `PlanError` where one is wanted that nobody could ask."""
+    if definition.pool == ON and not definition.wants_ensembles:
+        raise PlanError(
+            "pool: on asks for a model of all customers' rows as a member of each one's ensemble, and there are no "
+            "ensembles in a comparison, of an objective, with `ensemble: none` or `winner: one_standard_error`. "
+            "Remove one of them."
+        )
+    if definition.pool == OFF:
+        return
+    if why := why_no_pool(definition, studies):
+        if definition.wants_ensembles:
+            yield f"pool: auto is off here: {why}."
+        return
+    yield (
+        f"pool: before the studies, one model is trained of the rows of {amount(len(studies), 'customer')} (at most "
+        f"{MOST_ROWS_EACH:,} of each and {MOST_ROWS:,} in all; on one core of this machine, for "
+        f"{POOL_SECONDS / 60:.0f} minutes at most). It is a member of a customer's ensemble where that is better on "
+        "the customer's own folds."
+    )

@@ -1,0 +1,109 @@
+"""The files of a run's pool: its boosters, what they look at, and last `trained.json`, which says that it is settled.
+
+Each but the last one has its digest as its name, and the last one holds its own. Once that is there, the pool is never
+trained again: a resume goes on with the one that earlier studies have asked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+
+from tuning.basics.documents import Json
+from tuning.definition.definition import Definition
+from tuning.errors import StorageError
+from tuning.models.pooled import DESCRIPTION, MODEL_FILE, PooledModel, RunPool, SharedFile
+from tuning.models.registry import family as find_family
+from tuning.storage.run_directory import RunDirectory
+
+FOLDER = "pool"
+TRAINED = f"{FOLDER}/trained.json"
+
+
+def pool_settled(directory: RunDirectory) -> bool:
+    """Whether a run's pool is there, or that there is none."""
+    return directory.exists(TRAINED)
+
+
+def write_pool(directory: RunDirectory, pool: RunPool) -> None:
+    """Settle a run's pool; of two who try, the first one has settled it."""
+    found: dict[str, object] = {"without": pool.without, "left_out": dict(pool.left_out)}
+    if pool.whole is not None:
+        described = _placed(directory, "json", pool.whole.described())
+        found |= {
+            "description": [described.path, described.sha256],
+            "boosters": [_booster(directory, model) for model in (pool.whole, *pool.folds)],
+            "customers": dict(pool.customers),
+        }
+    content = json.dumps(found, ensure_ascii=False, sort_keys=True)
+    document = {"sha256": hashlib.sha256(content.encode()).hexdigest(), "pool": content}
+    try:
+        directory.claim(TRAINED, json.dumps(document, ensure_ascii=False).encode())
+    except FileExistsError:
+        return
+
+
+def read_pool(directory: RunDirectory) -> RunPool | None:
+    """A run's pool; None where it is not settled. `StorageError` where a file is damaged."""
+    try:
+        document: Json = json.loads(directory.read(TRAINED))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise _damaged(directory, TRAINED) from error
+    content = str(document["pool"]).encode()
+    _check(directory, TRAINED, content, document["sha256"])
+    found: Json = json.loads(content)
+    if found["without"]:
+        return RunPool(found["without"], left_out=found["left_out"])
+    described = SharedFile(*found["description"])
+    pool = PooledModel.read(_read(directory, described))
+    models = [
+        replace(
+            pool.with_booster(file, _read(directory, shared := SharedFile(path, sha256))),
+            files={DESCRIPTION: described, f"{MODEL_FILE}{file}": shared},
+        )
+        for file, path, sha256 in found["boosters"]
+    ]
+    return RunPool("", models[0], tuple(models[1:]), found["customers"], found["left_out"])
+
+
+def pool_of(directory: RunDirectory, definition: Definition) -> RunPool | None:
+    """The same; None without a look where the definition wants none."""
+    return None if definition.pool == "off" else read_pool(directory)
+
+
+def _booster(directory: RunDirectory, model: PooledModel) -> tuple[str, str, str]:
+    """(name of the booster's file, path, digest) of a model after it was written."""
+    name, content = find_family(model.family).save(model.fitted)
+    shared = _placed(directory, name, content)
+    return name, shared.path, shared.sha256
+
+
+def _placed(directory: RunDirectory, name: str, content: bytes) -> SharedFile:
+    digest = hashlib.sha256(content).hexdigest()
+    shared = SharedFile(f"{FOLDER}/{digest[:16]}-{name}", digest)
+    directory.write(shared.path, content)
+    return shared
+
+
+def _read(directory: RunDirectory, file: SharedFile) -> bytes:
+    try:
+        content = directory.read(file.path)
+    except OSError as error:
+        raise _damaged(directory, file.path) from error
+    _check(directory, file.path, content, file.sha256)
+    return content
+
+
+def _check(directory: RunDirectory, name: str, content: bytes, digest: str) -> None:
+    if hashlib.sha256(content).hexdigest() != digest:
+        raise _damaged(directory, name)
+
+
+def _damaged(directory: RunDirectory, name: str) -> StorageError:
+    return StorageError(
+        f"{directory.display(name)}, of the run's pool, is not what the run has written. Bring it back from a copy, or "
+        "start a new run."
+    )
