@@ -38,7 +38,7 @@ def _racers(*arguments: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-@pytest.mark.parametrize("races", [5, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("races", [2, pytest.param(50, marks=pytest.mark.slow)])
 def test_of_two_that_race_for_a_run_one_owns_it_every_time(tmp_path: Path, races: int) -> None:
     run = str(tmp_path / "run")
     _search(2).run(run, progress=False, in_process=True)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
 from paths import ROOT
+from sources import parsed
 
 # Names of before, and what is said now; words of English are refused as names only, with their capital.
 RETIRED = {
@@ -99,11 +101,12 @@ def test_a_run_has_terms_and_a_model_epochs() -> None:
     assert found == []
 
 
+@cache
 def names_of(package: str, kind: type[ast.AST]) -> list[tuple[str, str]]:
     return [
         (name, f"{path.relative_to(ROOT)}:{node.lineno}")
         for path in sorted((ROOT / package).rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(parsed(path))
         if isinstance(node, kind) and (name := getattr(node, "name", None) or _alias(node))
     ]
 

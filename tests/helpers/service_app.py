@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
 from sqlalchemy import insert
 
+from tuning import RunResult
+from tuning.errors import RunError, TuningError
 from tuning.service.database.runs import Submission, new_id
 from tuning.service.database.tables import PLANS
 from tuning.service.database.tokens import Role
 from tuning.service.service import Service
 from tuning.service.states import RunState
+from tuning.service.views.write import write
 
 ORIGIN = {"Origin": "http://testserver"}
 BROWSER = {"Accept": "text/html"}
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
+
+
+def no_child(*_: object, **__: object) -> None:
+    """In place of `run_child`, where what it would answer is no matter."""
+    raise RunError("no process is started here")
+
+
+def write_here(run_directory: str, folder: Path) -> None:
+    """In place of `write_in_child`: the tables of pages without a process of seconds."""
+    try:
+        write(RunResult(run_directory), folder)
+    except TuningError as error:
+        raise RunError(str(error)) from error
 
 
 def bearer(service: Service, team: str = "churn", role: Role = Role.ADMIN, name: str = "test") -> dict[str, str]:

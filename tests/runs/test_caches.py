@@ -30,7 +30,7 @@ def outcome(customers: Path, run: Path, target: str, models: list[str]) -> tuple
         data=str(customers / "*.csv"),
         target=target,
         models=models,
-        trials=5,
+        trials=4,
         algorithm={"name": "optuna", "n_startup_trials": 3},
         mlflow=False,
     )

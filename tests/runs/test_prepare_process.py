@@ -116,6 +116,14 @@ def test_validation_names_who_ends_the_process_and_goes_on(prepare: str) -> None
     assert refused == {"exits": "prepare has ended its process (exit code 3)"}
 
 
+def test_in_process_its_breakpoints_are_reached_before_the_run(prepare: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tuning.data.child_process.subprocess.Popen", None)
+    reached = list[int]()
+    monkeypatch.setattr("sys.breakpointhook", lambda: reached.append(os.getpid()))
+    assert make_plan(of(prepare, "raises"), in_process=True).spec.positive == "yes"
+    assert set(reached) == {os.getpid()}
+
+
 def test_nothing_is_started_without_prepare(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tuning.data.child_process.subprocess.Popen", None)
     assert make_plan(define({"data": {"acme": rows("acme")}, "target": "y", "drop": "name"})).spec.positive == "yes"

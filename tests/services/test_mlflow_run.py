@@ -32,7 +32,7 @@ def done(tmp_path_factory: pytest.TempPathFactory, migrated_database: Path) -> R
         **SEARCH,
         data=str(folder / "customers" / "*.csv"),
         seed=3,
-        mlflow={"tracking_uri": f"sqlite:///{folder / 'mlflow.db'}"},
+        mlflow={"tracking_uri": f"sqlite:///{folder / 'mlflow.db'}?password=hunter2"},
     )
     return runner.run(str(folder / "weekly"), progress=False, in_process=True)
 
@@ -84,15 +84,11 @@ def test_winners_are_models_that_predict_what_ours_predict(done: RunResult, uri:
     assert list(loaded.predict(frame)) == list(done.model("customer-01").predict(frame))
 
 
-def test_no_secret_reaches_mlflow(done: RunResult, tmp_path: Path, migrated_database: Path) -> None:
-    database = tmp_path / "secret.db"
-    shutil.copy(migrated_database, database)
-    uri = f"sqlite:///{database}?password=hunter2"
-    again = {**SEARCH, "data": str(Path(done.directory.root).parent / "customers" / "*.csv"), "trials": 1}
-    TuneRunner(**again, mlflow={"tracking_uri": uri}).run(str(tmp_path / "run"), progress=False, in_process=True)
-    files = [path for path in tmp_path.rglob("*") if path.is_file() and "mlruns" in path.parts]
+def test_no_secret_reaches_mlflow(done: RunResult) -> None:
+    folder = Path(done.directory.root).parent
+    files = [path for path in folder.rglob("*") if path.is_file() and "mlruns" in path.parts]
     assert [path.name for path in files if path.name == "definition.yaml"]
-    for path in [database, *files]:
+    for path in [folder / "mlflow.db", *files]:
         assert b"hunter2" not in path.read_bytes(), path
 
 
@@ -124,8 +120,11 @@ def test_sync_of_something_else_is_an_error_with_a_way_out(tmp_path: Path) -> No
 
 
 def test_the_same_folder_with_another_run_is_another_search(done: RunResult, uri: str, tmp_path: Path) -> None:
-    again = {**SEARCH, "data": str(Path(done.directory.root).parent / "customers" / "*.csv"), "seed": 4}
-    TuneRunner(**again, mlflow={"tracking_uri": uri}).run(str(tmp_path / "weekly"), progress=False, in_process=True)
+    again = {**SEARCH, "customers": ["customer-01"], "trials": 1, "search_space": "logistic", "seed": 4}
+    data = str(Path(done.directory.root).parent / "customers" / "*.csv")
+    TuneRunner(**again, data=data, mlflow={"tracking_uri": uri}).run(
+        str(tmp_path / "weekly"), progress=False, in_process=True
+    )
     names = Counter(run.info.run_name for run in runs_in(uri, "demo"))
     assert names["weekly"] == 2
     assert names["customer-01/0000"] == 2

@@ -268,7 +268,8 @@ def make_plan(
     """The plan of a definition for this machine; `PlanError` says what cannot work.
 
     customers: default those that the definition's data has. timing: limits of the look at one customer. in_process: one
-    trial after another, whatever `placement` the definition has. run_dir: default a folder in `storage`.
+    trial after another, whatever `placement` the definition has, and the user's code in this process, for a debugger.
+    run_dir: default a folder in `storage`.
     """
     refusal = schedulers.check(definition.scheduler, definition.algorithm.name, algorithms.unlearning())
     if refusal and definition.compare is None:
@@ -286,7 +287,7 @@ def make_plan(
     ):
         models.check_built(definition.models)
         with exits_raised():
-            code = OwnCode(definition, process=process).loaded()
+            code = OwnCode(definition, process=None if in_process else process).loaded()
             columns = check_columns(definition, found, code)
             check_values(definition, found, code)
             spec, chosen = resolve(definition, found, code)

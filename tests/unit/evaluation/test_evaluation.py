@@ -334,11 +334,6 @@ def test_a_users_metric_may_be_better_when_smaller(own_metrics: None) -> None:
             "'roc_auc' does not fit regression: it is for binary.",
         ),
         (
-            {"metric": "f1", "target": "y"},
-            DefinitionError,
-            "'f1' does not fit regression: it is for binary.",
-        ),
-        (
             {"metric": "r2"},
             DefinitionError,
             "'r2' does not fit binary: it is for regression. The default for binary is 'roc_auc'. "

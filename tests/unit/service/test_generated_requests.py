@@ -7,10 +7,9 @@ from dataclasses import replace
 import pytest
 from builders import write_customers
 from generated_requests import GeneratedRequests
-from service_app import bearer, finished
+from service_app import bearer, finished, no_child, write_here
 
 from tuning import TuneRunner
-from tuning.errors import RunError
 from tuning.service.service import Service
 from tuning.service.settings import Quotas, Team
 from tuning.service.web.app import create_app
@@ -18,21 +17,18 @@ from tuning.service.web.app import create_app
 RESULTS = ("leaderboard", "customer", "report")
 
 
-def no_child(*_: object, **__: object) -> None:
-    raise RunError("no process is started here")
-
-
 @pytest.fixture
 def generated(
     service: Service, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> GeneratedRequests:
-    """A service without children but for tables, whose requests are not counted."""
+    """A service without children, whose requests are not counted."""
     folder = tmp_path_factory.mktemp("generated")
     write_customers(folder / "data", 2)
     given = {"data": str(folder / "data" / "*.csv"), "target": "y", "metric": "rmse", "models": ["ridge"], "trials": 1}
     result = TuneRunner(**given, mlflow=False).run(folder / "run", in_process=True, progress=False)
-    monkeypatch.setattr("tuning.service.plans.run_child", no_child)
-    monkeypatch.setattr("tuning.service.extracts.run_child", no_child)
+    for module in ("plans", "extracts"):
+        monkeypatch.setattr(f"tuning.service.{module}.run_child", no_child)
+    monkeypatch.setattr("tuning.service.service.write_in_child", write_here)
     many = Team(quotas=Quotas(requests_per_minute=10**9, queued_runs=None))
     settings = service.settings.model_copy(update={"teams": {"churn": many}, "requests_per_minute": 10**9})
     uncounted = replace(service, settings=settings)
@@ -44,7 +40,7 @@ def generated(
 @pytest.mark.parametrize(
     ("singly", "chains", "cases"),
     [
-        (8, 25, 600),  # 2,000 cost a minute and a half of one core
+        (4, 12, 300),  # 2,000 cost a minute and a half of one core
         pytest.param(24, 90, 2_000, marks=[pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(3600)]),
         pytest.param(150, 500, 10_000, marks=[pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(3600)]),
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 
 import pytest
-from service_app import bearer, planned, routes_of, scheduled, submitted
+from service_app import bearer, no_child, planned, routes_of, scheduled, submitted, write_here
 from starlette.testclient import TestClient
 
 from tuning.service.database.tokens import Role
@@ -46,7 +46,11 @@ def tokens_of(service: Service) -> dict[str, dict[str, str]]:
 
 
 @pytest.mark.long
-def test_every_route_asked_with_every_token_lets_through_whom_it_should(web: TestClient, service: Service) -> None:
+def test_every_route_asked_with_every_token_lets_through_whom_it_should(
+    web: TestClient, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tuning.service.plans.run_child", no_child)  # which would take seconds, as would tables
+    monkeypatch.setattr("tuning.service.service.write_in_child", write_here)
     routes, wrong, cells = routes_of(web.app), [], 0
     tokens = tokens_of(service)
     for method, path in routes:
