@@ -43,6 +43,9 @@ def test_submit_and_wait_ends_as_run_does(served: ServedFolder) -> None:
     listed = served.command("status", "--server", served.url, "--output", "json")
     (run,) = json.loads(listed.stdout)
     assert (run["state"], run["name"]) == ("finished", "shops")
+    wrong = served.command("submit", str(served.definition), "--server", served.url, "--wait", "--set", "target=z")
+    assert wrong.returncode == 2
+    assert "no customer has a column 'z'" in wrong.stdout
 
 
 def test_the_client_submits_once_waits_and_reads_the_leaderboard(served: ServedFolder, client: TuningClient) -> None:

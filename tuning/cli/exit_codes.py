@@ -79,6 +79,11 @@ def outcome_of(code: int) -> str:
     return next((each.outcome for each in CODES if each.number == code), "interrupted" if code > INTERRUPTED else "")
 
 
+def of_outcome(outcome: object) -> int:
+    """The exit code of a command that has said this word; that of a failure for any other."""
+    return next((each.number for each in CODES if each.outcome == outcome), ERROR)
+
+
 def sentence() -> str:
     """All of them, for `--help`."""
     return f"Exit codes: {', '.join(f'{each.number} {each.short}' for each in CODES)}."

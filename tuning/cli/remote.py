@@ -176,4 +176,8 @@ def _exit_code(run: RemoteRun) -> int:
     counts = run.outcome or {}
     if run.state == "finished":
         return exit_codes.of_models(counts.get("customers", 0), counts.get("succeeded", 0))
-    return exit_codes.INTERRUPTED if run.state in ("stopped", "cancelled") else exit_codes.ERROR
+    return (
+        exit_codes.INTERRUPTED
+        if run.state in ("stopped", "cancelled")
+        else exit_codes.of_outcome(counts.get("outcome"))
+    )

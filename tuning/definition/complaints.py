@@ -86,8 +86,8 @@ def _first_sentence(field: FieldInfo) -> str:
 
 
 def _kind_at(path: tuple[int | str, ...], kind: type[BaseModel]) -> type[BaseModel]:
-    """The class whose keys are at a path; numbers in it are places in a list."""
-    for part in (part for part in path if isinstance(part, str)):
+    """The class whose keys are at a path; numbers in it are places in a list, and names in a mapping are anybody's."""
+    for part in (part for part in path if isinstance(part, str) and part in kind.model_fields):
         kind = next(_kinds_in(kind.model_fields[part].annotation))
     return kind
 

@@ -33,11 +33,14 @@ from tuning.definition.fields import (
     Loggers,
     Name,
     Portfolio,
+    Positive,
     SomeColumns,
+    TargetBounds,
     TimeBudget,
 )
 from tuning.definition.options import (
     CsvOptions,
+    MLflow,
     MLflowOptions,
     Options,
     Resources,
@@ -49,6 +52,7 @@ from tuning.definition.plain_values import IN_MEMORY
 from tuning.definition.reach import CODE, CODE_SWITCH, MODELS, PATH, PLAIN, PlainText
 from tuning.definition.stop_rules import StopRules
 from tuning.errors import DefinitionError
+from tuning.models.bounds import AUTO
 from tuning.models.entries import ModelEntry, parse_models
 from tuning.models.trainers.trainer import is_trainer, maker_of
 from tuning.user_code import check_form
@@ -111,7 +115,7 @@ class Definition(Options):
     task: Literal["auto", "regression", "binary", "multiclass"] = Field(
         "auto", description="What is predicted. `auto` guesses it from the target."
     )
-    positive: PlainText | int | float | bool | None = Field(
+    positive: Positive | None = Field(
         None,
         description="Positive class of a `binary` task, whose probability, precision and recall are meant. By default "
         "the one called true, yes or 1, else the rarer one.",
@@ -124,6 +128,12 @@ class Definition(Options):
     mode: Literal["max", "min"] = Field(
         "max",
         description="Whether a larger or a smaller score is better, for an `objective` and for a metric of your own.",
+    )
+    bounds: TargetBounds = Field(
+        AUTO,
+        description="Between which numbers a regression answers: `auto` is the range of its training rows' targets, "
+        "widened by its width on each side. `[0, null]` names the least and the most, `null` for that of `auto`; "
+        "`off` is none.",
     )
     split: SplitOptions = Field(
         SplitOptions(),
@@ -225,7 +235,7 @@ class Definition(Options):
     storage: Annotated[str, PATH] = Field(
         "runs", min_length=1, description="Where run folders are made: a path or `s3://…`."
     )
-    mlflow: MLflowOptions = Field(
+    mlflow: MLflow = Field(
         MLflowOptions(), description="The copy of the run in MLflow; `false` switches it off (docs/mlflow.md)."
     )
     report: bool = Field(
@@ -262,13 +272,6 @@ class Definition(Options):
     def _split(cls, value: object) -> object:
         return {"type": value} if isinstance(value, str) else value
 
-    @field_validator("positive", mode="before")
-    @classmethod
-    def _positive(cls, value: object) -> object:
-        if value is not None and not isinstance(value, str | int | float | bool):
-            raise ValueError(f"{value!r} is not a class; a text, a number, true or false is expected")
-        return value
-
     @field_validator("objective", mode="plain")
     @classmethod
     def _objective(cls, value: object) -> object:
@@ -279,15 +282,6 @@ class Definition(Options):
         if isinstance(value, str) and value != IN_MEMORY:
             check_form(value)
         return value
-
-    @field_validator("mlflow", mode="before")
-    @classmethod
-    def _switch(cls, value: object) -> object:
-        if value in ("on", "off"):  # words of YAML that stay text, since classes are called so too
-            value = value == "on"
-        if not isinstance(value, bool | Mapping | MLflowOptions):
-            raise ValueError(f"{value!r} is neither true nor false, nor a mapping such as {{experiment: churn}}")
-        return {"enabled": value} if isinstance(value, bool) else value
 
     @field_validator("models", mode="plain")
     @classmethod

@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator
 
 from tuning.basics.wording import shorten
 from tuning.definition.reach import CODE, PLAIN, PlainText, Reach, References, file_or_uri
+from tuning.models.bounds import AUTO, OFF, GivenBounds
 from tuning.preprocessing.dates import DAY_FIRST, MONTH_FIRST
 from tuning.user_code import check_form
 
@@ -120,6 +121,24 @@ def _of_portfolio(value: object) -> References:
     return iter(()) if not isinstance(value, str) or value in (SHIPPED, NO_PORTFOLIO) else file_or_uri(value)
 
 
+def _positive(value: object) -> object:
+    if value is not None and not isinstance(value, str | int | float | bool):
+        raise ValueError(f"{value!r} is not a class; a text, a number, true or false is expected")
+    return value
+
+
+def _bounds(value: object) -> object:
+    if value in (AUTO, OFF):
+        return value
+    ends = tuple(value) if isinstance(value, list | tuple) else ()
+    numbers = [end for end in ends if isinstance(end, int | float) and not isinstance(end, bool) and math.isfinite(end)]
+    if len(ends) != 2 or len(numbers) + ends.count(None) != 2 or not numbers or sorted(numbers) != numbers:
+        raise ValueError(
+            f"{shorten(repr(value))} is neither {AUTO} nor {OFF} nor the least and the most number, such as [0, null]"
+        )
+    return tuple(end if end is None else float(end) for end in ends)
+
+
 def _class_weight(value: object) -> object:
     if value is None or value == "balanced":
         return value
@@ -154,6 +173,10 @@ Portfolio: TypeAlias = Annotated[
     str | tuple[dict[str, object], ...], Reach("path", _of_portfolio), PlainValidator(_portfolio)
 ]
 """Where the configurations that are tried first come from, or they themselves."""
+Positive: TypeAlias = Annotated[PlainText | int | float | bool, BeforeValidator(_positive)]
+"""A class, as the data has it."""
+TargetBounds: TypeAlias = Annotated[GivenBounds, PLAIN, PlainValidator(_bounds)]
+"""Between which numbers a regression answers."""
 ClassWeight: TypeAlias = Annotated[
     Literal["balanced"] | dict[str | int | float | bool, float] | None, PLAIN, PlainValidator(_class_weight)
 ]

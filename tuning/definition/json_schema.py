@@ -20,6 +20,7 @@ from search_spaces.schema import DRAFT, definitions, space_schema
 from tuning.definition.definition import Definition
 from tuning.definition.fields import NAME, Logger
 from tuning.definition.options import RECORD_TRIALS, Options
+from tuning.models.bounds import AUTO, OFF
 from tuning.models.entries import INPUTS
 from tuning.models.gang import RECOVERIES
 from tuning.models.registry import families
@@ -81,6 +82,10 @@ def _forms(split_types: list[str]) -> dict[str, Schema]:
         "drop": ONE_OR_MANY,
         "class_weight": _any_of(
             {"const": "balanced"}, {**_mapping({"type": "number", "exclusiveMinimum": 0}), "minProperties": 1}, NOTHING
+        ),
+        "bounds": _any_of(
+            {"enum": [AUTO, OFF]},
+            {"type": "array", "items": {"type": ["number", "null"]}, "minItems": 2, "maxItems": 2},
         ),
         "split": _any_of({"enum": split_types}, _ref("SplitOptions")),
         "models": _any_of(

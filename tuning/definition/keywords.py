@@ -31,6 +31,7 @@ class DefinitionKeys(TypedDict, total=False):
     positive: str | int | float | bool | None
     metric: str | None
     mode: Literal["max", "min"]
+    bounds: Literal["auto", "off"] | Sequence[object]
     split: Literal["auto", "random", "stratified", "group", "time", "grouped"] | Mapping[str, object]
     winner: Literal["best", "one_standard_error"]
     ensemble: Literal["greedy", "none"]

@@ -12,6 +12,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     PlainValidator,
@@ -359,3 +360,15 @@ def trials_recorded(chosen: str, studies: int) -> str:
     if chosen != "auto":
         return chosen
     return "top:1" if studies > MANY_STUDIES else "all"
+
+
+def _mlflow_switch(value: object) -> object:
+    if value in ("on", "off"):  # words of YAML that stay text, since classes are called so too
+        value = value == "on"
+    if not isinstance(value, bool | Mapping | MLflowOptions):
+        raise ValueError(f"{value!r} is neither true nor false, nor a mapping such as {{experiment: churn}}")
+    return {"enabled": value} if isinstance(value, bool) else value
+
+
+MLflow: TypeAlias = Annotated[MLflowOptions, BeforeValidator(_mlflow_switch)]
+"""The same, or true or false."""

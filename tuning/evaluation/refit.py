@@ -48,6 +48,7 @@ class Refits:
                 data.own.get(record.family),
                 family.at_step(record.config, record.best_step or len(record.steps)),
                 target=data.target_of(record.config),
+                bounds=data.bounds_of(rows),
             )
             before = time.perf_counter()
             prediction = member.prediction(unseen, data.task)
@@ -72,7 +73,7 @@ class AllRows:
         if family.preprocessing not in self._encoded:
             self._encoded[family.preprocessing] = self.data.everything(family)
         encoder, rows = self._encoded[family.preprocessing]
-        return replace(member, encoder=encoder, fitted=fit(record, self.data, rows))
+        return replace(member, encoder=encoder, fitted=fit(record, self.data, rows), bounds=self.data.bounds_of(rows))
 
 
 def fit(record: TrialRecord, data: StudyData, rows: Matrix) -> Model:

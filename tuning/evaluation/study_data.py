@@ -18,6 +18,7 @@ from tuning.errors import CustomerError
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.out_of_fold import KeptPredictions, PooledAnswers, Watch
 from tuning.models.base import FRAME, Family, Matrix, SteppedFamily
+from tuning.models.bounds import AUTO, Bounds, GivenBounds, bounds_of
 from tuning.models.log_target import LOG, PLAIN, TARGET, in_logarithms
 from tuning.models.pooled import RunPool
 from tuning.models.preparation import Preparation
@@ -49,8 +50,9 @@ class StudyData:
     class_weight: "balanced" or label to weight, for fitting. notes: what was left out, and why. own: the
     families of the user's own models, by name. example: a few rows as they came, to show with the model what it takes.
     preparation: what new rows have to go through, None without the user's `prepare`. kept: trials' predictions for an
-    ensemble, None where there is to be none. rows: the features as they came, for the run's pool; None where the
-    run is to have none. pool: that one, as far as it is there. pooled: what it says of these rows.
+    ensemble, None where there is to be none. bounds: what the definition says of them. rows: the features as they came,
+    for the run's pool; None where the run is to have none. pool: that one, as far as it is there. pooled: what it says
+    of these rows.
     """
 
     task: Task
@@ -65,6 +67,7 @@ class StudyData:
     example: pd.DataFrame | None = None
     preparation: Preparation | None = None
     kept: KeptPredictions | None = None
+    bounds: GivenBounds = AUTO
     rows: pd.DataFrame | None = None
     pool: RunPool | None = None
     pooled: PooledAnswers | None = None
@@ -94,6 +97,10 @@ class StudyData:
         """What a configuration's family is given: its parameters without its name, and `target`."""
         ours = (MODEL,) if config[MODEL] in self.own else (MODEL, TARGET)
         return {name: value for name, value in config.items() if name not in ours}
+
+    def bounds_of(self, rows: Matrix) -> Bounds | None:
+        """Between which numbers a model of these rows answers; None where it may answer anything."""
+        return None if self.task.classification else bounds_of(rows, self.bounds)
 
     def columns_of(self, family: Family) -> tuple[Column, ...]:
         """The columns that a family's models look at."""
@@ -200,7 +207,7 @@ def study_data(
         raise CustomerError(f"no usable feature: {'; '.join(unusable[:5]) or 'there is no other column'}.")
     if any(family.encoding == FRAME for family in (own or {}).values()):
         raw = replace(raw, frame=frame[names])
-    notes = [note, *_label_notes(found, positive, definition.class_weight)]
+    notes = [note, _bounds_note(y, definition.bounds, found), *_label_notes(found, positive, definition.class_weight)]
     if unusable:
         notes.append(f"left out: {', '.join(unusable)}")
     notes += usable.notes
@@ -217,6 +224,7 @@ def study_data(
         notes=tuple(filter(None, notes)),
         own=own or {},
         example=_example(frame, usable),
+        bounds=definition.bounds,
         rows=None if definition.pool == "off" else frame[names],
     )
 
@@ -233,6 +241,15 @@ def _example(frame: pd.DataFrame, usable: Features) -> pd.DataFrame:
 @lru_cache(maxsize=16)
 def _header(names: tuple[str, ...]) -> pd.Index:
     return pd.Index(names)
+
+
+def _bounds_note(y: np.ndarray, wanted: GivenBounds, task: Task) -> str:
+    """What was said about a target that goes beyond it."""
+    if task.classification or isinstance(wanted, str):
+        return ""
+    low, high = (end if value is None else value for value, end in zip(wanted, (-math.inf, math.inf), strict=True))
+    beyond = int(((y < low) | (y > high)).sum())
+    return f"{amount(beyond, 'target')} of {len(y)} lie beyond `bounds`, which no prediction does" if beyond else ""
 
 
 def _label_notes(task: Task, positive: Label | None, weights: ClassWeights | None) -> Iterator[str]:
@@ -277,14 +294,15 @@ def train(
     folds = data.folds(family)
     # A trial that goes on from a state may have had its best step before.
     watch = data.kept.watch(config, seed) if data.kept is not None and state is None else None
+    bounds = [data.bounds_of(rows) for rows, _ in folds]
     if isinstance(family, SteppedFamily):
-        yield from _train_stepped(family, params, folds, data.task, metric, seed, state, watch)
+        yield from _train_stepped(family, params, folds, bounds, data.task, metric, seed, state, watch)
         return
     scores: list[float] = []
     predictions: list[Prediction] = []
-    for number, (rows, unseen) in enumerate(folds, start=1):
+    for number, ((rows, unseen), within) in enumerate(zip(folds, bounds, strict=True), start=1):
         model = family.fit(params, rows, data.task, seed)
-        prediction = family.predict(model, unseen, data.task)
+        prediction = _held(family.predict(model, unseen, data.task), within)
         scores.append(metric.score(unseen.y, prediction, unseen.weight))
         score = math.fsum(scores) / number
         if watch is not None:
@@ -298,6 +316,7 @@ def _train_stepped(
     family: SteppedFamily,
     params: Config,
     folds: list[tuple[Matrix, Matrix]],
+    bounds: list[Bounds | None],
     task: Task,
     metric: Metric,
     seed: int,
@@ -307,15 +326,20 @@ def _train_stepped(
     states = state["folds"] if state else [None] * len(folds)
     done = state["step"] if state else 0
     for number, together in enumerate(family.grow_folds(params, folds, task, seed, states), start=done + 1):
+        said = [_held(prediction, within) for (prediction, _), within in zip(together, bounds, strict=True)]
         scores = tuple(
             metric.score(unseen.y, prediction, unseen.weight)
-            for (_, unseen), (prediction, _) in zip(folds, together, strict=True)
+            for (_, unseen), prediction in zip(folds, said, strict=True)
         )
         getters = [get_state for _, get_state in together]
         score = math.fsum(scores) / len(scores)
         if watch is not None:
-            watch(number, score, [prediction for prediction, _ in together])
+            watch(number, score, said)
         yield Step(number, score, scores, get_state=partial(_state, number, getters))
+
+
+def _held(prediction: Prediction, bounds: Bounds | None) -> Prediction:
+    return prediction if bounds is None else bounds.hold(prediction)
 
 
 def _state(step: int, getters: list[Callable[[], object]]) -> dict[str, object]:

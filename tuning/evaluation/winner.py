@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from tuning.basics.wording import raised, value_text
+from tuning.basics.wording import name_list, raised, value_text
 from tuning.errors import CustomerError
 from tuning.evaluation.constant import ConstantPrediction, find_constant
 from tuning.evaluation.ensemble import Ensemble, find_ensemble
@@ -42,7 +42,8 @@ class StudyOutcome:
 
     test_score: of `model`, which is the winner's, that of `ensemble`, or `constant` where `is_constant`.
     test_error: the standard error of `test_score`. refit_seconds, predict_ms_per_row: wall time in which `model` was
-    fitted on the search rows, and predicted a hold-out row. None where `is_constant`.
+    fitted on the search rows, and predicted a hold-out row. held_back: hold-out rows for which it was held within its
+    bounds; None where nothing holds it. None where `is_constant`.
     """
 
     winner: TrialRecord | None
@@ -58,6 +59,7 @@ class StudyOutcome:
     test_error: float | None = None
     refit_seconds: float | None = None
     predict_ms_per_row: float | None = None
+    held_back: int | None = None
 
     @property
     def gain(self) -> float | None:
@@ -169,7 +171,7 @@ def conclude(
     if baseline is not None:
         baseline_test_score, baseline_note = _scored([refits.of(baseline)[1]], [1.0], data, metric)
     choice: list[str | None]
-    test_error = refit_seconds = predict_ms_per_row = None
+    test_error = refit_seconds = predict_ms_per_row = held_back = None
     if or_constant and constant is not None and (why := _gives_way(winner, ensemble, constant)):
         outcome, ensemble, choice = replace(outcome, is_constant=True), None, [why]
         members: tuple[Member, ...] = (constant.member(data, all_rows=False),)
@@ -186,9 +188,15 @@ def conclude(
         refit_seconds = sum(refits.fit_seconds[record.trial] for record, _ in picked)
         seconds = sum(refits.predict_seconds[record.trial] for record, _ in picked)
         predict_ms_per_row = 1000 * seconds / len(data.split.test)
+        held_back = None if members[0].bounds is None else average(said, weights, data.task).held_back
         alone = (_kept_note(winner, records), _refit_note(winner, data)) if ensemble is None else ()
         nothing = None if constant is None else constant.score
-        choice = [*alone, *failed, leak_note(data, metric, winner.score, outcome.cv_error, nothing)]
+        choice = [
+            *alone,
+            *failed,
+            _held_note(members, said, held_back),
+            leak_note(data, metric, winner.score, outcome.cv_error, nothing),
+        ]
     notes = (
         *choice,
         pool_note,
@@ -208,6 +216,7 @@ def conclude(
         test_error=test_error,
         refit_seconds=refit_seconds,
         predict_ms_per_row=predict_ms_per_row,
+        held_back=held_back,
     )
 
 
@@ -318,6 +327,14 @@ def _scored(
     if not math.isfinite(score):
         return None, f"{metric.name} is not defined on the hold-out ({len(test)} rows)"
     return score, None
+
+
+def _held_note(members: Sequence[Member], said: Sequence[Prediction], count: int | None) -> str:
+    if not count:
+        return ""
+    whose = dict.fromkeys(member.family for member, each in zip(members, said, strict=True) if each.held is not None)
+    rows = len(said[0].values)
+    return f"{name_list(whose)} went beyond `bounds` on {count} of {rows} hold-out rows, and was held there"
 
 
 def _refit_note(record: TrialRecord, data: StudyData) -> str:

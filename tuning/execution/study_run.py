@@ -305,6 +305,7 @@ def study_record(
         predict_ms_per_row=outcome.predict_ms_per_row,
         refit_seconds=outcome.refit_seconds,
         test_error=outcome.test_error,
+        held_back=outcome.held_back,
     )
     if constant is None or not outcome.is_constant:
         return record

@@ -11,6 +11,7 @@ import pandas as pd
 from tuning.basics.documents import Json
 from tuning.errors import RunError
 from tuning.models.base import FRAME, Family, Hyperparameters, Matrix, Model
+from tuning.models.bounds import Bounds
 from tuning.models.log_target import LOG, PLAIN, in_logarithms
 from tuning.models.own import OwnFamily
 from tuning.models.registry import family as find_family
@@ -34,6 +35,7 @@ class Member:
         config: with the number of trees, rounds or epochs that count; empty for a model saved before it was kept.
         weight: of its answers among those of all members.
         target: whether it was fitted to the target or to its logarithm.
+        bounds: between which numbers it answers; None where it may answer anything.
     """
 
     family: str
@@ -44,6 +46,7 @@ class Member:
     config: Hyperparameters = field(default_factory=dict)
     weight: float = 1.0
     target: str = PLAIN
+    bounds: Bounds | None = None
 
     @property
     def kind(self) -> Family:
@@ -67,7 +70,8 @@ class Member:
 
     def prediction(self, rows: Matrix, task: Task) -> Prediction:
         """Its answer for encoded rows."""
-        return self.kind.predict(self.fitted, rows, task)
+        found = self.kind.predict(self.fitted, rows, task)
+        return found if self.bounds is None else self.bounds.hold(found)
 
     def described(self) -> dict[str, object]:
         """All but the encoder and the model itself, as plain values."""
@@ -78,6 +82,7 @@ class Member:
             "dates": {column.name: column.format for column in self.columns if column.format != ISO},
             "best_config": dict(self.config),
             "target": self.target,
+            "bounds": None if self.bounds is None else self.bounds.to_json(),
         }
 
 
@@ -104,4 +109,5 @@ def read_member(values: Json, encoder: Encoder, read: Callable[[str], bytes], al
         config=values.get("best_config", {}),
         weight=values.get("weight", 1.0),
         target=values.get("target", PLAIN),
+        bounds=Bounds.from_json(values.get("bounds")),
     )

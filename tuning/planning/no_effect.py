@@ -35,6 +35,7 @@ OF_MODELS = (
     "dates",
     "min_rows",
     "task",
+    "bounds",
     "split",
     "winner",
     "ensemble",

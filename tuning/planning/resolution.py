@@ -18,6 +18,7 @@ from tuning.definition.definition import Definition
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import PlanError
 from tuning.evaluation.metrics import is_of_numbers, resolve_metric
+from tuning.models import bounds
 from tuning.planning.column_values import odd_text_notes
 from tuning.planning.model_space import check_models, space_of
 from tuning.planning.portfolios.sources import check_portfolio, find_portfolio
@@ -183,6 +184,8 @@ def _check_task(definition: Definition, task: str) -> None:
     if definition.positive is not None and task != BINARY:
         raise PlanError(f"positive: the task is {task}, only a binary one has a positive class; remove it.")
     if task != REGRESSION:
+        if definition.bounds != bounds.AUTO:
+            raise PlanError(f"bounds: the task is {task}, and only numbers have bounds; remove it.")
         return
     if definition.split.kind == STRATIFIED:
         raise PlanError("split: stratified needs classes, and the task is regression; use random, group or time.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -47,16 +47,23 @@ class Prediction:
     proba: (n, classes) probabilities, or None where the model has none.
     decision: (n,) or (n, classes) decision values, or None. Metrics that take either one take these, as
         scikit-learn's scorers do: probabilities are rounded, and compare classes within a row.
+    held: (n,) which numbers were held within what the target can be; None where none was.
     """
 
     values: np.ndarray
     proba: np.ndarray | None = None
     decision: np.ndarray | None = None
+    held: np.ndarray | None = None
+
+    @property
+    def held_back(self) -> int:
+        """How many numbers were held."""
+        return 0 if self.held is None else int(self.held.sum())
 
     def copy(self) -> Prediction:
         """Another one, with arrays of its own."""
-        proba, decision = (None if each is None else each.copy() for each in (self.proba, self.decision))
-        return Prediction(self.values.copy(), proba, decision)
+        others = (None if each is None else each.copy() for each in (self.proba, self.decision, self.held))
+        return Prediction(self.values.copy(), *others)
 
 
 def average(predictions: Sequence[Prediction], weights: Sequence[float], task: Task) -> Prediction:
@@ -70,7 +77,9 @@ def average(predictions: Sequence[Prediction], weights: Sequence[float], task: T
     known = [answer for answer in answers if answer is not None]
     if len(known) < len(answers):
         raise ValueError("a model without probabilities cannot be averaged with others")
-    return as_prediction(np.average(known, axis=0, weights=weights), task)
+    held = [prediction.held for prediction in predictions if prediction.held is not None]
+    mean = as_prediction(np.average(known, axis=0, weights=weights), task)
+    return replace(mean, held=np.logical_or.reduce(held)) if held else mean
 
 
 def as_prediction(answer: np.ndarray, task: Task) -> Prediction:

@@ -141,6 +141,15 @@ STUDY_FIGURES = (
         ("leaderboard", "details", "mlflow_model"),
     ),
     Figure(
+        "held_back",
+        INT,
+        "hold-out rows for which the model, or a member of the ensemble, went beyond `bounds` and was held there; "
+        "empty without bounds",
+        ("leaderboard", "customer", "details"),
+        better="smaller",
+        words=lambda row: value_text(row.get("held_back") or None),
+    ),
+    Figure(
         "baseline",
         TEXT,
         "family of the baseline, which is trial 0; empty when that trial did not finish",

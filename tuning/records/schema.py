@@ -145,6 +145,7 @@ class StudyRecord:
     predict_ms_per_row: float | None = None
     refit_seconds: float | None = None
     test_error: float | None = None
+    held_back: int | None = None
 
     @property
     def key(self) -> tuple[str]:

@@ -123,5 +123,5 @@ def _notes(counts: RunCounts) -> list[str]:
         return []
     return [
         f"Notes are on {counts['with_notes']:,} of {amount(counts['customers'], 'customer')}, such as columns that "
-        "were left out or why a score is missing: tuning leaderboard --output csv."
+        "were left out or why a score is missing: the column `notes` of the leaderboard as CSV."
     ]

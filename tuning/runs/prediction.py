@@ -35,11 +35,13 @@ class PredictedRows:
         rows: as they came, with columns of predictions and, for classes, probabilities behind.
         column: name of the predictions, one that the rows do not use.
         without: the customers that got none, and why.
+        held_back: rows for which a model went beyond its bounds, and was held there.
     """
 
     rows: pd.DataFrame
     column: str
     without: dict[str, str]
+    held_back: int = 0
 
 
 def predict_file(
@@ -57,11 +59,13 @@ def predict_file(
     names = rows.names
     column = free_name(PREDICTION, names)
     if model is not None:
-        return PredictedRows(rows.shown(model.text).join(_answer(model, rows.of(model), names)), column, {})
+        answers, held_back = _answer(model, rows.of(model), names)
+        return PredictedRows(rows.shown(model.text).join(answers), column, {}, held_back)
     check_columns(definition.by, names)
-    answers, without = _by_key(result, rows, names, allow_code)
+    answers, without, held_back = _by_key(result, rows, names, allow_code)
     shown = rows.shown(())
-    return PredictedRows(shown.join(answers) if len(answers) else shown.assign(**{column: None}), column, without)
+    found = shown.join(answers) if len(answers) else shown.assign(**{column: None})
+    return PredictedRows(found, column, without, held_back)
 
 
 def free_name(name: str, taken: Iterable[str]) -> str:
@@ -107,13 +111,15 @@ class _Rows:
 
 def _by_key(
     result: RunResult, rows: _Rows, names: Sequence[str], allow_code: bool
-) -> tuple[pd.DataFrame, dict[str, str]]:
+) -> tuple[pd.DataFrame, dict[str, str], int]:
+    """(predictions, who has none and why, rows that were held back)."""
     import numpy as np
     import pandas as pd
 
     codes, keys = rows.keys()
     parts: list[pd.DataFrame] = []
     without: dict[str, str] = {}
+    held_back = 0
     order = np.argsort(codes, kind="stable")
     bounds = np.searchsorted(codes[order], np.arange(len(keys) + 1))
     for number, key in enumerate(keys):
@@ -121,18 +127,21 @@ def _by_key(
         try:
             model = result.model(name, allow_code=allow_code)
             own = order[bounds[number] : bounds[number + 1]]
-            parts.append(_answer(model, rows.of(model, own), names))
+            answers, held = _answer(model, rows.of(model, own), names)
         except UntrustedCodeError:
             raise  # one word allows it for all
         except TuningError as error:
             without[name] = str(error)
         except (Exception, SystemExit) as error:  # of the user's own model
             without[name] = raised(error)
-    return pd.concat(parts) if parts else pd.DataFrame(), without
+        else:
+            parts.append(answers)
+            held_back += held
+    return pd.concat(parts) if parts else pd.DataFrame(), without, held_back
 
 
-def _answer(model: CustomerModel, rows: pd.DataFrame, taken: Sequence[str]) -> pd.DataFrame:
-    """The columns that a model adds to rows."""
+def _answer(model: CustomerModel, rows: pd.DataFrame, taken: Sequence[str]) -> tuple[pd.DataFrame, int]:
+    """The columns that a model adds to rows, and for how many it was held back."""
     import pandas as pd
 
     found = model.prediction(rows)
@@ -140,4 +149,4 @@ def _answer(model: CustomerModel, rows: pd.DataFrame, taken: Sequence[str]) -> p
     if model.task.classification and found.proba is not None:
         for position, label in enumerate(model.task.classes):
             columns[free_name(f"probability_{label}", taken)] = found.proba[:, position]
-    return pd.DataFrame(columns, index=rows.index)
+    return pd.DataFrame(columns, index=rows.index), found.held_back

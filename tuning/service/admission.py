@@ -30,6 +30,7 @@ from tuning.user_code import is_file
 
 SERVERS_OWN = ("storage", "mlflow")
 MOST_PRIORITY = 1000
+LONGEST_NAME = 1000  # characters of a file's name with its folders
 ADMITTED_KEY = re.compile(r"[\x21-\x7e]{1,255}")  # of Idempotency-Key
 
 
@@ -213,8 +214,10 @@ def place_of(text: str, roots: tuple[str, ...], key: str) -> str:
             f"{key}: {shorten(repr(_shown(text)))} is not below a bucket that this server's configuration lists for "
             "your team, or holds what an address should not: `..`, a user, a query."
         )
-    if not text.strip() or "\0" in text:
-        raise DefinitionError(f"{key}: {shorten(ascii(text))} is no name of a file or folder.")
+    if not text.strip() or "\0" in text or len(text) > LONGEST_NAME:
+        raise DefinitionError(
+            f"{key}: {shorten(ascii(text))} is no name of a file or folder, which has up to {LONGEST_NAME} characters."
+        )
     if ".." in re.split(r"[/\\]", text) or text.startswith("~"):
         raise NotAllowedError(f"{key}: {shorten(repr(text))} holds `..` or `~`. {_expected(folders)}")
     if os.path.isabs(text):

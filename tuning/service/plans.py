@@ -112,7 +112,7 @@ class Plans:
             try:
                 values: dict[str, object] = {"state": PlanState.PLANNED, "result": self._answer(plan)}
             except TuningError as error:
-                values = {"state": PlanState.REFUSED, "problem": str(error)}
+                values = {"state": PlanState.REFUSED, "problem": self._settings.as_written(plan.team, str(error))}
             except Exception:
                 logger.exception("plan %s", plan.id)
                 problem = "The plan could not be made; the server's log says why."

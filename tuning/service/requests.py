@@ -15,7 +15,7 @@ from tuning.service.queue import quotas
 from tuning.service.queue.claim import used_by
 from tuning.service.queue.quotas import Asked
 from tuning.service.settings import ServiceSettings
-from tuning.service.states import ENDED, RunState
+from tuning.service.states import CHANGES, ENDED, RunState
 
 
 class Requests:
@@ -80,7 +80,10 @@ class Requests:
             if found.state is RunState.STOPPING:
                 connection.execute(update(RUNS).where(RUNS.c.id == run).values(ending=ending))
                 return replace(found, ending=ending)
-            reason = "asked to stop" if ending is RunState.STOPPED else "asked to cancel"
+            word = "stop" if ending is RunState.STOPPED else "cancel"
+            if found.state in ENDED and ending not in CHANGES[found.state]:
+                raise RefusedChangeError(f"run {run} is {found.state}: nothing of it is left to {word}.")
+            reason = f"asked to {word}"
             if found.state is not RunState.RUNNING:
                 return change(connection, found, ending, now, reason)
             return change(connection, found, RunState.STOPPING, now, reason, ending=str(ending), stop_asked=now)

@@ -141,7 +141,7 @@ def _one(connection: Connection, schedule: object, team: str) -> Schedule:
     wanted = select(SCHEDULES).where(SCHEDULES.c.id == schedule, SCHEDULES.c.team == team)
     found = connection.execute(wanted).mappings().first()
     if found is None:
-        raise MissingError(f"there is no schedule {schedule!r}. GET /api/v1/schedules lists your team's.")
+        raise MissingError(f"there is no schedule {schedule!r} in your team.")
     return _schedule(found)
 
 

@@ -96,6 +96,13 @@ class ServiceSettings(_Settings):
         given = self.data if own is None else own
         return tuple(root.rstrip("/") if is_uri(root) else os.path.abspath(root) for root in given)
 
+    def as_written(self, team: str, text: str) -> str:
+        """A text in which the team's files are called as its definitions do: below its folders, not on the machine."""
+        folders = [root for root in self.roots(team) if not is_uri(root) and root != "/"]
+        for folder in sorted(folders, key=len, reverse=True):
+            text = text.replace(f"{folder}/", "").replace(folder, os.path.basename(folder))
+        return text
+
     @property
     def own_places(self) -> tuple[str, ...]:
         """Where the service keeps what is its own on this machine, which is no team's data: absolute paths.

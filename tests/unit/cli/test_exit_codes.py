@@ -53,6 +53,11 @@ def test_each_error_has_its_code_and_word(error: BaseException, outcome: str) ->
     assert exit_codes.outcome_of(code) == outcome
 
 
+def test_a_word_has_its_code_again_and_a_strange_one_is_a_failure() -> None:
+    assert all(exit_codes.of_outcome(each.outcome) == each.number for each in exit_codes.CODES)
+    assert exit_codes.of_outcome(None) == exit_codes.ERROR
+
+
 def test_another_try_is_worth_it_after_one_code_alone() -> None:
     assert exit_codes.of_error(OSError("no error of ours")) is None  # a traceback, with which Python ends with 1
     assert [each.number for each in exit_codes.CODES] == [0, 1, 2, 3, 4, 5, 6, 130]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +47,21 @@ def leaderboard(run: RunResult, *options: str) -> str:
     answer = CliRunner().invoke(main, ["leaderboard", run.directory.root, *options])
     assert answer.exit_code == 0, answer.output
     return answer.stdout
+
+
+@pytest.mark.long
+def test_a_run_that_goes_on_is_counted_at_one_moment(run: RunResult, tmp_path: Path) -> None:
+    """What is recorded while it is looked at makes no customer one without a model."""
+    shutil.copytree(run.directory.root, tmp_path / "run")
+    records = tmp_path / "run" / run.term.records
+    records.rename(tmp_path / "later")
+    records.mkdir()
+    looked = RunResult(tmp_path / "run")
+    assert looked.summary()["succeeded"] == 0
+    records.rmdir()
+    (tmp_path / "later").rename(records)
+    assert looked.unfinished == 4
+    assert RunResult(tmp_path / "run").unfinished == 0
 
 
 @pytest.mark.long

@@ -203,6 +203,7 @@ def test_a_team_without_a_root_reads_nothing(settings: ServiceSettings) -> None:
         ({"schedule": {"cron": "0 3 * * 1", "time_zone": "Europe/Nowhere"}}, "schedule: "),
         ({"schedule": ["0 3 * * 1"]}, "schedule: "),
         ({"data": " "}, "data: "),
+        ({"data": "a/" * 501}, "data: 'a/a/a/"),
         (
             {"algorithm": "grid", "search_space": {f"p{n}": {"type": "float", "low": 0, "high": 1} for n in range(20)}},
             "algorithm: levels: the grid has 95,367,431,640,625 combinations",

@@ -108,6 +108,27 @@ def test_pages_hold_every_run_once_the_newest_first(database: Database) -> None:
     assert [runs.get(run).submitted for run in found] == sorted((100 + n // 2 for n in range(7)), reverse=True)
 
 
+def test_what_a_process_has_told_is_kept_whatever_is_in_it(database: Database) -> None:
+    """A name of a file may be no text; PostgreSQL takes no NUL, and no answer half of a pair."""
+    runs = Runs(database)
+    run = brought_to(runs, RunState.RUNNING)
+    outcome = {"leaking": {"a\0b": ["\udcff.csv", 1]}}
+    ended = runs.change(run.id, RunState.FAILED, 300.0, "\udcff\0.csv is a link", outcome=outcome)
+    assert ended.reason == "\\udcff\\x00.csv is a link"
+    assert ended.outcome == {"leaking": {"a\\x00b": ["\\udcff.csv", 1]}}
+    assert runs.events(run.id)[-1].reason == ended.reason
+
+
+def test_a_database_that_anybody_begins_is_for_its_owner_alone(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "service.db"
+    made = Database(f"sqlite:///{file}")
+    schema.upgrade(made)
+    with made.read():
+        modes = {each.name: each.stat().st_mode & 0o077 for each in file.parent.iterdir()}
+    made.close()
+    assert modes == dict.fromkeys(("service.db", "service.db-wal", "service.db-shm"), 0)
+
+
 def test_only_a_run_that_has_ended_is_deleted_with_its_events(database: Database) -> None:
     runs = Runs(database)
     run = submitted(runs)
@@ -132,6 +153,17 @@ def test_a_token_is_found_by_its_text_alone_and_is_stored_nowhere(database: Data
     database.close()
     for file in tmp_path.iterdir():
         assert token.encode() not in file.read_bytes()
+
+
+def test_the_name_of_a_token_is_given_again_once_it_has_ended(database: Database) -> None:
+    tokens = Tokens(database)
+    first = tokens.create("churn", Role.SUBMIT, "cron", 100.0, expires=200.0)
+    with pytest.raises(DefinitionError, match="has a token 'cron' already"):
+        tokens.create("churn", Role.READ, "cron", 150.0)
+    second = tokens.create("churn", Role.READ, "cron", 250.0)
+    tokens.revoke("churn", "cron", 260.0)
+    third = tokens.create("churn", Role.READ, "cron", 270.0)
+    assert [tokens.holder(token) is not None for token in (first, second, third)] == [False, False, True]
 
 
 def test_roles_include_the_ones_before() -> None:

@@ -214,6 +214,33 @@ def test_what_is_too_deep_too_long_or_too_large_a_grid_is_422(
     assert len(answer.text) < 3_000
 
 
+@pytest.mark.parametrize(
+    ("path", "key"),
+    [
+        ("/api/v1/runs/a%00b", "run"),
+        ("/api/v1/runs/a%00b/events", "run"),
+        ("/api/v1/plans/a%00b", "plan"),
+        ("/api/v1/schedules/a%00b", "schedule"),
+        ("/api/v1/runs?name=a%00b", "name"),
+        ("/?name=a%00b", "name"),
+        ("/api/v1/runs?cursor=MS4wIGEAYg==", "cursor"),
+    ],
+)
+def test_nul_is_in_no_text_that_is_looked_for(service: Service, web: TestClient, path: str, key: str) -> None:
+    """PostgreSQL fails at it, where SQLite finds nothing."""
+    answer = web.get(path, headers=bearer(service))
+    assert (answer.status_code, answer.json()["key"]) == (422, key)
+
+
+def test_a_path_is_short_and_plain_in_the_log(web: TestClient, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "tuning.service.requests")
+    web.get("/%00%1b%5b31m\u202e" + "a" * 50_000)
+    (line,) = (record.getMessage() for record in caplog.records)
+    assert "GET /\\x00\\x1b[31m\\u202eaaa" in line
+    assert len(line) < 500
+    assert line.isprintable()
+
+
 @pytest.mark.parametrize("time", ["nan", "inf", "-inf", "1e999", "soon"])
 def test_a_cursor_that_no_page_has_given_is_422(service: Service, web: TestClient, time: str) -> None:
     cursor = base64.urlsafe_b64encode(f"{time} 5f0c9f3ab2d44e10a7c1b2d3".encode()).decode()

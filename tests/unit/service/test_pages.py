@@ -176,6 +176,8 @@ def test_a_report_runs_its_own_scripts_alone_and_without_the_sessions_origin(pag
 def test_a_run_that_has_recorded_nothing_says_so(page: TestClient, service: Service, tmp_path: Path) -> None:
     queued = service.requests.submit(Submission("churn", "other", {"target": "y"}), 5.0)[0].id
     assert "Nothing is recorded yet." in page.get(f"/runs/{queued}").text
+    service.runs.change(queued, RunState.RUNNING, 6.0, slots=1)
+    assert '<p class="quiet">Nothing is recorded yet.</p>' in page.get(f"/runs/{queued}").text
     refused = page.get(f"/api/v1/runs/{queued}/leaderboard")
     assert refused.status_code == 404
     assert str(tmp_path) not in refused.text  # the server's own places are nobody's matter

@@ -103,6 +103,15 @@ def test_a_stop_can_become_a_cancel_and_not_the_other_way_round(server: Server) 
         server.requests.resume(run.id, "churn", 130.0)
 
 
+@pytest.mark.parametrize("word", ["stop", "cancel"])
+def test_what_has_ended_has_nothing_left_to_end(server: Server, word: str) -> None:
+    run = server.submit()
+    server.claim()
+    server.runs.change(run.id, RunState.FINISHED, 3.0)
+    with pytest.raises(RefusedChangeError, match=f"is finished: nothing of it is left to {word}"):
+        getattr(server.requests, word)(run.id, "churn", 4.0)
+
+
 def test_a_resume_may_have_more_trials_and_other_slots(server: Server) -> None:
     run = server.submit(trials=10, target="y")
     with pytest.raises(RefusedChangeError, match="is queued"):

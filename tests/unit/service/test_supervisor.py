@@ -87,6 +87,13 @@ def test_a_run_that_the_machine_fails_is_tried_three_times_with_growing_pauses(
     assert again.attempts == 0
 
 
+def test_a_reason_names_files_as_the_team_does(database: Database, tmp_path: Path) -> None:
+    said = f"data: no file matches '{tmp_path}/shops/*.csv'; there is {tmp_path}"
+    server = Supervised(database, tmp_path, f'echo "error: {said}" >&2; exit 2')
+    failed = server.look_until(server.submit(), RunState.FAILED)
+    assert failed.reason == f"data: no file matches 'shops/*.csv'; there is {tmp_path.name}"
+
+
 @pytest.mark.parametrize("moment", ["queued", "claimed", "to be tried again"])
 def test_what_a_team_may_not_run_any_more_begins_no_driver(database: Database, tmp_path: Path, moment: str) -> None:
     """The server was started anew with other settings."""

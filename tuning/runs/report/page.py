@@ -20,7 +20,7 @@ from tuning.basics.wording import amount, shorten
 from tuning.records.figures import Figure, View, shown_in
 from tuning.records.gains import is_error, user_metric
 from tuning.records.schema import FAILED, OK
-from tuning.records.user_scores import GAINS, user_table
+from tuning.records.user_scores import GAINS, user_mode, user_table
 from tuning.reporting.data_table import DataColumn, DataTable
 from tuning.reporting.html import Block, HtmlTable, Page, Picture, PictureRow, Points, Section, Text
 from tuning.runs.leaderboard import SCHEMA
@@ -104,6 +104,7 @@ def pictures(result: RunResult, trials: pa.Table) -> list[Block]:
         found.append(Picture(figure, alt, caption))
 
     metric = user_metric(board.metric)
+    better = "rise" if user_mode(board.metric, board.mode) == "max" else "fall"
     if studies["gain"].null_count < len(studies):
         draw(
             lambda axes: plots.gains(studies, metric, axes),
@@ -114,7 +115,7 @@ def pictures(result: RunResult, trials: pa.Table) -> list[Block]:
         draw(
             lambda axes: plots.score_and_size(studies, metric, axes),
             "Hold-out score against the number of rows of each customer",
-            "Where the dots rise to the right, more rows would help small customers.",
+            f"Where the dots {better} to the right, more rows would help small customers.",
         )
     if studies["family"].null_count < len(studies):
         draw(

@@ -8,6 +8,7 @@ does the same.
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -90,7 +91,7 @@ class Database:
         try:
             if self.is_sqlite:
                 if self.url.database:
-                    Path(self.url.database).parent.mkdir(parents=True, exist_ok=True)
+                    _keep_private(Path(self.url.database))
                 engine = create_engine(self.url, connect_args={"timeout": BUSY_S}, hide_parameters=True)
                 event.listen(engine, "connect", _configure_sqlite)
                 event.listen(engine, "begin", _begin_sqlite)
@@ -104,6 +105,13 @@ class Database:
     @property
     def is_sqlite(self) -> bool:
         return self.url.get_backend_name() == "sqlite"
+
+
+def _keep_private(file: Path) -> None:
+    """Begin a database that there is not yet as a file for its owner alone, as SQLite makes those beside it, too."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(OSError):  # what is wrong with the place is said when it is used
+        os.close(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600))
 
 
 def _configure_sqlite(connection, _record) -> None:  # type: ignore[no-untyped-def]  # the driver's own, which has no types

@@ -194,7 +194,7 @@ def one(connection: Connection, run: str, team: str | None) -> SubmittedRun:
     """A run within a transaction; `MissingError` for another team's as for one that is not there."""
     found = _read(connection, select(RUNS).where(RUNS.c.id == run))
     if not found or team not in (None, found[0].team):
-        raise MissingError(f"there is no run {run!r}. GET /api/v1/runs lists your team's.")
+        raise MissingError(f"there is no run {run!r} in your team.")
     return found[0]
 
 

@@ -5,6 +5,8 @@ A change here is a migration in `migrations/versions`, too; `tests/unit/service`
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sqlalchemy import (
     JSON,
     BigInteger,
@@ -18,8 +20,39 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    TypeDecorator,
     UniqueConstraint,
 )
+
+from tuning.basics.wording import encodable
+
+
+def _without_gaps(value: object) -> object:
+    """A text or document with what no database holds spelled out: NUL, and halves of pairs of characters."""
+    if isinstance(value, str):
+        return encodable(value).replace("\0", "\\x00")
+    if isinstance(value, Mapping):
+        return {_without_gaps(name): _without_gaps(inner) for name, inner in value.items()}
+    return [_without_gaps(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+class ToldText(TypeDecorator[object]):
+    """What a process has said, which may hold names of files and rows as they are."""
+
+    impl, cache_ok = Text, True
+
+    def process_bind_param(self, value: object, dialect: object) -> object:
+        return _without_gaps(value)
+
+
+class ToldDocument(TypeDecorator[object]):
+    """The same of JSON."""
+
+    impl, cache_ok = JSON, True
+
+    def process_bind_param(self, value: object, dialect: object) -> object:
+        return _without_gaps(value)
+
 
 METADATA = MetaData(
     naming_convention={
@@ -42,7 +75,7 @@ RUNS = Table(
     Column("team", String(64), nullable=False),
     Column("name", String(255), nullable=False),
     Column("state", String(16), nullable=False),
-    Column("reason", Text, nullable=False, default=""),
+    Column("reason", ToldText, nullable=False, default=""),
     Column("definition", JSON, nullable=False),
     Column("run_directory", Text, nullable=False),
     Column("priority", Integer, nullable=False, default=0),
@@ -56,7 +89,7 @@ RUNS = Table(
     Column("attempts", Integer, nullable=False, default=0),
     Column("stop_asked", Float),
     Column("ending", String(16)),
-    Column("outcome", JSON),
+    Column("outcome", ToldDocument),
     Column("schedule", String(32)),
     Column("bytes", BigInteger, nullable=False, default=0),
     Index(None, "state", "team"),
@@ -71,7 +104,7 @@ EVENTS = Table(
     Column("run", String(32), ForeignKey("runs.id", ondelete="CASCADE"), nullable=False),
     Column("at", Float, nullable=False),
     Column("state", String(16), nullable=False),
-    Column("reason", Text, nullable=False, default=""),
+    Column("reason", ToldText, nullable=False, default=""),
     Index(None, "run", "id"),
     sqlite_autoincrement=True,
 )
@@ -110,8 +143,8 @@ PLANS = Table(
     Column("team", String(64), nullable=False),
     Column("state", String(16), nullable=False),
     Column("definition", JSON, nullable=False),
-    Column("result", JSON),
-    Column("problem", Text),
+    Column("result", ToldDocument),
+    Column("problem", ToldText),
     Column("at", Float, nullable=False),
     Column("typed", Text),
     Index(None, "team", "at"),
@@ -132,7 +165,7 @@ SCHEDULES = Table(
     Column("priority", Integer, nullable=False, default=0),
     Column("next", Float, nullable=False),
     Column("last", Float),
-    Column("problem", Text),
+    Column("problem", ToldText),
     Index(None, "next"),
 )
 

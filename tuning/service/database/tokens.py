@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from sqlalchemy import Connection, Select, delete, insert, select, update
-from sqlalchemy.exc import IntegrityError
 
 from tuning.errors import DefinitionError, MissingError
 from tuning.service.database.connection import Database
@@ -67,18 +66,25 @@ class Tokens:
         self._database = database
 
     def create(self, team: str, role: Role, name: str, now: float, expires: float | None = None) -> str:
-        """A new token, which is nowhere but in what this returns; `DefinitionError` for a name that is taken."""
+        """A new token, which is nowhere but in what this returns.
+
+        `DefinitionError` for a name that a valid token has. The name of one that has ended can be given again.
+        """
         if not TEAM.fullmatch(team):
             raise DefinitionError(
                 f"team {team!r}: up to 63 small letters, digits, - and _ are allowed, a letter or digit first."
             )
         token = secrets.token_urlsafe(32)
         values = {"team": team, "role": role, "name": name, "created": now, "expires": expires}
-        try:
-            with self._database.write() as connection:
-                connection.execute(insert(TOKENS).values(digest=digest_of(token), **values))
-        except IntegrityError as error:
-            raise DefinitionError(f"team {team!r} has a token {name!r} already. Choose another name.") from error
+        named = (TOKENS.c.team == team) & (TOKENS.c.name == name)
+        with self._database.write() as connection:
+            before = holder_in(connection, select(TOKENS).where(named))
+            if before is not None and before.valid(now):
+                raise DefinitionError(
+                    f"team {team!r} has a token {name!r} already. Choose another name, or revoke that one first."
+                )
+            connection.execute(delete(TOKENS).where(named))
+            connection.execute(insert(TOKENS).values(digest=digest_of(token), **values))
         return token
 
     def holder(self, token: str) -> TokenHolder | None:

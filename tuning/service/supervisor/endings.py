@@ -12,6 +12,7 @@ from pathlib import Path
 from tuning.basics.documents import Json
 from tuning.basics.wording import amount, duration, shorten
 from tuning.service.database.runs import SubmittedRun
+from tuning.service.settings import ServiceSettings
 from tuning.service.states import RunState
 from tuning.service.supervisor.drivers import Gone, claim_folder
 from tuning.service.supervisor.launcher import LOG, OUTPUT
@@ -35,11 +36,12 @@ class Sequel:
     values: Mapping[str, object] = field(default_factory=dict)
 
 
-def sequel(run: SubmittedRun, gone: Gone, work: Path, now: float) -> Sequel:
-    """What becomes of a run whose driver has ended. work: the service's folder."""
-    folder = claim_folder(work, run)
+def sequel(run: SubmittedRun, gone: Gone, settings: ServiceSettings, now: float) -> Sequel:
+    """What becomes of a run whose driver has ended."""
+    folder = claim_folder(settings.work, run)
     outcome = _outcome(folder)
     said = _shown(str(outcome.get("reason") or "") or _last_error(folder), run, folder)
+    said = settings.as_written(run.team, said)
     values = {"outcome": dict(outcome) or None}
     if run.state is RunState.STOPPING and run.ending == RunState.CANCELLED:
         return Sequel(RunState.CANCELLED, _how(gone, "cancelled"), values)

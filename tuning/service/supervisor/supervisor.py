@@ -177,7 +177,7 @@ class Supervisor:
             current = one(connection, run.id, None)
             if current.state not in WORKING or current.started != run.started:
                 return
-            after = sequel(current, gone, self._settings.work, now)
+            after = sequel(current, gone, self._settings, now)
             changed = change(connection, current, after.to, now, after.reason, **after.values)
         self._stopping.forget(run.id)
         self._sizes.measure(changed)

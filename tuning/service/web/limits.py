@@ -23,6 +23,7 @@ MOST_CALLERS = 10_000  # whose requests are remembered
 MOST_VALUES = 20_000  # keys and values of a document
 LONGEST_TEXT = 10_000
 LISTS = ("state",)  # parameters of a query that may come several times
+WITHOUT_NUL = r"^[^\x00]*$"  # of a text that is looked for in the database: PostgreSQL takes no other
 JSON = ("application/json",)
 YAML = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml")
 

@@ -13,7 +13,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tuning.basics.wording import size_text
+from tuning.basics.wording import shorten, size_text
 from tuning.service.settings import ServiceSettings
 from tuning.service.web import problems
 from tuning.service.web.metrics import Metrics
@@ -21,6 +21,7 @@ from tuning.service.web.metrics import Metrics
 logger = logging.getLogger("tuning.service.requests")
 
 TOO_SLOW, TOO_LARGE = 408, 413
+LONGEST_PATH = 300  # characters of a path in the log, which anybody may write
 SLOWEST = 50_000  # bytes of a body in a second, after the first seconds
 ROWS_PATH = "/predictions"  # how the path ends whose bodies hold data
 CONTENT_SECURITY_POLICY = "; ".join(
@@ -106,7 +107,7 @@ class Frame:
         who = "-" if holder is None else f"{holder.team}/{holder.name}"
         route = getattr(request.scope.get("route"), "path", "none")
         self._metrics.count(request.method, route, status, seconds)
-        path = request.url.path.encode("ascii", "backslashreplace").decode()
+        path = shorten(ascii(request.scope["path"])[1:-1], LONGEST_PATH)  # no sign of it is an order to a terminal
         logger.info(
             "%s %s %s %d %.1f ms %s %r",
             *(request.state.request_id, request.method, path, status, 1000 * seconds, address_of(request), who),

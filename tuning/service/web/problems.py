@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
+from search_spaces.errors import rule
 from tuning.basics.wording import shorten
 from tuning.errors import (
     DataError,
@@ -160,7 +161,7 @@ async def _of_validation(request: Request, error: Exception) -> Response:
     if found["type"] == "json_invalid":
         return answer(request, 422, "The body is not JSON.")
     given = "" if found["type"] == "missing" or "input" not in found else f" (got {shorten(repr(found['input']), 100)})"
-    return answer(request, 422, f"{key or 'body'}: {found['msg']}{given}.", key)
+    return answer(request, 422, f"{key or 'body'}: {rule(found)}{given}.", key)
 
 
 async def _of_http(request: Request, error: Exception) -> Response:

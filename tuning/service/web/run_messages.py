@@ -15,9 +15,10 @@ from tuning.runs.progress import read_progress
 from tuning.service.database.runs import SubmittedRun
 from tuning.service.states import RunState
 from tuning.service.web.auth import Asking, ServiceOf
+from tuning.service.web.limits import WITHOUT_NUL
 from tuning.service.web.messages import RUN_ID, ProgressMessage, RunMessage, moment
 
-RunId = Annotated[str, Path(description="The run's id.", examples=[RUN_ID], max_length=64)]
+RunId = Annotated[str, Path(description="The run's id.", examples=[RUN_ID], max_length=64, pattern=WITHOUT_NUL)]
 OWN_PLACE = "run_dir"  # of what a command says at its end, where the server keeps the run
 LINKS = ("events", "leaderboard", "report", "model", "stop", "cancel", "resume")
 
@@ -76,7 +77,7 @@ def read_cursor(cursor: str) -> tuple[float, str]:
     try:
         at, _, run = base64.urlsafe_b64decode(cursor.encode("ascii")).decode("ascii").partition(" ")
         seconds = float(at)
-        if not math.isfinite(seconds):
+        if not math.isfinite(seconds) or "\0" in run:
             raise ValueError(at)
     except (binascii.Error, ValueError) as error:
         raise DefinitionError("cursor: this is not one that a page has given. Begin again without it.") from error

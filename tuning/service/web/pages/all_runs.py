@@ -11,6 +11,7 @@ from starlette.responses import Response
 from tuning.basics.wording import shorten
 from tuning.service.states import ENDED, WORKING, RunState
 from tuning.service.web.auth import Asking, ServiceOf
+from tuning.service.web.limits import WITHOUT_NUL
 from tuning.service.web.pages.rendering import Render
 from tuning.service.web.run_messages import cursor_of, progress_of, read_cursor
 
@@ -25,7 +26,7 @@ def runs_page(
     holder: Asking,
     render: Render,
     state: Annotated[RunState | None, Query()] = None,
-    name: Annotated[str, Query(max_length=255)] = "",
+    name: Annotated[str, Query(max_length=255, pattern=WITHOUT_NUL)] = "",
     cursor: Annotated[str | None, Query(max_length=200)] = None,
 ) -> Response:
     """The team's runs, the newest first."""

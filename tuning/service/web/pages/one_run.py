@@ -18,6 +18,7 @@ from tuning.definition.definition import Definition
 from tuning.errors import MissingError, QuotaError
 from tuning.records.figures import FigureRow, shown_in
 from tuning.service.database.runs import SubmittedRun
+from tuning.service.settings import ServiceSettings
 from tuning.service.states import OPEN, WORKING
 from tuning.service.views.views import ShownTables
 from tuning.service.web.auth import ServiceOf
@@ -26,7 +27,7 @@ from tuning.service.web.pages.rendering import Render, fitting
 from tuning.service.web.routes.results import Shown, shown_tables
 from tuning.service.web.routes.runs import TeamRun
 from tuning.service.web.run_messages import progress_of
-from tuning.storage.names import is_uri, mask
+from tuning.storage.names import mask
 
 router = APIRouter(include_in_schema=False)
 ROWS = 50  # of a page of the leaderboard
@@ -65,7 +66,7 @@ async def _shown_or_why(found: TeamRun, service: ServiceOf) -> tuple[ShownTables
     try:
         return await shown_tables(found, service), ""
     except MissingError as error:
-        return None, f"Nothing is recorded yet. {error}" if found.state in WORKING else str(error)
+        return None, "Nothing is recorded yet." if found.state in WORKING else str(error)
     except QuotaError as error:
         return None, str(error)
 
@@ -94,7 +95,7 @@ def run_page(
         live=found.state in OPEN,
         seen=max((event.id for event in service.runs.events(found.id) if event.state is found.state), default=0),
         trials=found.definition.get("trials", Definition.model_fields["trials"].default),
-        definition=_definition(found, service.settings.roots(found.team)),
+        definition=_definition(found, service.settings),
         tables=None if shown is None else _summary(shown.tables.summary),
         no_tables=without,
         board=None if shown is None else _board(shown, address, sort, search, status, start),
@@ -136,11 +137,10 @@ def picture(shown: Shown, name: str) -> Response:
     )
 
 
-def _definition(run: SubmittedRun, roots: Sequence[str]) -> str:
+def _definition(run: SubmittedRun, settings: ServiceSettings) -> str:
     """As it was submitted, without what the server has added; of a very long one its beginning."""
     text = dump_yaml({name: value for name, value in run.definition.items() if name != "mlflow"})
-    for root in roots:
-        text = text if is_uri(root) else text.replace(f"{root}/", "")
+    text = settings.as_written(run.team, text)
     return (
         text
         if len(text) <= MOST_DEFINITION

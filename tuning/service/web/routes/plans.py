@@ -11,10 +11,11 @@ from tuning.service.plans import AskedPlan
 from tuning.service.web import documents
 from tuning.service.web.auth import Asking, ServiceOf
 from tuning.service.web.documents import IdempotencyKey, SentDefinition
+from tuning.service.web.limits import WITHOUT_NUL
 from tuning.service.web.messages import PlanMessage, moment
 
 router = APIRouter(tags=["plans"])
-PlanId = Annotated[str, Path(description="The plan's id.", max_length=64)]
+PlanId = Annotated[str, Path(description="The plan's id.", max_length=64, pattern=WITHOUT_NUL)]
 
 
 @router.post(

@@ -14,6 +14,7 @@ from tuning.service.states import RunState
 from tuning.service.web import documents
 from tuning.service.web.auth import Asking, ServiceOf
 from tuning.service.web.documents import IdempotencyKey, SentDefinition
+from tuning.service.web.limits import WITHOUT_NUL
 from tuning.service.web.messages import ResumeMessage, RunMessage, RunPage
 from tuning.service.web.run_messages import cursor_of, read_cursor, run_message, team_run
 
@@ -37,7 +38,9 @@ def list_runs(
     service: ServiceOf,
     holder: Asking,
     state: Annotated[list[RunState], Query(description="Only runs in one of these states.", max_length=10)] = [],  # noqa: B006 - FastAPI copies it
-    name: Annotated[str | None, Query(description="Only runs of this name.", max_length=255)] = None,
+    name: Annotated[
+        str | None, Query(description="Only runs of this name.", max_length=255, pattern=WITHOUT_NUL)
+    ] = None,
     since: Annotated[Moment | None, Query(description="Submitted then or later.")] = None,
     until: Annotated[Moment | None, Query(description="Submitted before.")] = None,
     cursor: Annotated[str | None, Query(description="`next` of the page before.", max_length=200)] = None,

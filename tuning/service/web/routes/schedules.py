@@ -8,10 +8,11 @@ from fastapi import APIRouter, Path
 
 from tuning.service.schedules import Schedule
 from tuning.service.web.auth import Asking, ServiceOf
+from tuning.service.web.limits import WITHOUT_NUL
 from tuning.service.web.messages import ScheduleMessage, SchedulePage, moment
 
 router = APIRouter(tags=["schedules"])
-ScheduleId = Annotated[str, Path(description="The schedule's id.", max_length=64)]
+ScheduleId = Annotated[str, Path(description="The schedule's id.", max_length=64, pattern=WITHOUT_NUL)]
 
 
 @router.get("/api/v1/schedules")
