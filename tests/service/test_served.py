@@ -43,6 +43,10 @@ def test_submit_and_wait_ends_as_run_does(served: ServedFolder) -> None:
     listed = served.command("status", "--server", served.url, "--output", "json")
     (run,) = json.loads(listed.stdout)
     assert (run["state"], run["name"]) == ("finished", "shops")
+    head, row = served.command("status", "--server", served.url).stdout.splitlines()
+    assert head.split() == ["run", "name", "submitted", "(UTC)", "state", "reason"]
+    assert row.split()[:2] == [run["id"], "shops"]
+    assert served.command("status", "--server", served.url, "--state", "queued").stderr.startswith("no run is queued; ")
     wrong = served.command("submit", str(served.definition), "--server", served.url, "--wait", "--set", "target=z")
     assert wrong.returncode == 2
     assert "no customer has a column 'z'" in wrong.stdout
@@ -83,11 +87,31 @@ def test_what_is_wrong_is_said_as_errors_of_ours(served: ServedFolder, client: T
         client.submit({"data": "data/*.csv", "target": "y", "trials": 0})
     with pytest.raises(MissingError, match="no run"):
         client.run("0" * 24)
-    with TuningClient(served.url, token="nonsense") as stranger, pytest.raises(NotAllowedError, match="not valid"):
+    with TuningClient(served.url, token="nonsense") as stranger, pytest.raises(NotAllowedError) as unknown:
         list(stranger.runs())
+    assert "not valid" in str(unknown.value)
+    assert "Set TUNING_TOKEN" in str(unknown.value)
     refused = served.command("status", "0", "--server", served.url)
     assert refused.returncode == 1
     assert refused.stderr.startswith("error: there is no run")
+
+
+def test_a_schedule_is_told_listed_and_ended(served: ServedFolder, client: TuningClient) -> None:
+    at = ("--server", served.url)
+    options = ("--schedule", "0 3 * * 1", "--time-zone", "Europe/Berlin", "--set", "name=weekly")
+    done = served.command("submit", str(served.definition), *options, *at)
+    run, name = done.stdout.split()[:2]
+    client.cancel(run)
+    (found,) = client.schedules()
+    assert (name, found["name"], client.run(run).schedule) == ("weekly", "weekly", found["id"])
+    assert f"UTC, then by '0 3 * * 1' in Europe/Berlin (schedule {found['id']})" in done.stderr
+    head, row = served.command("schedule", "list", *at).stdout.splitlines()
+    assert head.split()[:3] == ["schedule", "name", "cron"]
+    assert row.split()[:2] == [found["id"], "weekly"]
+    assert served.command("schedule", "end", found["id"], *at).returncode == 0
+    assert served.command("schedule", "list", *at).stderr.startswith("no schedule; ")
+    again = served.command("schedule", "end", found["id"], *at)
+    assert (again.returncode, again.stderr.startswith("error: there is no schedule")) == (1, True)
 
 
 def test_a_second_server_on_the_database_is_refused_and_one_after_a_kill_is_not(

@@ -48,6 +48,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "submit": ("tuning.cli.remote:submit", "Queue a run of DEFINITION on a server."),
     "status": ("tuning.cli.remote:status", "Tell where a server's run stands, or list the team's runs."),
     "watch": ("tuning.cli.remote:watch", "Show the progress of a server's run."),
+    "schedule": ("tuning.cli.remote:schedule", "What a server submits again and again."),
     "stop": ("tuning.cli.remote:stop", "End a server's run so that it can be resumed."),
     "cancel": ("tuning.cli.remote:cancel", "End a server's run for good."),
     "compare": ("tuning.cli.compare:compare", "Compare search algorithms: which to use, and how sure that is."),

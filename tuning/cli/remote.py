@@ -1,13 +1,14 @@
-"""`tuning submit`, `status`, `watch`, `stop`, `cancel`: runs of a server."""
+"""`tuning submit`, `status`, `watch`, `stop`, `cancel`, `schedule`: runs of a server."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -19,8 +20,20 @@ from tuning.cli.shared_options import read_changes
 from tuning.errors import DefinitionError
 
 if TYPE_CHECKING:
+    from tuning.basics.documents import Json
     from tuning.service.client import RemoteRun, TuningClient
 
+MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d(?:\.\d+)?Z")
+RUN_COLUMNS = {"run": "id", "name": "name", "submitted (UTC)": "submitted", "state": "state", "reason": "reason"}
+SCHEDULE_COLUMNS = {
+    "schedule": "id",
+    "name": "name",
+    "cron": "cron",
+    "time zone": "time_zone",
+    "next (UTC)": "next",
+    "last (UTC)": "last",
+    "problem": "problem",
+}
 UNWATCHED_S = 30.0  # between two lines of progress that nobody watches, as of `tuning run`
 START_OF_LINE = "\r\x1b[2K"  # and nothing left in it
 
@@ -74,6 +87,10 @@ def submit(
         raise DefinitionError("--time-zone is of a schedule: give --schedule, too.")
     with _client(server) as client:
         run = client.submit(definition, key=key, **given)
+        if run.schedule is not None and output == "text":
+            again = next((each for each in client.schedules() if each["id"] == run.schedule), None)
+            if again is not None:
+                click.echo(f"again: {_times(again)} (schedule {again['id']})", err=True)
         if wait:
             _show(run, output, err=True)
             _follow(client, run.id, output)
@@ -93,10 +110,9 @@ def status(run: str | None, state: str | None, most: int, server: str | None, ou
             _show(client.run(run), output)
             return
         found = [each for each, _ in zip(client.runs(state=state), range(most), strict=False)]
-        if output == "json":
-            click.echo(json.dumps([each.to_dict() for each in found]))
-        for each in found if output == "text" else ():
-            click.echo(f"{each.id}  {each.name}  {each.sentence}")
+        _list([each.to_dict() for each in found], RUN_COLUMNS, output)
+        if not found:
+            click.echo(f"no run{' is ' + state if state else ''}; `tuning submit DEFINITION` queues one", err=True)
 
 
 @on_one_run
@@ -120,11 +136,58 @@ def cancel(run: str, server: str | None, output: str) -> None:
         _show(client.cancel(run), output)
 
 
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def schedule() -> None:
+    """What a server submits again and again; `tuning submit --schedule` begins it."""
+
+
+@schedule.command("list", cls=Command)
+@server_option
+@json_option
+def list_schedules(server: str | None, output: str) -> None:
+    """List the team's schedules by name: when each submits next, and why its last time made no run."""
+    with _client(server) as client:
+        found = client.schedules()
+    _list(found, SCHEDULE_COLUMNS, output)
+    if not found:
+        click.echo("no schedule; `tuning submit DEFINITION --schedule CRON` begins one", err=True)
+
+
+@schedule.command("end", cls=Command)
+@click.argument("schedule", metavar="ID")
+@server_option
+def end_schedule(schedule: str, server: str | None) -> None:
+    """Submit no more at the times of schedule ID; the runs that there are stay."""
+    with _client(server) as client:
+        client.end_schedule(schedule)
+    click.echo(f"schedule {schedule} has ended", err=True)
+
+
 def _client(server: str | None) -> TuningClient:
     with service_installed():
         from tuning.service.client import TuningClient
 
-    return TuningClient(server)
+    return TuningClient(server, say=lambda text: click.echo(text, err=True))
+
+
+def _list(found: list[Json], columns: Mapping[str, str], output: str) -> None:
+    """A line for each; columns: of the table, each with its key."""
+    if output == "json":
+        click.echo(json.dumps(found))
+        return
+    from tuning.cli.output import aligned
+
+    for line in aligned(list(columns), [[_cell(each[key]) for key in columns.values()] for each in found]):
+        click.echo(line)
+
+
+def _cell(value: object) -> object:
+    """Of times the minute, UTC."""
+    return MOMENT.sub(r"\1 \2", value) if isinstance(value, str) else value
+
+
+def _times(schedule: Json) -> str:
+    return f"{_cell(schedule['next'])} UTC, then by {schedule['cron']!r} in {schedule['time_zone']}"
 
 
 def _show(run: RemoteRun, output: str, *, err: bool = False) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn, TypeVar
@@ -39,6 +40,8 @@ def _no_run(path: str) -> NoReturn:
     known = [run.path for run in runs_in(STORAGE)]
     inside = f"{STORAGE}/{path.strip('/')}"
     hint = f" Did you mean {inside!r}?" if inside in known else did_you_mean(path, known)
+    if re.fullmatch("[0-9a-f]{24}", path):
+        hint = " It looks like the id of a server's run, which `tuning status ID`, its page and `TuningClient` know."
     raise RunError(f"there is no folder {path!r}.{hint} `tuning runs` lists the runs in {STORAGE!r}.")
 
 

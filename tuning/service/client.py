@@ -9,7 +9,7 @@ import tempfile
 import time
 import uuid
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import urlsplit
@@ -39,21 +39,27 @@ class TuningClient(Public):
 
     server: its address; by default `TUNING_SERVER`, else that of `tuning serve` on this machine. token: by default
     `TUNING_TOKEN`, the file that `TUNING_TOKEN_FILE` names, or what `tuning serve` has kept for this user. timeout:
-    seconds that one request may take.
+    seconds that one request may take. say: hears that the server is away, while it is asked again for a minute.
 
     Errors are those of `tuning.errors`, with the server's sentences: `DefinitionError`, `MissingError`, …
     """
 
     public = ("submit", "plan", "run", "runs", "wait", "events", "leaderboard", "model", "predict", "stop", "cancel",
-              "resume", "delete")  # fmt: skip
+              "resume", "delete", "schedules", "end_schedule")  # fmt: skip
     elsewhere: ClassVar[Mapping[str, str]] = {"fit": "submit(…)", "status": "run(ID)", "list": "runs()"}
 
-    def __init__(self, server: str | None = None, token: str | None = None, timeout: float = 60.0) -> None:
+    def __init__(
+        self,
+        server: str | None = None,
+        token: str | None = None,
+        timeout: float = 60.0,
+        say: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self.server = (server or os.environ.get("TUNING_SERVER") or ADDRESS).rstrip("/")
         if urlsplit(self.server).scheme not in ("http", "https"):
             raise DefinitionError(f"server {self.server!r} is not an address. Give one such as {ADDRESS}.")
         found = token or token_for(self.server)
-        self._link = ServerLink(self.server, found, timeout)
+        self._link = ServerLink(self.server, found, timeout, say)
 
     def __enter__(self) -> TuningClient:
         return self
@@ -176,6 +182,15 @@ class TuningClient(Public):
         """Delete a run that has ended, with its directory."""
         self._link.answer("DELETE", f"{API}/runs/{run}")
 
+    def schedules(self) -> list[Json]:
+        """What the team submits again and again, by name: `id`, `cron`, `time_zone`, when `next`, and so on."""
+        found: list[Json] = self._link.json("GET", f"{API}/schedules")["schedules"]
+        return found
+
+    def end_schedule(self, schedule: str) -> None:
+        """Submit no more at its times; the runs that there are stay. schedule: its id."""
+        self._link.answer("DELETE", f"{API}/schedules/{schedule}")
+
 
 class RemoteRun(Public):
     """A run of a server as it was when this was asked for; in a notebook it shows how far it is, and its customers."""
@@ -188,6 +203,7 @@ class RemoteRun(Public):
         "running",
         "progress",
         "outcome",
+        "schedule",
         "leaderboard",
         "model",
         "predict",
@@ -240,6 +256,12 @@ class RemoteRun(Public):
     def outcome(self) -> Json | None:
         """What the run said at its end, such as how many `customers` have `succeeded`; None before."""
         found: Json | None = self._message["outcome"]
+        return found
+
+    @property
+    def schedule(self) -> str | None:
+        """The id of what submits it again and again; None where it was submitted once."""
+        found: str | None = self._message["schedule"]
         return found
 
     def to_dict(self) -> Json:

@@ -24,6 +24,11 @@ from tuning.errors import (
 PATIENCE_S = 60.0  # for which a server that is away is asked again
 PAUSE_S = 0.5  # before the second request; each further pause is twice as long, up to:
 LONGEST_PAUSE_S = 8.0
+UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"  # in what OpenSSL says; no class of httpx tells it from a refused connection
+WAY_IN = (
+    "Set TUNING_TOKEN to one, or TUNING_TOKEN_FILE to a file that holds one. Whoever runs the server makes it by "
+    "`tuning token create`."
+)
 
 #: What an answer's status says; other errors are a `ServiceError`.
 ERRORS: Mapping[int, type[ServiceError] | type[DefinitionError]] = {
@@ -53,11 +58,14 @@ class ClientEvent:
 
 
 class ServerLink:
-    """A connection to one server, with a token or without. timeout: seconds that one request may take."""
+    """A connection to one server, with a token or without.
 
-    def __init__(self, server: str, token: str | None, timeout: float) -> None:
+    timeout: seconds that one request may take. say: hears that the server is away, once each time that it is.
+    """
+
+    def __init__(self, server: str, token: str | None, timeout: float, say: Callable[[str], None]) -> None:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self.server = server
+        self.server, self._say = server, say
         self._http = httpx.Client(base_url=server, headers=headers, timeout=timeout)
 
     def close(self) -> None:
@@ -81,7 +89,7 @@ class ServerLink:
                         if ended(event):
                             return
             except (httpx.TransportError, UnavailableError) as error:
-                pause.check(self.server, error)
+                self._check_patience(pause, error)
             pause()
 
     def json(self, method: str, path: str, **request: object) -> Json:
@@ -101,8 +109,15 @@ class ServerLink:
             except (httpx.TransportError, UnavailableError) as error:
                 if not repeatable:
                     raise _away(self.server, error) from error
-                pause.check(self.server, error)
+                self._check_patience(pause, error)
             pause()
+
+    def _check_patience(self, pause: Pauses, error: Exception) -> None:
+        """Raise once the server was away for too long, and at once for what another try does not change."""
+        if pause.over or UNTRUSTED in str(error):
+            raise _away(self.server, error) from error
+        if pause.first:
+            self._say(f"{self.server} does not answer; it is asked again for {PATIENCE_S:.0f} s")
 
 
 class Pauses:
@@ -115,15 +130,25 @@ class Pauses:
         time.sleep(self._next if most is None else max(0.0, min(self._next, most)))
         self._next = min(2 * self._next, LONGEST_PAUSE_S)
 
-    def check(self, server: str, error: Exception) -> None:
-        """Raise once the server was away for too long."""
-        if time.monotonic() > self._end:
-            raise _away(server, error) from error
+    @property
+    def first(self) -> bool:
+        """Whether none was made yet."""
+        return self._next == PAUSE_S
+
+    @property
+    def over(self) -> bool:
+        """Whether a server that is away was asked for long enough."""
+        return time.monotonic() > self._end
 
 
-def _away(server: str, error: Exception) -> ServiceError:
+def _away(server: str, error: Exception) -> ServiceError | DefinitionError:
     if isinstance(error, UnavailableError):
         return error
+    if UNTRUSTED in str(error):
+        return DefinitionError(
+            f"{server} shows a certificate that is not trusted here ({error}). Set SSL_CERT_FILE to the file with the "
+            "certificate of whoever has signed it."
+        )
     return UnavailableError(f"{server} does not answer: {error}. Is `tuning serve` running there? Then try again.")
 
 
@@ -138,6 +163,8 @@ def _check(answer: httpx.Response, *, streamed: bool = False) -> None:
         detail = str(problem["detail"])
     except (ValueError, KeyError, TypeError):
         detail = f"{answer.url.host} answers {answer.status_code} {answer.reason_phrase}: {answer.text[:200]}"
+    if answer.status_code == HTTPStatus.UNAUTHORIZED:  # what the server says next is for programs of others
+        detail = f"{detail.partition('. ')[0]}. {WAY_IN}"
     kind: Callable[[str], Exception] = ERRORS.get(answer.status_code, ServiceError)
     raise kind(detail)
 
