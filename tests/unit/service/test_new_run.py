@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from html import unescape
 
@@ -41,7 +42,10 @@ def test_the_form_shows_what_the_team_may_name_and_an_example(page: TestClient, 
     assert "<code>churn.csv</code>" in shown
     assert ".hidden" not in shown
     assert root not in shown  # a name, and no path of the server's
-    assert "target: churned" in shown
+    assert "data: churn.csv\nby: region\ntarget: churned" in shown
+    os.remove(f"{root}/churn.csv")
+    os.mkdir(f"{root}/shops")
+    assert "data: shops/*.csv\ntarget: churned" in page.get("/runs/new").text  # what is there
 
 
 def test_a_definition_is_submitted_once_however_often_the_button_is_pressed(page: TestClient, service: Service) -> None:
@@ -60,8 +64,8 @@ def test_a_definition_is_submitted_once_however_often_the_button_is_pressed(page
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
-        ("", "no mapping"),
-        ("data: [", "line"),
+        ("", "The definition holds no mapping"),
+        ("data: [", "the definition, line 2"),
         ("# mine\ndata: rows.csv\ntargte: y\n", "targte"),
         ("data: ../rows.csv\ntarget: y\n", ".."),
         ("data: rows.csv\ntarget: y\nprepare: a.py:f\n", "prepare"),

@@ -90,7 +90,7 @@ def test_who_logs_in_gets_the_page_that_was_asked_for(web: TestClient, service: 
 @pytest.mark.long
 def test_a_run_is_listed_and_shown_with_its_customers(page: TestClient, run: str) -> None:
     assert f'href="/runs/{run}"' in page.get("/").text
-    assert "week" not in page.get("/?state=failed").text
+    assert 'No run is failed. <a href="/">All runs</a>' in page.get("/?state=failed").text
     shown = page.get(f"/runs/{run}").text
     assert "4 of 4 customers have a model" in shown
     assert shown.index("c0001") < shown.index("c0002")
@@ -109,12 +109,15 @@ def test_ids_are_text_whatever_is_in_them(page: TestClient, run: str) -> None:
     assert customer.status_code == 200
     assert "<script>alert" not in customer.text
     assert customer.text.count("<tr") == 3  # a head and two trials
+    (archive,) = re.findall(r'href="([^"]*/model\?id=%3Cscript[^"]*)"', customer.text)
+    given = page.get(unescape(archive))
+    assert f'filename="model-{run}-_script_alert_1___script_' in given.headers["content-disposition"]
     assert "<polyline" in customer.text
 
 
 @pytest.mark.long
 def test_no_page_has_a_script_or_style_of_its_own(page: TestClient, run: str) -> None:
-    for path in ("/", "/login", f"/runs/{run}", f"/runs/{run}/customer?id=c0001"):
+    for path in ("/", "/login", "/schedules", f"/runs/{run}", f"/runs/{run}/customer?id=c0001"):
         answer = page.get(path)
         assert "unsafe-inline" not in answer.headers["content-security-policy"]
         assert not re.search(r"<script(?! src)|<style|\sstyle=|\son[a-z]+=", answer.text), path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,10 +10,15 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, Select, and_, delete, func, insert, or_, select, update
 
 from tuning.basics.documents import Json
+from tuning.basics.wording import shorten
 from tuning.errors import MissingError, RefusedChangeError
 from tuning.service.database.connection import Database
 from tuning.service.database.tables import EVENTS, RUNS, SLOT_USES, SUBMISSIONS
 from tuning.service.states import CHANGES, ENDED, WORKING, RunState
+
+MOST_LOGGED = 300  # characters of a reason
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -248,6 +254,7 @@ def remember(connection: Connection, team: str, key: str | None, digest: str, ma
 
 def _tell(connection: Connection, run: str, state: RunState, reason: str, now: float) -> None:
     connection.execute(insert(EVENTS).values(run=run, at=now, state=state, reason=reason))
+    logger.info("run %s is %s%s", run, state, f": {shorten(repr(reason), MOST_LOGGED)}" if reason else "")
 
 
 def _read(connection: Connection, wanted: Select[tuple[object, ...]]) -> list[SubmittedRun]:

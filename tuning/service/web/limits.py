@@ -108,21 +108,21 @@ def parsed(body: bytes, is_json: bool) -> Mapping[str, object]:
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise DefinitionError(f"The body is no UTF-8 text ({error.reason} at byte {error.start}).") from error
+        raise DefinitionError(f"The definition is no UTF-8 text ({error.reason} at byte {error.start}).") from error
     # Each value takes a comma, a colon, a bracket or a line; so what is far too long is refused before it is parsed.
     if sum(map(text.count, ",:[{\n")) > 2 * MOST_VALUES:
         raise DefinitionError(_too_long())
     values = _json(text) if is_json else _yaml(text)
     if not isinstance(values, dict):
-        raise DefinitionError("The body holds no mapping of keys to values, such as `target: churned`.")
+        raise DefinitionError("The definition holds no mapping of keys to values, such as `target: churned`.")
     _check(values)
     return values
 
 
 def _too_long() -> str:
     return (
-        f"The body holds more than {MOST_VALUES} keys and values. Many customers have room in a manifest that is CSV "
-        "or Parquet."
+        f"The definition holds more than {MOST_VALUES} keys and values. Many customers have room in a manifest that "
+        "is CSV or Parquet."
     )
 
 
@@ -140,18 +140,18 @@ def _json(text: str) -> object:
     except RecursionError:
         raise DefinitionError(_too_deep()) from None
     except ValueError as error:
-        raise DefinitionError(f"The body is not JSON: {error}.") from None
+        raise DefinitionError(f"The definition is not JSON: {error}.") from None
 
 
 def _yaml(text: str) -> object:
     try:
-        return parse_yaml(text, "the body")
+        return parse_yaml(text, "the definition")
     except SpaceError as error:
         raise DefinitionError(f"{error}.") from error
 
 
 def _too_deep() -> str:
-    return f"The body has more than {DEEPEST} levels inside each other; write it flatter."
+    return f"The definition has more than {DEEPEST} levels inside each other; write it flatter."
 
 
 def _check(values: object) -> None:
@@ -160,9 +160,9 @@ def _check(values: object) -> None:
         if number >= MOST_VALUES:
             raise DefinitionError(_too_long())
         if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
-            raise DefinitionError(f"The body holds {value!r}; finite numbers are expected.")
+            raise DefinitionError(f"The definition holds {value!r}; finite numbers are expected.")
         if isinstance(value, int) and abs(value) >= 2**63:
-            raise DefinitionError("The body holds a number of more than 63 bits; write it as a text, or smaller.")
+            raise DefinitionError("The definition holds a number of more than 63 bits; write it as a text, or smaller.")
         if isinstance(value, str):
             _check_text(value)
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from tuning.basics.wording import value_text
 
-LEFT, RIGHT, TOP, BOTTOM = 60, 630, 15, 225  # of the area that is drawn in
+LEFT, RIGHT, TOP, BOTTOM = 110, 630, 15, 225  # of the area that is drawn in
 MOST = 100  # curves
-MOST_STEPS = 100  # of a curve: more than that are not told apart on 570 pixels
+MOST_STEPS = 100  # of a curve: more than that are not told apart on 520 pixels
 SPREAD = 0.95  # of the scores are on the scale, so that one diverging trial does not flatten the others
 
 

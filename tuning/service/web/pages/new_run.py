@@ -34,6 +34,7 @@ from tuning.storage.names import is_uri, mask, mask_in
 
 router = APIRouter(include_in_schema=False)
 MOST_LOOKED_AT, MOST_NAMES = 1000, 10  # of what a folder holds
+FORMATS = (".csv", ".parquet")  # of a table in the example
 KEY = r"[0-9a-f]{32}"  # of a form, so that a second press of its button is no second run
 
 
@@ -90,7 +91,17 @@ def plan_page(plan: PlanId, service: ServiceOf, holder: Asking, render: Render) 
 def _form(service: Service, team: str, typed: str) -> Mapping[str, object]:
     """What the form's page shows."""
     roots = _roots(service.settings, team)
-    return {"definition": typed, "key": secrets.token_hex(16), "roots": roots, "example": YAML_EXAMPLE}
+    return {"definition": typed, "key": secrets.token_hex(16), "roots": roots, "example": _example(roots)}
+
+
+def _example(roots: Sequence[DataRoot]) -> str:
+    """A definition with data that are there, where it can be told: a folder of files, or one table."""
+    names = [name for root in roots for name in root.holds]
+    folder = next((name for name in names if name.endswith("/")), None)
+    if folder is not None and not any(name.endswith(FORMATS) for name in names):
+        return YAML_EXAMPLE.replace("data: churn.csv\nby: region\n", f"data: {folder}*.csv\n")
+    table = next((name for name in names if name.endswith(FORMATS)), "churn.csv")
+    return YAML_EXAMPLE.replace("churn.csv", table)
 
 
 def _ask_plan(service: Service, team: str, typed: str) -> str:

@@ -17,6 +17,7 @@ from tuning.basics.wording import duration, shorten, value_text
 from tuning.definition.definition import Definition
 from tuning.errors import MissingError, QuotaError
 from tuning.records.figures import FigureRow, shown_in
+from tuning.records.schema import OK
 from tuning.service.database.runs import SubmittedRun
 from tuning.service.settings import ServiceSettings
 from tuning.service.states import OPEN, WORKING
@@ -118,6 +119,7 @@ def customer_page(found: TeamRun, shown: Shown, render: Render, id: Annotated[st
         facts=[(each.name, shorten(text, MOST_TEXT)) for each in FACTS if (text := each.text(customer))],
         params=fitting((name, value_text(value)) for name, value in _mapping(customer["params"]).items()),
         notes=fitting(notes.split("; ")) if notes else [],
+        links=_customer_links(found, id) if customer["status"] == OK else [],
         curves=drawn_curves(kept or [], winner, str(customer["metric"])),
         trials=None if kept is None else fitting(_trial(each, winner) for each in kept[:MOST_TRIALS]),
         all_trials=0 if kept is None else len(kept),
@@ -149,10 +151,8 @@ def _definition(run: SubmittedRun, settings: ServiceSettings) -> str:
 
 
 def _facts(run: SubmittedRun) -> dict[str, object]:
-    return {
-        name: getattr(run, name)
-        for name in ("id", "name", "state", "reason", "submitted", "started", "ended", "slots", "slots_asked")
-    }
+    told = ("id", "name", "state", "reason", "submitted", "started", "ended", "slots", "slots_asked", "schedule")
+    return {name: getattr(run, name) for name in told}
 
 
 def _links(run: SubmittedRun, mlflow: str | None) -> list[Mapping[str, str]]:
@@ -167,6 +167,15 @@ def _links(run: SubmittedRun, mlflow: str | None) -> list[Mapping[str, str]]:
         wanted = urlencode({"experimentSearchFilter": f"{run.team}/{run.name}"})
         links.append({"href": f"{mask(mlflow).rstrip('/')}/#/experiments?{wanted}", "text": "MLflow"})
     return links
+
+
+def _customer_links(run: SubmittedRun, customer: str) -> list[Mapping[str, str]]:
+    """What the API has of a customer with a model."""
+    api, asked = f"/api/v1/runs/{run.id}", urlencode({"id": customer})
+    return [
+        {"href": f"{api}/report?{asked}", "text": "Report (it is made now, which takes some seconds)"},
+        *([{"href": f"{api}/model?{asked}", "text": "Model as ZIP"}] * bool(run.definition.get("save_models", True))),
+    ]
 
 
 def _summary(summary: Json) -> Mapping[str, object]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from typing import Annotated, BinaryIO
@@ -23,6 +24,7 @@ from tuning.service.web.routes.runs import TeamRun
 router = APIRouter(tags=["results"])
 UNIT = 1 << 16  # bytes that are sent at a time
 ZIP, CSV = "application/zip", "text/csv"
+UNSAFE, MOST_NAME = re.compile(r"[^A-Za-z0-9._-]"), 80  # what is no part of a file's name; characters of a customer
 FORMS: Mapping[str, RowsForm] = {JSON[0]: "json", CSV: "csv"}
 ARCHIVE: Mapping[str, object] = {ZIP: {"schema": {"type": "string", "format": "binary"}}}
 TEXT: Mapping[str, object] = {"schema": {"type": "string"}, "example": "age,prediction\n41,no\n"}
@@ -49,7 +51,8 @@ CustomerId = Annotated[
 @router.get("/api/v1/runs/{run}/model", response_class=Response, responses={200: {"content": ARCHIVE}})
 async def model(found: TeamRun, service: ServiceOf, id: CustomerId = None) -> Response:
     """A customer's saved model: a ZIP archive of its files, with their digests as `sha256sum --check` reads them."""
-    named = {"Content-Disposition": f'attachment; filename="model-{found.id}.zip"'}
+    whose = f"-{UNSAFE.sub('_', id)[:MOST_NAME]}" if id else ""
+    named = {"Content-Disposition": f'attachment; filename="model-{found.id}{whose}.zip"'}
     return await streamed(service.extracts.model(recorded(found), id), ZIP, named)
 
 

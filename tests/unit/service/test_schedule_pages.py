@@ -1,0 +1,29 @@
+"""What a team submits again and again is seen and ended on its page."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+from service_app import ORIGIN, bearer, scheduled, submitted
+from starlette.testclient import TestClient
+
+from tuning.service.database.tokens import Role
+from tuning.service.service import Service
+
+
+def test_a_schedule_is_shown_with_its_times_and_ended_by_who_may(page: TestClient, service: Service) -> None:
+    assert "Your team has no schedule." in page.get("/schedules").text
+    schedule, run = scheduled(service), submitted(service)
+    scheduled(service, "credit")
+    service.runs.note(run, schedule=schedule)
+    shown = unescape(page.get("/schedules").text)
+    assert re.findall(r'<a href="(/\?name=[^"]+)">(\w+)</a>', shown) == [("/?name=week", "week")]
+    assert "<code>0 3 * * 1</code> in UTC" in shown
+    assert 'a <a href="/schedules">schedule</a>' in page.get(f"/runs/{run}").text
+    reader = bearer(service, role=Role.READ, name="reader")
+    assert "<form" not in TestClient(page.app).get("/schedules", headers=reader).text.split("<main")[1]
+    ended = page.post(f"/schedules/{schedule}/end", headers=ORIGIN)
+    assert (ended.status_code, ended.headers["location"]) == (303, "/schedules")
+    assert "Your team has no schedule." in page.get("/schedules").text
+    assert [each.team for each in service.schedules.all("credit")] == ["credit"]
