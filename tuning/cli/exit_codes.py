@@ -59,7 +59,8 @@ CODES = (
         SOME_WITHOUT_MODEL,
         "partial",
         "some customers have no model or a comparison is unfinished",
-        "some customers have no model (`predict`: no prediction), or some studies of a comparison have not finished",
+        "some customers have no model (`predict`: no prediction; with `--strict`: or one that the hold-out rows "
+        "contradict), or some studies of a comparison have not finished",
     ),
     ExitCode(ALL_WITHOUT_MODEL, "none", "no customer has a model", "no customer has a model"),
     ExitCode(OWNED, "owned", "somebody else runs it", "another process is running this run, or has taken it over"),
@@ -115,9 +116,9 @@ def of_error(error: BaseException) -> int | None:
     return ERROR if isinstance(error, TuningError) else None
 
 
-def of_models(customers: int, with_model: int) -> int:
-    """All, some or none of the customers have a model."""
-    if with_model == customers:
+def of_models(customers: int, with_model: int, contradicted: int = 0) -> int:
+    """All, some or none of the customers have a model. contradicted: how many models are not to be used unread."""
+    if with_model == customers and not contradicted:
         return 0
     return SOME_WITHOUT_MODEL if with_model else ALL_WITHOUT_MODEL
 

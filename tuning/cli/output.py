@@ -29,14 +29,17 @@ if TYPE_CHECKING:
     from tuning.compare.comparison import Comparison
 
 
-def show_finished(result: RunResult, output: str) -> int:
-    """Print what came of a run: the report of a comparison, else its leaderboard or counts; the exit code."""
+def show_finished(result: RunResult, output: str, *, strict: bool = False) -> int:
+    """Print what came of a run: the report of a comparison, else its leaderboard or counts; the exit code.
+
+    strict: whether a model that the hold-out contradicts counts as none.
+    """
     if frozen_definition(result.directory).compare is not None:
         from tuning.compare.on_data import keep
 
         return show_comparison(keep(result), output, result)
     counts = result.summary()
-    code = exit_codes.of_models(counts["customers"], counts["succeeded"])
+    code = exit_codes.of_models(counts["customers"], counts["succeeded"], counts["contradicted"] if strict else 0)
     if output == "json":
         click.echo(json.dumps({"outcome": exit_codes.outcome_of(code), **counts}))
     else:

@@ -65,6 +65,11 @@ def formulas_option(default: str) -> Callable[[C], C]:
     )
 
 
+strict_option = click.option(
+    "--strict", is_flag=True, help="Exit with 3 also where hold-out rows contradict what the folds promised."
+)
+
+
 progress_option = click.option(
     "--progress",
     type=click.Choice(["line", "jsonl", "none"]),

@@ -17,6 +17,7 @@ from typing import TypeAlias
 from tuning.basics.wording import name_list, raised, value_text
 from tuning.errors import CustomerError
 from tuning.evaluation.constant import ConstantPrediction, find_constant
+from tuning.evaluation.contradictions import Promise, contradiction_note
 from tuning.evaluation.ensemble import Ensemble, find_ensemble
 from tuning.evaluation.hold_out_error import hold_out_error
 from tuning.evaluation.leaks import leak_note
@@ -188,15 +189,17 @@ def conclude(
         refit_seconds = sum(refits.fit_seconds[record.trial] for record, _ in picked)
         seconds = sum(refits.predict_seconds[record.trial] for record, _ in picked)
         predict_ms_per_row = 1000 * seconds / len(data.split.test)
-        held_back = None if members[0].bounds is None else average(said, weights, data.task).held_back
+        unbounded = all(member.bounds is None for member in members)
+        held_back = None if unbounded else average(said, weights, data.task).held_back
         alone = (_kept_note(winner, records), _refit_note(winner, data)) if ensemble is None else ()
         nothing = None if constant is None else constant.score
-        choice = [
-            *alone,
-            *failed,
-            _held_note(members, said, held_back),
-            leak_note(data, metric, winner.score, outcome.cv_error, nothing),
-        ]
+        leak = leak_note(data, metric, winner.score, outcome.cv_error, nothing)
+        promised = winner.score if ensemble is None else ensemble.score
+        promise = Promise(promised or 0.0, tuple(winner.fold_scores), winner.mode == "max")
+        contradicted = contradiction_note(
+            promise, data, metric, test_score, test_error, constant, said, weights, leaks=bool(leak)
+        )
+        choice = [contradicted, *alone, *failed, _held_note(members, said, held_back), leak]
     notes = (
         *choice,
         pool_note,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -17,11 +17,18 @@ FAR = 5.0  # times the middle half's width, from its ends
 NAMED = 3
 
 
-def cut_scale(axes: Axes, values: np.ndarray, names: Sequence[str | None], *, at_zero: bool = False) -> None:
-    """Give the y-axis the range of most values, where the others would take more than half of it.
+def cut_scale(
+    axes: Axes,
+    values: np.ndarray,
+    names: Sequence[str | None],
+    *,
+    at_zero: bool = False,
+    along: Literal["x", "y"] = "y",
+) -> None:
+    """Give an axis the range of most values, where the others would take more than half of it.
 
     values: (n,) finite. names: of each, for those that are cut off; empty where nobody knows them. at_zero: whether 0
-    is to be seen.
+    is to be seen. along: the axis.
     """
     if len(values) < LEAST_VALUES:
         return
@@ -34,17 +41,19 @@ def cut_scale(axes: Axes, values: np.ndarray, names: Sequence[str | None], *, at
     beyond = np.flatnonzero(~inside)
     beyond = beyond[np.argsort(-np.abs(values[beyond] - np.median(values)), kind="stable")]
     margin = 0.1 * float(np.ptp(kept))
-    axes.set_ylim(float(kept.min()) - margin, float(kept.max()) + margin)
+    limit = axes.set_ylim if along == "y" else axes.set_xlim
+    limit(float(kept.min()) - margin, float(kept.max()) + margin)
     told = [
         f"{shorten(str(names[each]), 24)} " * bool(len(names)) + value_text(values[each]) for each in beyond[:NAMED]
     ]
     more = f" and {len(beyond) - NAMED:,} more" if len(beyond) > NAMED else ""
-    below = values[beyond[0]] < low
+    below = values[beyond[0]] < low or along == "x"
     axes.text(
-        *(0.02, 0.02 if below else 0.98),
+        *(0.02 if along == "y" else 0.98, 0.02 if below else 0.98),
         f"beyond the scale: {', '.join(told)}{more}",
         transform=axes.transAxes,
         fontsize=8,
+        ha="left" if along == "y" else "right",
         va="bottom" if below else "top",
         bbox={"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1.5},
     )

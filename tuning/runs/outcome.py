@@ -28,6 +28,7 @@ def sentences(result: RunResult, counts: RunCounts) -> list[str]:
     without += f", {lacking:,} without (the reason is in their row)" if lacking else ""
     return [
         f"{result.outcome(counts)}{without}; {amount(counts['trials'], 'trial')}.",
+        *_contradicted(counts),
         *_against_baseline(counts),
         *_ensembles(counts),
         *_constants(counts),
@@ -67,6 +68,19 @@ def _against_baseline(counts: RunCounts) -> list[str]:
     return [counted + f" A worse one is {kept}. More rows reduce this." * (worse > 0)]
 
 
+def _contradicted(counts: RunCounts) -> list[str]:
+    """What to know before a model is used, so it is said first."""
+    found = counts["contradicted"]
+    if not found:
+        return []
+    who = "1 model is" if found == 1 else f"{found:,} models are"
+    it, its_note = ("it", "its note") if found == 1 else ("them", "their notes")
+    return [
+        f"{who} contradicted by the hold-out rows: much worse there than the folds promised, and not by chance. Before "
+        f"you use {it}, find out why; {its_note} and the report say what the cause may be."
+    ]
+
+
 def _ensembles(counts: RunCounts) -> list[str]:
     found, size = counts["ensembles"], counts["model_bytes"]
     if not found:
@@ -89,17 +103,14 @@ def _constants(counts: RunCounts) -> list[str]:
 
 
 def _worse_than_constants(counts: RunCounts) -> list[str]:
-    """The hold-out rows contradict the folds, which may be chance, or a column that means something else there."""
-    found, surely = counts["worse_than_constant"], counts["surely_worse"]
+    """Of those that the hold-out surely contradicts, `_contradicted` says so."""
+    found = counts["worse_than_constant"]
     if not found:
         return []
     do, their_rows = ("does", "its row") if found == 1 else ("do", "their rows")
-    by = f", {surely:,} of them by" if found > 1 else ", by"
-    clear = f"{by} more than two standard errors" if surely else ""
     return [
-        f"{amount(found, 'model')} {do} worse on the hold-out rows than a constant, which knows nothing{clear}: "
-        f"`gain_over_constant` is below 0 in {their_rows}. Find out why before you use them: too few rows, another "
-        "time, or a column that goes beyond what was seen."
+        f"{amount(found, 'model')} {do} worse on the hold-out rows than a constant, which knows nothing: "
+        f"`gain_over_constant` is below 0 in {their_rows}. With few such rows, chance alone does that."
     ]
 
 

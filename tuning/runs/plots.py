@@ -203,7 +203,8 @@ def gains(customers: pa.Table, metric: str, ax: Axes | None = None) -> Axes:
 def baseline_and_tuned(customers: pa.Table, metric: str, ax: Axes | None = None) -> Axes:
     """The hold-out score of each customer's model against its baseline's; on the line nothing has changed.
 
-    customers: with the columns `test_score` and `baseline_test_score`.
+    customers: with the columns `test_score` and `baseline_test_score`. Scores far beyond all others are cut off, as
+    gains are.
     """
     axes = ax or _new()
     tuned, baseline = _numbers(customers, "test_score"), _numbers(customers, "baseline_test_score")
@@ -214,6 +215,9 @@ def baseline_and_tuned(customers: pa.Table, metric: str, ax: Axes | None = None)
         axes.plot(ends, ends, color="black", linewidth=0.8)
     shown = _some(len(tuned))
     axes.scatter(baseline[shown], tuned[shown], color=BLUE, alpha=0.7, s=18)
+    names = _ids(customers, scored)
+    cut_scale(axes, tuned, names)
+    cut_scale(axes, baseline, names, along="x")
     axes.set_title(f"{_dots(len(tuned[shown]), len(tuned))}; on the line nothing has changed")
     axes.set_xlabel(f"baseline ({metric}, hold-out)")
     axes.set_ylabel(f"tuned ({metric}, hold-out)")

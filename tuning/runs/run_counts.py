@@ -8,6 +8,7 @@ from typing import TypedDict
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tuning.evaluation.contradictions import CONTRADICTED
 from tuning.evaluation.leaks import is_too_good, leaking_columns
 from tuning.records.schema import OK
 from tuning.runs.plan_file import PlannedNames
@@ -15,7 +16,7 @@ from tuning.runs.plan_file import PlannedNames
 MOST_NOTED, MOST_NAMED = 10_000, 5  # customers whose notes are read; columns
 _TOLD_BY = ["cv_score", "cv_error", "rows"]
 #: What is needed of customers' best studies.
-COUNTED = [*_TOLD_BY, "status", "trial", "ensemble", "gain", "gain_over_constant", "test_error", "notes", "model_bytes"]
+COUNTED = [*_TOLD_BY, "status", "trial", "ensemble", "gain", "gain_over_constant", "notes", "model_bytes"]
 
 
 class RunCounts(TypedDict):
@@ -23,8 +24,9 @@ class RunCounts(TypedDict):
 
     compared_with_baseline: winners other than the baseline, on rows that the search never saw. model_bytes: of the
     winners' models in all. constants: models that are one. worse_than_constant: models that do worse than one on the
-    hold-out rows; surely_worse: of these, by more than two standard errors. leaking: columns that alone do as
-    well as the model, each with the number of its customers. too_good: models that are perfect on every fold.
+    hold-out rows. contradicted: models that are much worse there than the folds promised, and not by chance. leaking:
+    columns that alone do as well as the model, each with the number of its customers. too_good: models that are perfect
+    on every fold.
     """
 
     run: str
@@ -38,7 +40,7 @@ class RunCounts(TypedDict):
     model_bytes: int
     constants: int
     worse_than_constant: int
-    surely_worse: int
+    contradicted: int
     leaking: dict[str, int]
     too_good: int
     with_notes: int
@@ -63,7 +65,6 @@ def run_counts(
     other = pc.or_(pc.fill_null(pc.not_equal(best["trial"], 0), True), ensemble)
     gains = gain.filter(other).drop_null()
     succeeded, over_constant = _count(ok), best["gain_over_constant"]
-    clear = pc.less(pc.add(over_constant, pc.multiply(best["test_error"], 2.0)), 0.0)
     return {
         "run": plan.run,
         "run_dir": run_dir,
@@ -76,7 +77,7 @@ def run_counts(
         "model_bytes": pc.sum(best["model_bytes"], min_count=0).as_py(),
         "constants": _count(pc.and_(ok, constant)),
         "worse_than_constant": _count(pc.less(over_constant, 0.0)),
-        "surely_worse": _count(clear),
+        "contradicted": _count(pc.match_substring(best["notes"], CONTRADICTED)),
         "leaking": _leaking(best),
         "too_good": 0 if plan.of_objective else _too_good(plan.metric, best),
         "with_notes": _count(pc.not_equal(best["notes"], "")),

@@ -8,8 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from builders import make_frame
+from commands import tuning
+from prepared_rows import prepare_data
 
 from tuning import RunResult, TuneRunner
+from tuning.evaluation.constant import ConstantPrediction
+from tuning.evaluation.contradictions import Promise
+from tuning.evaluation.metrics import Metric
 from tuning.runs.outcome import sentences
 
 
@@ -25,18 +30,67 @@ def test_one_customer_with_notes_is_said_as_one(tmp_path: Path, monkeypatch: pyt
     assert "3 not finished yet, 2 without (the reason is in their row)" in first
 
 
-def test_a_model_that_the_hold_out_rows_contradict_is_counted(tmp_path: Path) -> None:
-    """A clock that wraps: what the folds knew of the column is false in the rows to come."""
+@pytest.fixture(scope="module")
+def contradicted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A clock that wraps at midnight in the rows to come, beside one that does not."""
+    folder = tmp_path_factory.mktemp("contradicted")
     rng = np.random.default_rng(0)
-    x = rng.normal(size=100)
-    good = pd.DataFrame({"day": range(100), "x": x, "y": x + rng.normal(scale=0.2, size=100)})
-    wraps = good.assign(x=np.where(good["day"] < 80, x, x + 200))
-    runner = TuneRunner(
-        data={"good": good, "wraps": wraps}, target="y", task="regression", metric="rmse", drop=["day"],
-        split={"type": "time", "column": "day"}, search_space="ridge", trials=2, mlflow=False, report=False,
-    )  # fmt: skip
-    result = runner.run(tmp_path / "run", progress=False, in_process=True)
+    clock = rng.uniform(900, 2350, size=100)
+    good = pd.DataFrame({"day": range(100), "clock": clock, "y": clock / 10 + rng.normal(scale=2, size=100)})
+    wraps = good.assign(clock=np.where(good["day"] % 33 == 32, 0.0, clock))  # once in the hold-out rows
+    wraps.loc[wraps["day"] < 80, "clock"] = clock[:80]
+    good.to_csv(folder / "good.csv", index=False)
+    wraps.to_csv(folder / "wraps.csv", index=False)
+    (folder / "d.yaml").write_text(
+        "data: '*s.csv'\ntarget: y\nmetric: rmse\ndrop: [day]\nsplit: {type: time, column: day}\nmodels: ridge\n"
+        "trials: 2\nmlflow: false\n".replace("*s", "[gw]*")
+    )
+    return folder
+
+
+def test_a_model_that_the_hold_out_rows_contradict_is_said_first(contradicted: Path) -> None:
+    words = ("run", contradicted / "d.yaml", "--in-process", "--progress", "none", "--run-dir", contradicted / "run")
+    ended = tuning(*words)
+    assert ended.exit_code == 0, ended.output
+    assert tuning(*words, "--resume", "--strict", "--output", "json").exit_code == 3
+    result = RunResult(str(contradicted / "run"))
     counts = result.summary()
-    assert (counts["worse_than_constant"], counts["surely_worse"]) == (1, 1)
-    (said,) = (each for each in sentences(result, counts) if "constant" in each)
-    assert said.startswith("1 model does worse on the hold-out rows than a constant, which knows nothing, by more than")
+    assert counts["contradicted"] == 1
+    _, first, *_ = sentences(result, counts)
+    assert first.startswith("1 model is contradicted by the hold-out rows: much worse there than the folds promised")
+    assert first in ended.stderr
+    notes = dict(zip(*(result.leaderboard()[name] for name in ("customer", "notes")), strict=True))
+    assert "contradicts" not in (notes["good"] or "")
+    said = "'clock' goes beyond what the search rows hold, 0 and not 9"
+    assert notes["wraps"].startswith("the hold-out contradicts the folds (rmse ")
+    assert said in notes["wraps"]
+    html = (contradicted / "run" / "report.html").read_text()
+    place = html.index("<h2>Contradicted, and what to do</h2>")
+    assert place < html.index("<h2>Result</h2>")
+    assert "as a clock does at midnight" in html[place : html.index("<h2>Result</h2>")]
+
+
+def _row(scores: tuple[float, ...], test: float, error: float | None, rows: int = 60) -> bool:
+    """Whether folds with these scores are contradicted by a hold-out score, where a constant has -10 everywhere."""
+    data = prepare_data(make_frame(rows), target="y", task="regression", seed=0, split={"folds": len(scores)})
+    metric = Metric("neg_root_mean_squared_error", data.task)
+    constant = ConstantPrediction({}, (-10.0,) * len(scores), -10.0)
+    return Promise(sum(scores) / len(scores), scores, larger=True).broken(data, metric, test, error, constant)
+
+
+@pytest.mark.parametrize(
+    ("scores", "test", "error", "broken"),
+    [
+        ((-2.0, -2.1, -1.9), -3.0, 0.1, False),  # surely worse, but most of what was promised is kept
+        ((-2.0, -2.1, -1.9), -8.0, 0.5, True),
+        ((-2.0, -2.1, -1.9), -8.0, 2.5, True),  # its few worst rows decide the error, too; folds never differ so much
+        ((-2.0, -6.0, -1.0), -8.0, 2.5, False),
+        ((-2.0, -6.0, -1.0), -8.0, None, False),
+        ((-9.9, -9.8, -9.7), -10.5, 0.05, True),  # promised little, and is worse than the constant
+        ((-9.5, -9.0, -10.0), -11.0, 1.0, False),  # worse than the constant, as chance makes weak models
+    ],
+)
+def test_a_contradiction_is_much_worse_and_no_chance(
+    scores: tuple[float, ...], test: float, error: float | None, broken: bool
+) -> None:
+    assert _row(scores, test, error) == broken

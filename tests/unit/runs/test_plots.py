@@ -75,6 +75,10 @@ def test_one_customer_does_not_ruin_the_scale_and_is_named() -> None:
     axes = plots.score_and_size(far, "rmse")
     assert axes.get_ylim()[1] < 20, "a logarithm would press all others onto a line, and name nobody"
     assert [text.get_text() for text in axes.texts] == ["beyond the scale: P 7530"]
+    both = customers.append_column("baseline_test_score", pa.array([7.5, 8.5, 9.0, 7.0, 9.5, 18.0, 8.0]))
+    axes = plots.baseline_and_tuned(both, "rmse")
+    assert max(axes.get_xlim()[1], axes.get_ylim()[1]) < 20
+    assert [text.get_text() for text in axes.texts] == ["beyond the scale: P 184", "beyond the scale: P 18"]
     usual = plots.gains(customers.filter(pa.array([each > -900 for each in gain])), "rmse")
     assert not usual.texts
 

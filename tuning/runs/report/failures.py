@@ -27,6 +27,16 @@ ADVICE = {
     "the model could not be saved": "Remove the cause, or set save_models: false; then resume the run.",
     "the data has changed": "Resume the run: it takes the new rows.",
     "were counted when": "Start a new run where the data has changed; else write the key columns as text.",
+    "goes beyond what the search rows hold": "See whether the column wraps, as a clock does at midnight, or means "
+    "something else there. Derive a difference with prepare, or leave the column out with drop.",
+    "a column may tell the target": "Leave the column out with drop, unless it is known before the target.",
+    "where the search rows have": "See whether this target is right. If so, cap it with prepare, or take a metric that "
+    "one row does not decide, such as mae.",
+    "the target has moved": "These rows are of another time, or of another kind. Split by time, and search again with "
+    "the newest rows.",
+    "to learn from and": "Bring more rows; until then a constant is safer.",
+    "nothing in the columns": "Look at the rows with the largest errors in the customer's own report, before the model "
+    "is used.",
     "not finished": "Resume the run.",
     "trials finished": "The search ran, but no trial did to its end. The trials' own reasons are in the records.",
 }

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tuning.basics.wording import amount, shorten
+from tuning.evaluation.contradictions import CONTRADICTED
 from tuning.records.figures import Figure, View, shown_in
 from tuning.records.gains import is_error, user_metric
 from tuning.records.schema import FAILED, OK
@@ -65,6 +66,7 @@ def page(result: RunResult, effort: Effort = ANY) -> str:
     trials = result.some_trials([*NEEDED, "customer", "reason"], MOST_TRIALS)
     blocks: list[Block] = [Points(sentences(result, counts))]
     sections = [
+        *_contradicted(result),
         Section("Result", [*blocks, *pictures(result, trials)]),
         *([each for each in customer_sections(result.customer(), effort) if each.blocks] if alone else []),
         Section("Customers", [_customers(result)]),
@@ -187,6 +189,28 @@ def customers_without(result: RunResult) -> list[Group]:
     pending = len(board) - len(studies)
     groups = grouped(zip(without["customer"].to_pylist(), without["reason"].to_pylist(), strict=True))
     return [Group(board.unfinished.reason, pending), *groups] if pending and not result.goes_on else groups
+
+
+def _contradicted(result: RunResult) -> list[Section]:
+    """The models that the hold-out contradicts, by cause; before all else, since nobody should use them unread."""
+    studies = result.board().standings.best_studies(["customer", "notes"])
+    found = studies.filter(pc.fill_null(pc.match_substring(studies["notes"], CONTRADICTED), False))
+    notes = zip(found["customer"].to_pylist(), found["notes"].to_pylist(), strict=True)
+    told = [(name, each) for name, note in notes for each in note.split("; ") if each.startswith(CONTRADICTED)]
+    if not told:
+        return []
+    return [
+        Section(
+            "Contradicted, and what to do",
+            [
+                _table(
+                    grouped(told),
+                    "customers",
+                    "models that are much worse on the hold-out rows than the folds promised, and not by chance",
+                )
+            ],
+        )
+    ]
 
 
 def _failures(result: RunResult, trials: pa.Table) -> list[Section]:
