@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 ANSWER = "answer"
 ROWS_CSV, ROWS_JSON, ROWS_TABLE = "rows.csv", "rows.json", "rows.parquet"
 DIGESTS = "SHA256SUMS"
+MOST_COLUMNS, MOST_CELLS = 10_000, 10_000_000
 REFUSED = 9  # the exit code with an error of ours, which stdout holds
 
 
@@ -74,11 +75,17 @@ def write_predictions(run: str, customer: str | None, most: int) -> None:
     Path(ANSWER).write_text(text, encoding="utf-8", newline="")
 
 
-def _check_count(count: int, most: int) -> None:
-    if not count:
+def _check_size(rows: int, columns: int, most: int) -> None:
+    """`DefinitionError` for what would take longer to read than it may, before it is read as a table."""
+    if not rows:
         raise DefinitionError("rows: there are none. Send one or more with the columns of the training data.")
-    if count > most:
-        raise DefinitionError(f"rows: {count:,} were sent; at most {most:,} are predicted at once. Send them in parts.")
+    if rows > most:
+        raise DefinitionError(f"rows: {rows:,} were sent; at most {most:,} are predicted at once. Send them in parts.")
+    if columns > MOST_COLUMNS or rows * columns > MOST_CELLS:
+        raise DefinitionError(
+            f"rows: {rows:,} rows of {columns:,} columns were sent; at most {MOST_COLUMNS:,} columns and "
+            f"{MOST_CELLS:,} cells are taken at once. Send the training data's columns only, and rows in parts."
+        )
 
 
 def _check_csv(most: int) -> None:
@@ -86,10 +93,10 @@ def _check_csv(most: int) -> None:
     csv.field_size_limit(sys.maxsize)
     try:
         with open(ROWS_CSV, encoding="utf-8", newline="") as stream:
-            count = sum(1 for row in csv.reader(stream) if row)
+            widths = [len(row) for row in csv.reader(stream) if row]
     except (UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"the body is no CSV in UTF-8: {error}") from error
-    _check_count(max(0, count - 1), most)
+    _check_size(max(0, len(widths) - 1), max(widths, default=0), most)
 
 
 def _json_rows(most: int) -> list[Mapping[str, object]]:
@@ -100,7 +107,7 @@ def _json_rows(most: int) -> list[Mapping[str, object]]:
     rows = document.get("rows") if isinstance(document, dict) else None
     if not isinstance(rows, list) or not all(isinstance(row, dict) and row for row in rows):
         raise DefinitionError('rows: a list of rows by column name is expected, such as {"rows": [{"age": 41}]}.')
-    _check_count(len(rows), most)
+    _check_size(len(rows), len({name for row in rows for name in row}), most)
     for number, row in enumerate(rows):
         for name, cell in row.items():
             _check_cell(cell, name, number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import threading
 import zipfile
 from concurrent.futures import Future
@@ -113,6 +114,20 @@ def test_more_rows_than_are_taken_are_refused_with_the_figures(api: TestClient) 
     assert answer.status_code == 422
     assert answer.json()["detail"].startswith("rows: 10,001 were sent; at most 10,000")
     assert api.post("predictions", content="{}", headers={"Content-Type": "text/plain"}).status_code == 415
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("text/csv", "k" + ",a" * 10_000 + "\nc0001\n"),
+        ("application/json", json.dumps({"rows": [{f"c{n}": 1} for n in range(4_000)]})),
+    ],
+    ids=["columns", "cells"],
+)
+def test_rows_that_are_too_wide_are_refused_before_they_are_read(api: TestClient, kind: str, body: str) -> None:
+    answer = api.post("predictions", content=body, headers={"Content-Type": kind})
+    assert answer.status_code == 422
+    assert "at most 10,000 columns and 10,000,000 cells are taken at once" in answer.json()["detail"]
 
 
 def test_somebody_unknown_or_without_a_model_is_told_without_the_servers_places(

@@ -107,7 +107,7 @@ def still_valid(request: Request, service: Service) -> bool:
 def check_origin(request: Request, service: Service) -> None:
     """`NotAllowedError` unless the page that sends a request is one of this server's."""
     origin = request.headers.get("origin", "")
-    if origin.lower() not in (own_origin(request, service), _origin(service.settings.public_url or "")):
+    if not origin or origin.lower() != own_origin(request, service):
         raise NotAllowedError(
             f"Origin {origin[:200]!r} is not this server's. Send a form from the server's own page; a program sends "
             "its token as `Authorization: Bearer …`."
@@ -127,7 +127,7 @@ def set_cookie(response: Response, request: Request, service: Service, session: 
 
 def _origin(url: str) -> str:
     parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}".lower() if parts.netloc else "none"
+    return f"{parts.scheme}://{parts.netloc}".lower() if parts.netloc else ""
 
 
 def _count(rates: RateLimiter, who: str, per_minute: int) -> None:
