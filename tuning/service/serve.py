@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ipaddress
 import logging
@@ -12,7 +13,9 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import h11
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from tuning.definition.definition import define
 from tuning.errors import DefinitionError
@@ -118,13 +121,44 @@ class _Server(uvicorn.Server):
         return await super().on_tick(counter) or self._end.is_set()
 
 
+class _PromptProtocol(H11Protocol):
+    """HTTP on one connection, which is closed where a request's headers do not come in time.
+
+    uvicorn itself waits for ever for the first ones, and for those that have begun.
+    """
+
+    headers_s = 20.0
+    _closing: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        super().connection_made(transport)
+        self._closing = self.loop.call_later(self.headers_s, transport.close)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.conn.their_state is not h11.IDLE:
+            self._wait_no_longer()
+        elif self._closing is None:
+            self._closing = self.loop.call_later(self.headers_s, self.transport.close)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._wait_no_longer()
+        super().connection_lost(exc)
+
+    def _wait_no_longer(self) -> None:
+        if self._closing is not None:
+            self._closing.cancel()
+            self._closing = None
+
+
 def _uvicorn(settings: ServiceSettings, service: Service) -> uvicorn.Config:
     behind_proxy = settings.public_url is not None
     return uvicorn.Config(
         create_app(service),
         access_log=False,  # `middleware.Frame` has one that holds no token
         log_config=None,
-        http="h11",  # which takes 64 KB of headers at most; another one that is installed would have no limit
+        # h11 takes 64 KB of headers at most; another library that is installed would have no limit.
+        http=type("Protocol", (_PromptProtocol,), {"headers_s": settings.headers_seconds}),
         server_header=False,
         lifespan="off",
         ws="none",

@@ -80,6 +80,7 @@ class ServiceSettings(_Settings):
     public_url: str | None = None
     body_bytes: int = Field(2**20, ge=1024, description="Largest body of a request.")
     body_seconds: float = Field(20.0, gt=0, description="In which a body has to come, beside 1 s for each 50 kB.")
+    headers_seconds: float = Field(20.0, gt=0, description="In which the headers of a request have to come.")
     prediction_rows: int = Field(10_000, ge=1, description="Most rows that are predicted at once.")
     prediction_bytes: int = Field(2**24, ge=1024, description="Largest body of rows to predict.")
     plan_seconds: float = Field(120.0, gt=0, description="Longest time of a plan.")

@@ -111,7 +111,15 @@ def test_a_session_ends_with_its_token_and_with_logging_out(web: TestClient, ser
 
 @pytest.mark.parametrize(
     "origin",
-    [None, "null", "none", "http://evil.example", "http://testserver.evil.example", "http://testserver:81", "//testserver"],
+    [
+        None,
+        "null",
+        "none",
+        "http://evil.example",
+        "http://testserver.evil.example",
+        "http://testserver:81",
+        "//testserver",
+    ],
 )
 def test_a_cookie_changes_nothing_for_another_sites_page(web: TestClient, service: Service, origin: str | None) -> None:
     token = bearer(service)["Authorization"].removeprefix("Bearer ")
