@@ -99,10 +99,6 @@ EDGES = [
 # (module, names, who uses them, why)
 HELD = [
     (
-        *("uvicorn.protocols.http.h11_impl", ("conn",), "service/serve.py"),
-        "no option closes a connection whose headers do not come",
-    ),
-    (
         *("sklearn.ensemble._hist_gradient_boosting.gradient_boosting", ("_bin_mapper",)),
         *("models/families/hist_gradient_boosting.py", HGB),
     ),
