@@ -28,7 +28,9 @@ from tuning.errors import RunError
 from tuning.models.base import SteppedFamily
 from tuning.models.customer_model import CustomerModel, describe_model
 from tuning.models.member import Member
+from tuning.models.pooled import Level, PooledMember, PooledModel, RunPool
 from tuning.models.registry import families
+from tuning.runs.pool_file import read_pool, write_pool
 from tuning.storage.packs import PackWriter
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.copy.copier import Copier
@@ -56,6 +58,18 @@ def save_model(directory: RunDirectory, name: str, task: str, folder: str) -> tu
     fitted = family.fit({}, rows, data.task, 5, 2 if isinstance(family, SteppedFamily) else None)
     model = CustomerModel(folder, data.task, (Member(name, data.columns, encoder, fitted),), example=data.example)
     return model, model.save(directory, f"models/{folder}").sha256
+
+
+def pooled_member(directory: RunDirectory) -> PooledMember:
+    """A member that refers to the files of the run's pool."""
+    data, family = data_of("binary"), families()["catboost"]
+    pool = PooledModel(data.task, data.columns, data.whole(family)[0], "catboost")
+    rows = replace(pool.rows(data.raw, Level(shares=(0.6, 0.4))), y=data.y)
+    write_pool(directory, RunPool("", replace(pool, fitted=family.fit({}, rows, data.task, 5, 2))))
+    found = read_pool(directory)
+    assert found is not None
+    assert found.whole is not None
+    return found.whole.member(Level(shares=(0.6, 0.4)))
 
 
 def logged(uri: str) -> dict[str, Any]:
@@ -91,10 +105,16 @@ def test_every_family_predicts_what_ours_predicts(mlflow_database: str, tmp_path
     records.append(
         study("all-binary", 1, model_path=saved.path, model_sha256=saved.sha256, ensemble=of_them, ensemble_score=0.9)
     )
+    pooled = models["pooled-binary"] = replace(
+        several[0], customer="pooled-binary", members=(several[0].members[0], pooled_member(directory))
+    )
+    saved = pooled.save(directory, "models/pooled-binary")
+    records.append(study("pooled-binary", 1, model_path=saved.path, model_sha256=saved.sha256, ensemble=of_them))
     copier = copier_for(mlflow_database, directory)
     copier.add(write_part(directory, "s", *records))
     log_all(copier)
     assert copier.progress.rejected == 0
+    directory.remove_folder("pool")  # the models in MLflow have brought it along
     with tracking_in(mlflow_database):
         for folder, ours in models.items():
             task = folder.rpartition("-")[2]

@@ -20,12 +20,12 @@ from tuning.errors import CustomerError
 from tuning.evaluation.out_of_fold import PooledAnswers
 from tuning.evaluation.study_data import StudyData
 from tuning.models.base import Matrix
-from tuning.models.pooled import BOOSTERS, Level, PooledModel, RunPool, booster_here
+from tuning.models.pooled import BOOSTERS, Level, PooledMember, PooledModel, RunPool, booster_here
 from tuning.models.registry import family as find_family
 from tuning.preprocessing.columns import RawColumns, to_raw
 from tuning.preprocessing.encoding import ORDINAL, Encoder, TextColumn
 from tuning.preprocessing.kinds import Column
-from tuning.preprocessing.task import Prediction, Task
+from tuning.preprocessing.task import Task
 
 MOST_ROWS_EACH, MOST_ROWS = 1_000, 200_000  # of a customer, of all; search rows
 LEAST_CUSTOMERS = 2  # who could learn from another one
@@ -120,16 +120,18 @@ def pooled_answers(pool: RunPool, data: StudyData, customer: str) -> PooledAnswe
     folds = []
     for fold, (_, unseen) in enumerate(data.split.folds):
         model = whole if seen is None else pool.folds[fold]  # who is not in it at all can ask all of it
-        folds.append(_answer(model, rows, fold, raw.rows(data.split.search[unseen])))
-    member = whole.member(Level.of(data.y[data.split.search], data.task))
+        member = _member(model, data, rows.given(fold))
+        folds.append(member.prediction(member.encoded(raw.rows(data.split.search[unseen])), data.task))
+    member = _member(whole, data, data.split.search)
     prediction = member.prediction(member.encoded(raw.rows(data.split.test)), data.task)
     answers = [each.proba if data.task.classification else each.values for each in folds]
     return PooledAnswers(member, tuple(answer for answer in answers if answer is not None), prediction)
 
 
-def _answer(model: PooledModel, rows: PoolRows, fold: int, raw: RawColumns) -> Prediction:
-    member = model.member(Level.of(rows.y[rows.given(fold)], rows.task))
-    return member.prediction(member.encoded(raw), rows.task)
+def _member(model: PooledModel, data: StudyData, given: np.ndarray) -> PooledMember:
+    """The pool for a customer that is known by some of its rows."""
+    y = data.y[given]
+    return model.member(Level.of(y, data.task), data.bounds_of(Matrix(np.empty((len(y), 0)), y)))
 
 
 def _common_columns(found: Sequence[tuple[Column, ...]]) -> tuple[Column, ...]:

@@ -17,7 +17,8 @@ import numpy as np
 
 from tuning.basics.documents import Json
 from tuning.errors import CustomerError, RunError
-from tuning.models.base import Hyperparameters, Matrix, Model
+from tuning.models.base import Family, Hyperparameters, Matrix, Model
+from tuning.models.bounds import Bounds
 from tuning.models.member import Member
 from tuning.models.registry import family as find_family
 from tuning.preprocessing.columns import RawColumns
@@ -121,9 +122,9 @@ class PooledModel:
         categorical = tuple(place + beside.shape[1] for place in self.encoder.categorical(raw))
         return Matrix(X, np.zeros(len(X)), categorical=categorical)
 
-    def member(self, level: Level) -> PooledMember:
-        """The pool as a member of the model of a customer with that level."""
-        return PooledMember(POOL, self.columns, self.encoder, self.fitted, level=level, pool=self)
+    def member(self, level: Level, bounds: Bounds | None = None) -> PooledMember:
+        """The pool as a member of the model of a customer with that level. bounds: as of `Member`."""
+        return PooledMember(POOL, self.columns, self.encoder, self.fitted, bounds=bounds, level=level, pool=self)
 
     def described(self) -> bytes:
         """All but the booster, as it is saved."""
@@ -161,13 +162,18 @@ class PooledMember(Member):
     level: Level = Level()
     pool: PooledModel | None = None
 
+    @property
+    def kind(self) -> Family:
+        assert self.pool is not None
+        return find_family(self.pool.family)
+
     def encoded(self, raw: RawColumns) -> Matrix:
         assert self.pool is not None
         return self.pool.rows(raw, self.level)
 
     def prediction(self, rows: Matrix, task: Task) -> Prediction:
-        assert self.pool is not None
-        return self.level.restored(find_family(self.pool.family).predict(self.fitted, rows, task), task)
+        found = self.level.restored(self.kind.predict(self.fitted, rows, task), task)
+        return found if self.bounds is None else self.bounds.hold(found)
 
     def described(self) -> dict[str, object]:
         assert self.pool is not None
@@ -178,7 +184,8 @@ class PooledMember(Member):
 def read_pooled(values: Json, read: Callable[[str], bytes]) -> PooledMember:
     """A member from what `PooledMember.described` said, and from its files. read: as of `read_member`."""
     pool = PooledModel.read(read(DESCRIPTION)).with_booster(values["model"], read(values["model"]))
-    return replace(pool.member(Level.from_dict(values["level"])), weight=values.get("weight", 1.0))
+    member = pool.member(Level.from_dict(values["level"]), Bounds.from_json(values.get("bounds")))
+    return replace(member, weight=values.get("weight", 1.0))
 
 
 @dataclass(frozen=True)
