@@ -1,4 +1,4 @@
-"""matplotlib figures that belong to nobody, with no pyplot and no global state, and that a notebook shows by itself.
+"""matplotlib figures: those that belong to nobody, with no pyplot and no global state, and those that a notebook shows.
 
 Colours are Okabe and Ito's, which colour-blind readers can tell apart.
 """
@@ -48,6 +48,15 @@ def new_figure(width: float = 7.0, height: float = 4.2) -> tuple[Plot, Axes]:
     axes = figure.add_subplot()
     axes.spines[["top", "right"]].set_visible(False)
     return figure, axes
+
+
+def shown_axes() -> Axes:
+    """The axes of a new figure of pyplot, which a notebook shows below the cell; open at the top and to the right."""
+    from matplotlib import pyplot
+
+    axes: Axes = pyplot.subplots(layout="constrained")[1]
+    axes.spines[["top", "right"]].set_visible(False)
+    return axes
 
 
 def give_room(axes: Axes, width: float = 0.0, height: float = 0.0) -> None:

@@ -1,18 +1,25 @@
 """Pictures of what a model says of rows that it has never seen, one function each.
 
-hold_out: of `CustomerResult.hold_out`. Each draws into `ax` and returns the Axes, as those of `tuning.runs.plots` do.
+found: a customer's result, or its `hold_out()`. Each draws into `ax`, by default into a new figure of pyplot, which a
+notebook shows, and returns the Axes, as those of `tuning.runs.plots` do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
 from tuning.basics.wording import shorten
-from tuning.reporting.figure import COLOURS, new_figure
+from tuning.reporting.figure import COLOURS, shown_axes
+
+if TYPE_CHECKING:
+    from tuning.runs.customer_result import CustomerResult
+
+    Unseen: TypeAlias = CustomerResult | pd.DataFrame
 
 BLUE, GREY = COLOURS[0], "#9aa3ad"
 MOST_DOTS = 2000  # each of them is a line of the file
@@ -21,9 +28,10 @@ MOST_CELLS = 12  # classes of a confusion matrix
 BINS = 10
 
 
-def predicted_and_actual(hold_out: pd.DataFrame, ax: Axes | None = None) -> Axes:
+def predicted_and_actual(found: Unseen, ax: Axes | None = None) -> Axes:
     """Each row's prediction against what it is; on the line the two are the same."""
-    axes, shown = ax or _new(), _some(hold_out)
+    hold_out = _rows(found)
+    axes, shown = ax or shown_axes(), _some(hold_out)
     ends = [float(shown[["actual", "prediction"]].min().min()), float(shown[["actual", "prediction"]].max().max())]
     axes.plot(ends, ends, color="black", linewidth=0.8)
     axes.scatter(shown["actual"], shown["prediction"], color=BLUE, alpha=0.6, s=14)
@@ -33,9 +41,10 @@ def predicted_and_actual(hold_out: pd.DataFrame, ax: Axes | None = None) -> Axes
     return axes
 
 
-def residuals(hold_out: pd.DataFrame, ax: Axes | None = None) -> Axes:
+def residuals(found: Unseen, ax: Axes | None = None) -> Axes:
     """What is left of each row when its prediction is taken from it, against the prediction."""
-    axes, shown = ax or _new(), _some(hold_out)
+    hold_out = _rows(found)
+    axes, shown = ax or shown_axes(), _some(hold_out)
     axes.axhline(0.0, color="black", linewidth=0.8)
     axes.scatter(shown["prediction"], shown["actual"] - shown["prediction"], color=BLUE, alpha=0.6, s=14)
     axes.set_title("Residuals")
@@ -44,9 +53,10 @@ def residuals(hold_out: pd.DataFrame, ax: Axes | None = None) -> Axes:
     return axes
 
 
-def confusion(hold_out: pd.DataFrame, ax: Axes | None = None) -> Axes:
+def confusion(found: Unseen, ax: Axes | None = None) -> Axes:
     """How many rows of each class are taken for which; of many classes those with most rows, the others together."""
-    axes = ax or _new()
+    hold_out = _rows(found)
+    axes = ax or shown_axes()
     kept = _frequent(hold_out, MOST_CELLS)
     names = [str(label) for label in kept]
     actual, predicted = (_codes(hold_out[name], kept) for name in ("actual", "prediction"))
@@ -68,22 +78,23 @@ def confusion(hold_out: pd.DataFrame, ax: Axes | None = None) -> Axes:
     return axes
 
 
-def roc(hold_out: pd.DataFrame, ax: Axes | None = None) -> Axes:
+def roc(found: Unseen, ax: Axes | None = None) -> Axes:
     """The share of a class that is found against the share of the others that is taken for it, at every threshold.
 
     Of two classes of the positive one, which is the second; of more of each against all others.
     """
     from sklearn.metrics import auc, roc_curve
 
-    axes, classes = ax or _new(), hold_out.attrs["classes"]
+    hold_out = _rows(found)
+    axes, classes = ax or shown_axes(), hold_out.attrs["classes"]
     axes.plot([0, 1], [0, 1], color=GREY, linewidth=0.8)
     for number, label in enumerate([classes[1]] if len(classes) == 2 else _frequent(hold_out, MOST_CLASSES)):
         is_it = (hold_out["actual"] == label).to_numpy()
         if is_it.all() or not is_it.any():
             continue
-        wrong, found, _ = roc_curve(is_it, hold_out[f"probability_{label}"])
-        area = f"{shorten(str(label), 20)}: area {auc(wrong, found):.3f}"
-        axes.plot(wrong, found, color=COLOURS[number % len(COLOURS)], label=area)
+        wrong, right, _ = roc_curve(is_it, hold_out[f"probability_{label}"])
+        area = f"{shorten(str(label), 20)}: area {auc(wrong, right):.3f}"
+        axes.plot(wrong, right, color=COLOURS[number % len(COLOURS)], label=area)
     axes.set_title("ROC curve")
     axes.set_xlabel("share of the others taken for it")
     axes.set_ylabel("share of the class that is found")
@@ -92,14 +103,15 @@ def roc(hold_out: pd.DataFrame, ax: Axes | None = None) -> Axes:
     return axes
 
 
-def calibration(hold_out: pd.DataFrame, ax: Axes | None = None) -> Axes:
+def calibration(found: Unseen, ax: Axes | None = None) -> Axes:
     """How often it is so where the model says a probability; on the line as often as it says.
 
     Of two classes of the positive one; of more of the class that is predicted.
     """
     from sklearn.calibration import calibration_curve
 
-    axes, classes = ax or _new(), hold_out.attrs["classes"]
+    hold_out = _rows(found)
+    axes, classes = ax or shown_axes(), hold_out.attrs["classes"]
     if len(classes) == 2:
         said, is_so = hold_out[f"probability_{classes[1]}"], hold_out["actual"] == classes[1]
     else:
@@ -132,5 +144,11 @@ def _some(hold_out: pd.DataFrame) -> pd.DataFrame:
     return hold_out.iloc[:: max(1, -(-len(hold_out) // MOST_DOTS))]
 
 
-def _new() -> Axes:
-    return new_figure()[1]
+def _rows(found: Unseen) -> pd.DataFrame:
+    rows: pd.DataFrame = found.hold_out() if callable(getattr(found, "hold_out", None)) else found
+    if "classes" not in getattr(rows, "attrs", {}):
+        kind = type(found).__name__
+        raise TypeError(
+            f"this picture is of one customer: give result.customer('acme') or its hold_out(), not a {kind}."
+        )
+    return rows

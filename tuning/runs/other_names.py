@@ -11,7 +11,7 @@ BEST = "best_config(), of one customer of many best_config('acme')"
 SCORE = "leaderboard()['cv_score'], on the hold-out rows leaderboard()['test_score']"
 RECORDED = "study.cv_score, on the hold-out rows study.test_score; of an error these are below 0, as recorded"
 MODEL = "model(), of one customer of many model('acme')"
-FIGURES = "in tuning.runs.plots, such as plots.gains(result.best_studies(), 'rmse')"
+FIGURES = "in tuning.runs.plots, such as plots.gains(result, 'rmse')"
 
 
 class OfResult(Public):
@@ -54,5 +54,5 @@ class OfCustomer(Public):
         **dict.fromkeys(("best_score", "score", "best_value"), RECORDED),
         **dict.fromkeys(("model", "best_model", "predict"), "the result's model('acme'), which predicts"),
         **dict.fromkeys(("best_trial", "trial"), "winner"),
-        "plot": "in tuning.runs.plots, such as plots.learning_curves(found.trial_records)",
+        "plot": "in tuning.runs.plots, such as plots.learning_curves(result.customer('acme'))",
     }

@@ -3,8 +3,8 @@
 Each draws into `ax`, by default into a new figure of pyplot, which a notebook shows, and returns the Axes. Importing
 this file loads matplotlib, so it is imported where something is drawn.
 
-A table of customers is one row each, with columns named as in the records of studies and in the leaderboard; what is
-missing there is left out of a picture.
+found: a customer's result. customers: a run's result, or a table with one row per customer, of Arrow or pandas, with
+columns named as in the records of studies and in the leaderboard; what is missing there is left out of a picture.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +26,7 @@ from tuning.basics.wording import shorten
 from tuning.records.gains import ERRORS, user_metric
 from tuning.records.schema import FAILED, FINISHED, OK, STOPPED, TrialRecord, best_first
 from tuning.records.user_scores import user_score
-from tuning.reporting.figure import COLOURS, give_room, new_figure
+from tuning.reporting.figure import COLOURS, give_room, new_figure, shown_axes
 from tuning.reporting.figure import svg as figure_svg
 from tuning.reporting.scale import cut_scale
 from tuning.runs.optuna_study import METRIC, of_one_kind, trials_shown
@@ -35,7 +35,11 @@ if TYPE_CHECKING:
     import pandas as pd
     from optuna import Study
 
+    from tuning.runs.customer_result import CustomerResult
     from tuning.runs.parameter_effects import ParameterEffect  # with pandas, which drawing does without
+    from tuning.runs.results import RunResult
+
+    CustomerRows: TypeAlias = RunResult | pa.Table | pd.DataFrame
 
 BLUE, RED, GREEN, ORANGE, GREY = COLOURS[0], COLOURS[1], COLOURS[2], COLOURS[4], "#9aa3ad"
 MOST_BARS = 700  # one for each pixel, about; more customers are drawn as quantiles
@@ -62,7 +66,7 @@ def parallel_coordinates(study: Study) -> Axes:
     """
     part = of_one_kind(study)
     if part is None:
-        return _sentence(_new(), NOTHING_TO_COMPARE)
+        return _sentence(shown_axes(), NOTHING_TO_COMPARE)
     axes = _by_optuna("plot_parallel_coordinate", part)
     give_room(axes, width=0.6 * len(axes.get_xticklabels()))
     axes.set_title(trials_shown(part, study))
@@ -84,7 +88,7 @@ def parameter_importance(study: Study) -> Axes:
     part = of_one_kind(study)
     complete = part.get_trials(deepcopy=False, states=[TrialState.COMPLETE]) if part is not None else []
     if part is None or len({json.dumps(trial.params, sort_keys=True) for trial in complete}) < LEAST:
-        return _sentence(_new(), TOO_FEW)
+        return _sentence(shown_axes(), TOO_FEW)
     axes = _by_optuna("plot_param_importances", part, evaluator=FanovaImportanceEvaluator(seed=0))
     give_room(axes, height=1.2 + 0.22 * len(axes.get_yticklabels()))
     axes.set_title(f"Hyperparameter importances: {trials_shown(part, study)}", loc="left", fontsize=10)
@@ -103,12 +107,14 @@ def _by_optuna(name: str, study: Study, **options: object) -> Axes:
     return axes
 
 
-def learning_curves(trials: Sequence[TrialRecord], ax: Axes | None = None) -> Axes:
+def learning_curves(found: CustomerResult | Sequence[TrialRecord], ax: Axes | None = None) -> Axes:
     """The score of each trial step by step, with the decisions of the scheduler and the stopping rules.
 
-    A cross is where a trial was stopped. The best of those that went the whole way stands out.
+    A cross is where a trial was stopped. The best of those that went the whole way stands out. found: or some of its
+    `trial_records`.
     """
-    axes = ax or _new()
+    trials = found if isinstance(found, Sequence) else found.trial_records
+    axes = ax or shown_axes()
     best = next((trial for trial in best_first(trials) if trial.steps), None)
     drawn = [trial for trial in trials if trial.steps]
     for trial in drawn:
@@ -147,12 +153,18 @@ def learning_curves(trials: Sequence[TrialRecord], ax: Axes | None = None) -> Ax
     return axes
 
 
-def column_importance(importance: pd.DataFrame, ax: Axes | None = None) -> Axes:
+def column_importance(found: CustomerResult | pd.DataFrame, ax: Axes | None = None) -> Axes:
     """How much the winner's score on the hold-out rows falls without each column's say.
 
-    importance: of `CustomerResult.importance`. A line is two standard deviations over the repeats.
+    found: or its `importance()`. A line is two standard deviations over the repeats.
     """
-    axes, shown = ax or _new(), importance[:MOST_NAMES][::-1]
+    table: pd.DataFrame = found.importance() if callable(getattr(found, "hold_out", None)) else found
+    if "importance" not in getattr(table, "columns", ()):
+        raise TypeError(
+            "column_importance draws one customer: result.customer('acme'), or its importance(). Of all customers "
+            "the table result.importance() says for how many a column matters."
+        )
+    axes, shown = ax or shown_axes(), table[:MOST_NAMES][::-1]
     colours = [BLUE if matters else GREY for matters in shown["matters"]]
     names = [shorten(str(name), 40) for name in shown["column"]]
     axes.barh(names, shown["importance"], xerr=2 * shown["std"], color=colours, ecolor="#555555")
@@ -163,7 +175,7 @@ def column_importance(importance: pd.DataFrame, ax: Axes | None = None) -> Axes:
 
 def partial_dependence(curve: pd.DataFrame, column: str, ax: Axes | None = None) -> Axes:
     """How the mean prediction changes with one column. curve: of `CustomerResult.partial_dependence`."""
-    axes = ax or _new()
+    axes = ax or shown_axes()
     for number, name in enumerate(curve.columns[1:]):
         axes.plot(curve["value"], curve[name], color=COLOURS[number % len(COLOURS)], marker="o", ms=4, label=name)
     if len(curve.columns) > 2:
@@ -176,13 +188,14 @@ def partial_dependence(curve: pd.DataFrame, column: str, ax: Axes | None = None)
 # --- all customers --------------------------------------------------------------------------------
 
 
-def gains(customers: pa.Table, metric: str, ax: Axes | None = None) -> Axes:
+def gains(customers: CustomerRows, metric: str, ax: Axes | None = None) -> Axes:
     """How the gain over the baseline is distributed: a bar per customer, the largest first.
 
     customers: with the column `gain`, of an error in %. metric: a name of it. Gains far beyond all others are cut off,
     and named where there is a column `customer`.
     """
-    axes, found, unit = ax or _new(), _numbers(customers, "gain"), user_metric(metric)
+    customers = _table(customers)
+    axes, found, unit = ax or shown_axes(), _numbers(customers, "gain"), user_metric(metric)
     helped, compared = int((found > 0).sum()), int(np.isfinite(found).sum())
     unit = f"% of its {unit}" if unit in ERRORS else unit
     cut_scale(axes, found[np.isfinite(found)], _ids(customers, np.isfinite(found)), at_zero=True)
@@ -200,13 +213,13 @@ def gains(customers: pa.Table, metric: str, ax: Axes | None = None) -> Axes:
     return axes
 
 
-def baseline_and_tuned(customers: pa.Table, metric: str, ax: Axes | None = None) -> Axes:
+def baseline_and_tuned(customers: CustomerRows, metric: str, ax: Axes | None = None) -> Axes:
     """The hold-out score of each customer's model against its baseline's; on the line nothing has changed.
 
     customers: with the columns `test_score` and `baseline_test_score`. Scores far beyond all others are cut off, as
     gains are.
     """
-    axes = ax or _new()
+    customers, axes = _table(customers), ax or shown_axes()
     tuned, baseline = _numbers(customers, "test_score"), _numbers(customers, "baseline_test_score")
     scored = np.isfinite(tuned) & np.isfinite(baseline)
     tuned, baseline = tuned[scored], baseline[scored]
@@ -224,12 +237,12 @@ def baseline_and_tuned(customers: pa.Table, metric: str, ax: Axes | None = None)
     return axes
 
 
-def score_and_size(customers: pa.Table, metric: str, ax: Axes | None = None) -> Axes:
+def score_and_size(customers: CustomerRows, metric: str, ax: Axes | None = None) -> Axes:
     """The hold-out score of each customer's model against how many rows the customer has.
 
     customers: with the columns `test_score` and `rows`. Scores far beyond all others are cut off, as gains are.
     """
-    axes = ax or _new()
+    customers, axes = _table(customers), ax or shown_axes()
     score, rows = _numbers(customers, "test_score"), _numbers(customers, "rows")
     scored = np.isfinite(score) & (rows > 0)
     score, rows = score[scored], rows[scored]
@@ -253,12 +266,12 @@ def score_and_size(customers: pa.Table, metric: str, ax: Axes | None = None) -> 
     return axes
 
 
-def winning_families(customers: pa.Table, ax: Axes | None = None) -> Axes:
+def winning_families(customers: CustomerRows, ax: Axes | None = None) -> Axes:
     """How many customers each model family wins, and in how many ensembles it is a member.
 
     customers: with the columns `family` (of the winner), `ensemble` (JSON, as in the records) and `status`.
     """
-    axes = ax or _new()
+    customers, axes = _table(customers), ax or shown_axes()
     found = customers.filter(pc.and_(pc.equal(customers["status"], OK), customers["family"].is_valid()))
     wins = Counter({each["values"]: each["counts"] for each in pc.value_counts(found["family"]).to_pylist()})
     ensembles = found.filter(found["ensemble"].is_valid())
@@ -287,7 +300,7 @@ def parameters_across_customers(effects: Sequence[ParameterEffect], ax: Axes | N
 
     effects: of `parameter_effects`, the largest first; a sentence where there are none.
     """
-    axes, shown = ax or _new(), list(effects[:MOST_NAMES])[::-1]
+    axes, shown = ax or shown_axes(), list(effects[:MOST_NAMES])[::-1]
     if not shown:
         from tuning.runs.parameter_effects import TOO_FEW
 
@@ -298,12 +311,12 @@ def parameters_across_customers(effects: Sequence[ParameterEffect], ax: Axes | N
     return axes
 
 
-def time_and_failures(customers: pa.Table, ax: Axes | None = None) -> Axes:
+def time_and_failures(customers: CustomerRows, ax: Axes | None = None) -> Axes:
     """A histogram of the seconds that customers took, those with a model and those without.
 
     customers: with the columns `seconds` and `status`.
     """
-    axes = ax or _new()
+    customers, axes = _table(customers), ax or shown_axes()
     seconds = _numbers(customers, "seconds")
     has_model = np.array([status == OK for status in customers["status"].to_pylist()], dtype=bool)
     known = np.isfinite(seconds) & (seconds > 0)
@@ -339,19 +352,22 @@ def svg(draw: Callable[[Axes], object]) -> bytes:
     return figure_svg(figure)
 
 
-def _new() -> Axes:
-    from matplotlib import pyplot
-
-    axes: Axes = pyplot.subplots(layout="constrained")[1]
-    axes.spines[["top", "right"]].set_visible(False)
-    return axes
-
-
 def _sentence(axes: Axes, text: str) -> Axes:
     """A sentence in place of a picture."""
     axes.set_axis_off()
     axes.text(0.5, 0.5, text, ha="center", va="center", wrap=True, transform=axes.transAxes)
     return axes
+
+
+def _table(customers: CustomerRows) -> pa.Table:
+    """One row per customer; `TypeError` of what has none."""
+    if isinstance(customers, pa.Table):
+        return customers
+    if callable(best := getattr(customers, "best_studies", None)):
+        return best()
+    if not hasattr(customers, "columns"):
+        raise TypeError(f"this picture is of a run's customers: give its result, not {customers!r:.40}.")
+    return pa.Table.from_pandas(customers)
 
 
 def _numbers(table: pa.Table, column: str) -> np.ndarray:

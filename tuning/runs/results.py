@@ -75,9 +75,9 @@ class RunResult(OfResult):
         return iter(self._standings.customers.to_pylist())
 
     def __contains__(self, customer: object) -> bool:
-        return isinstance(customer, str) and self._standings.row_of(customer) is not None
+        return self._standings.row_of(_id_of(customer)) is not None
 
-    def __getitem__(self, customer: str) -> CustomerResult:
+    def __getitem__(self, customer: object) -> CustomerResult:
         return self.customer(customer)
 
     def __repr__(self) -> str:
@@ -175,10 +175,11 @@ class RunResult(OfResult):
         """One row per recorded trial, with the configuration in columns named `config.…`."""
         return trials_frame(self.trial_records)
 
-    def customer(self, customer: str | None = None) -> CustomerResult:
+    def customer(self, customer: object = None) -> CustomerResult:
         """One customer: trials, learning curves, the winner with its parameters, notes.
 
-        customer: may be left out where the run has a single one. `UnknownCustomerError` for somebody else.
+        customer: its id, or the value of its key column, of several columns a tuple; may be left out where the run has
+        a single one. `UnknownCustomerError` for somebody else.
         """
         customer, best = self._best(customer)
         studies, trials = self._records_of([customer])
@@ -213,10 +214,10 @@ class RunResult(OfResult):
         chosen_studies = [each for each in studies if each.study in chosen]
         return across(self.directory, self.term, chosen_studies, trials, allow_code=allow_code)
 
-    def to_optuna(self, customer: str | None = None, storage: Storage = None) -> Study:
+    def to_optuna(self, customer: object = None, storage: Storage = None) -> Study:
         """A customer's study as one of Optuna's, whatever algorithm searched, for Optuna's own plots and dashboard.
 
-        customer: as of `best_config`. storage: as of `optuna.create_study`, such as "sqlite:///optuna.db" for
+        customer: as of `customer`. storage: as of `optuna.create_study`, such as "sqlite:///optuna.db" for
         optuna-dashboard; None is in memory.
         """
         return self.customer(customer).to_optuna(storage)
@@ -333,11 +334,11 @@ class RunResult(OfResult):
         """The number of these studies."""
         return len(self._unfinished)
 
-    def best_config(self, customer: str | None = None) -> Config:
+    def best_config(self, customer: object = None) -> Config:
         """The configuration that won, exactly: of a model that grows with its length (such as `n_estimators`), of an
-        objective as it was called with.
+        ensemble that of its best trial, of an objective as it was called with.
 
-        customer: may be left out where the run has a single one.
+        customer: as of `customer`.
         """
         customer, best = self._best(customer)
         config = best and exact_config(best["config"] and json.loads(best["config"]), best["family"], best["best_step"])
@@ -352,11 +353,11 @@ class RunResult(OfResult):
         )
 
     def model(
-        self, customer: str | None = None, *, allow_code: bool = False, allow_pickle: bool | None = None
+        self, customer: object = None, *, allow_code: bool = False, allow_pickle: bool | None = None
     ) -> CustomerModel:
         """A customer's best model, checked against the recorded digest.
 
-        customer: may be left out where the run has a single one. allow_code: also one that runs code of others: a
+        customer: as of `customer`. allow_code: also one that runs code of others: a
         `prepare` that no run of this user has run here, or a model that was saved with cloudpickle. allow_pickle: what
         it was called before; a `TypeError` says so.
         """
@@ -373,17 +374,27 @@ class RunResult(OfResult):
         check_preparation(model.preparation, self.directory, allow_code)
         return model
 
-    def _best(self, customer: str | None) -> tuple[str, Json]:
+    def _best(self, customer: object) -> tuple[str, Json]:
         """A customer and the record of its best study, by column; an empty one where none has ended."""
         standings = self._standings
         customers = standings.customers
-        if customer is None:
-            if len(customers) != 1:
-                raise UnknownCustomerError(f"which of the {len(customers)} customers? Give its id.")
-            customer = str(customers[0])
+        if customer is None and len(customers) != 1:
+            raise UnknownCustomerError(
+                f"which of the {len(customers)} customers? Give its id, such as {str(customers[0])!r}."
+            )
+        customer = str(customers[0]) if customer is None else _id_of(customer)
         row = standings.row_of(customer)
         if row is None:
             names = customers[:MOST_GUESSES].to_pylist()
             known = did_you_mean(customer, names) or f" There are {name_list(names, 5)}."
             raise UnknownCustomerError(f"no customer {customer!r} in this run.{known}")
         return customer, self._studies.slice(row, 1).to_pylist()[0] if row >= 0 else {}
+
+
+def _id_of(customer: object) -> str:
+    """The id of a customer that is given by it, or by values of the key columns."""
+    if isinstance(customer, str):
+        return customer
+    from tuning.data.keys import customer_id, key_text  # with pandas, which the copy into MLflow does without
+
+    return customer_id(tuple(map(key_text, customer if isinstance(customer, tuple) else (customer,))))

@@ -9,11 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from matplotlib import pyplot
 from sklearn.metrics import roc_auc_score
 
 from tuning import RunResult, TuneRunner
 from tuning.cli.program import main
-from tuning.runs import hold_out_plots
+from tuning.runs import hold_out_plots, plots
 from tuning.runs.report.customer import SMALL, Effort, customer_page
 from tuning.runs.report.page import page
 
@@ -68,6 +69,25 @@ def test_what_is_drawn_is_what_the_model_was_scored_by(many: RunResult) -> None:
     np.testing.assert_allclose(dots, table[["actual", "prediction"]])
     left = hold_out_plots.residuals(table).collections[0].get_offsets()
     np.testing.assert_allclose(left, np.column_stack([table["prediction"], table["actual"] - table["prediction"]]))
+
+
+def test_a_picture_takes_a_result_as_it_is_and_is_one_that_a_notebook_shows(many: RunResult) -> None:
+    pyplot.close("all")
+    customer = many.customer("b")
+    drawn = [
+        hold_out_plots.residuals(customer),
+        plots.learning_curves(customer),
+        plots.winning_families(many),
+        plots.gains(many.leaderboard(), "rmse"),
+    ]
+    assert [axes.get_figure().number for axes in drawn] == pyplot.get_fignums()
+    assert len(plots.gains(many, "rmse").patches) == 2
+    pyplot.close("all")
+    for picture, given in ((plots.winning_families, "runs/47"), (hold_out_plots.roc, many)):
+        with pytest.raises(TypeError, match="this picture is of"):
+            picture(given)  # type: ignore[operator]
+    with pytest.raises(TypeError, match="draws one customer"):
+        plots.column_importance(many.leaderboard())
 
 
 @pytest.mark.long

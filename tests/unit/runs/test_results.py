@@ -215,3 +215,20 @@ def test_the_id_may_be_left_out_where_there_is_one_customer_only(run: RunResult)
         run.best_config()
     with pytest.raises(UnknownCustomerError, match="which of the 4 customers"):
         run.model()
+
+
+def test_a_customer_is_found_by_the_value_of_its_key(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"zone": [161, 161, 7], "day": pd.to_datetime(["2024-01-01"] * 2 + ["2024-01-02"])})
+    by_zone = tuner_of(lambda config: config["x"], data=frame, by="zone", trials=1)
+    result = by_zone.run(str(tmp_path / "zones"), progress=False, in_process=True)
+    assert [result[161].customer, result.customer(np.int64(7)).customer] == ["161", "7"]
+    assert 161 in result
+    assert 8 not in result
+    assert result.best_config(7.0) == result.best_config("7")
+    with pytest.raises(UnknownCustomerError, match=r"no customer '17' in this run\. Did you mean '7'\?"):
+        result[17]
+    with pytest.raises(UnknownCustomerError, match=r"which of the 2 customers\? Give its id, such as '161'"):
+        result.customer()
+    by_both = tuner_of(lambda config: config["x"], data=frame, by=["zone", "day"], trials=1)
+    result = by_both.run(str(tmp_path / "both"), progress=False, in_process=True)
+    assert result[7, pd.Timestamp("2024-01-02")].customer == "7/2024-01-02"
