@@ -34,10 +34,37 @@ Every message states the value, the rule and the way out.
 from __future__ import annotations
 
 import signal
+import sys
+from pathlib import Path
+from types import FrameType, TracebackType
+
+_OWN = str(Path(__file__).parent)
 
 
 class TuningError(Exception):
-    """Base of all errors that a user can act upon."""
+    """Base of all errors that a user can act upon.
+
+    A notebook shows the lines of the caller and the message. Those of this program, a screen of them, say nothing to
+    who reads them; `%debug` and `traceback.print_exception` have them.
+    """
+
+    def _render_traceback_(self) -> list[str]:
+        ask = getattr(sys.modules["IPython"], "get_ipython")  # noqa: B009  # a light install has no types of it
+        lines: list[str] = ask().InteractiveTB.structured_traceback(type(self), self, _callers(self.__traceback__))
+        return lines
+
+
+def _callers(trace: TracebackType | None) -> TracebackType | None:
+    """The frames before the first one of this program."""
+    kept: list[tuple[FrameType, int, int]] = []
+    at = trace
+    while at is not None and not at.tb_frame.f_code.co_filename.startswith(_OWN):
+        kept.append((at.tb_frame, at.tb_lasti, at.tb_lineno))
+        at = at.tb_next
+    shown: TracebackType | None = None
+    for frame, instruction, line in reversed(kept):
+        shown = TracebackType(shown, frame, instruction, line)
+    return shown or trace
 
 
 class DefinitionError(TuningError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -62,8 +63,15 @@ TuneRunner.from_yaml("{ROOT}/examples/ray_train.yaml", data="housing.csv", slots
 def test_a_cell_that_plans_trainers_shows_the_plan_alone(tmp_path: Path) -> None:
     """The file of the objective imports Ray Train, which has a lot to say in a notebook without widgets."""
     (tmp_path / "housing.csv").write_text("x,median_house_value\n1,2\n")
-    notebook = new_notebook(cells=[new_code_cell(PLAN)])
-    NotebookClient(notebook, resources={"metadata": {"path": str(tmp_path)}}).execute(env=environment())
+    mistake = new_code_cell("def mine():\n    TuneRunner(target='y').plan()\n\nmine()")
+    notebook = new_notebook(cells=[new_code_cell(PLAN), mistake])
+    client = NotebookClient(notebook, resources={"metadata": {"path": str(tmp_path)}}, allow_errors=True)
+    client.execute(env=environment())
     (output,) = notebook.cells[0].outputs
     assert output.output_type == "execute_result"
     assert "1 of its own and 0.5 for each of 2 workers" in output.data["text/plain"]
+    (error,) = notebook.cells[1].outputs
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(error.traceback))
+    assert "TuneRunner(target='y').plan()" in shown  # the caller's lines, and the message
+    assert "DefinitionError: data: " in shown
+    assert str(ROOT / "tuning") not in shown

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -51,15 +51,21 @@ def _within(definition: Definition, name: str, value: object) -> object:
     return {**part.model_dump(), **value} if isinstance(value, Mapping) and isinstance(part, BaseModel) else value
 
 
-def signature() -> inspect.Signature:
-    """That of a function which takes a definition or its keys: what an editor offers. What a default of several values
-    is, `keys_help` says."""
+def signature(function: Callable[..., object] | None = None) -> inspect.Signature:
+    """That of a function which takes keys of a definition: what an editor offers. What a default of several values is,
+    `keys_help` says.
+
+    function: that takes them behind its own parameters; by default one that takes a definition or its keys.
+    """
     kind = inspect.Parameter
+    own = [kind("definition", kind.POSITIONAL_OR_KEYWORD, default=None)]
+    if function is not None:
+        own = [each for each in inspect.signature(function).parameters.values() if each.kind is not kind.VAR_KEYWORD]
     keys = [
         kind(name, kind.KEYWORD_ONLY, default=... if isinstance(field.default, BaseModel) else field.default)
         for name, field in Definition.model_fields.items()
     ]
-    return inspect.Signature([kind("definition", kind.POSITIONAL_OR_KEYWORD, default=None), *keys])
+    return inspect.Signature([*own, *keys])
 
 
 def keys_help() -> str:

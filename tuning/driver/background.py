@@ -30,7 +30,11 @@ class RunHandle(Public):
     elsewhere: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("stop", "kill", "interrupt", "terminate"), "cancel()"),
         **dict.fromkeys(("join", "get"), "wait()"),
-        **dict.fromkeys(("best_config", "best_params", "model", "customer", "trials", "summary"), "on its result"),
+        **dict.fromkeys(
+            ("best_config", "best_params", "model", "customer", "trials", "summary"),
+            "on its `result`, which may be unfinished",
+        ),
+        **dict.fromkeys(("status", "state", "done", "is_alive"), "running, or progress"),
     }
 
     def __init__(

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Unpack
 import numpy as np
 import pandas as pd
 
+from tuning.definition.given import signature
 from tuning.definition.keywords import DefinitionKeys
 from tuning.driver.runner import TuneRunner
-from tuning.errors import DataError
+from tuning.errors import DataError, DefinitionError
 from tuning.preprocessing.columns import array_frame
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from tuning.runs.results import RunResult
 
 TARGET = "target"
+IN_A_TABLE = "use TuneRunner(data=frame, target='column').run(), which also takes background=True"
 
 
 def tune(
@@ -34,15 +36,20 @@ def tune(
 
     X: (n, columns) a DataFrame, or an array whose columns are then called x0, x1, …; its model takes arrays, too,
     unless it leaves a column out. y: (n,) what is to be predicted.
-    run_dir, progress, in_process: as of `TuneRunner.run`. fields: keys of the definition, such as `trials=40`.
-    `DataError` where X and y do not go together.
+    run_dir, progress, in_process: as of `TuneRunner.run`. fields: keys of the definition, such as `trials=40`;
+    `TuneRunner?` says what each means. `DataError` where X and y do not go together, `DefinitionError` where a key says
+    what X and y do.
 
     >>> from tuning import tune                                       # doctest: +SKIP
     >>> model = tune(X, y, metric="roc_auc", trials=40).model()
     >>> model.predict(new_rows)
     """
+    for key in sorted({"data", "target", "manifest"} & fields.keys()):
+        raise DefinitionError(f"{key}: X and y say what to learn from; for a table with a target, {IN_A_TABLE}.")
     rows = X.reset_index(drop=True) if isinstance(X, pd.DataFrame) else _named(np.asarray(X))
     values = np.asarray(y) if not isinstance(y, pd.Series) else y.array
+    if isinstance(y, str):
+        raise DataError(f"y: {y!r} is one text, and y is one value per row of X; for a column of X, {IN_A_TABLE}.")
     if np.ndim(values) != 1 or len(values) != len(rows):
         raise DataError(f"y has the shape {np.shape(values)}, and X has {len(rows)} rows: y is one value per row of X.")
     name = str(y.name) if isinstance(y, pd.Series) and y.name is not None else TARGET
@@ -52,6 +59,9 @@ def tune(
     data = {called: rows.assign(**{name: values})}
     runner = TuneRunner({"name": called, **fields, "data": data, "target": name})
     return runner.run(run_dir, progress=progress, in_process=in_process)
+
+
+tune.__signature__ = signature(tune)  # type: ignore[attr-defined]  # by which Tab knows the keys
 
 
 def _named(values: np.ndarray) -> pd.DataFrame:

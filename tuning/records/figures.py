@@ -351,16 +351,18 @@ def named(figures: Iterable[Figure]) -> dict[str, Figure]:
     return {each.name: each for each in figures}
 
 
-def notebook_table(rows: Sequence[FigureRow], customers: int, *, of_objective: bool) -> str:
-    """What matters of a leaderboard's first rows, as a notebook shows it.
+def notebook_table(rows: Sequence[FigureRow], customers: int, last: int = 0, *, of_objective: bool) -> str:
+    """What matters of some rows of a leaderboard, as a notebook shows it.
 
-    customers: how many there are. of_objective: with the parameters.
+    customers: how many there are. last: how many of the rows are its last ones. of_objective: with the parameters.
     """
     shown = [each for each in shown_in("notebook") if of_objective or each.name != "params"]
     cells = []
     for row in rows:
         texts = {each.name: each.text(row) for each in shown}
         cells.append([*{**texts, "cv_score": score_text(row["cv_score"], row["cv_error"])}.values()])
-    less = f"The first {len(rows)} of {customers} customers; leaderboard() has all." if customers > len(rows) else ""
+    ends = f" and the last {last}" if last else ""
+    less = f"The first {len(rows) - last}{ends} of {customers} customers; leaderboard() has all."
     metric = better_text(str(rows[0]["metric"]), str(rows[0]["mode"])) if rows else ""
+    less = less if customers > len(rows) else ""
     return f"{paragraph(metric)}{table([each.name for each in shown], cells)}{paragraph(less)}"

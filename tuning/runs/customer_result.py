@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -148,7 +149,7 @@ class CustomerResult(OfCustomer):
     def _sentence(self) -> str:
         trials, study = amount(len(self.trial_records), "trial"), self.study
         if study is None or self.params is None:
-            return f"{self.reason}; {trials}"
+            return f"{self.reason.rstrip('.')}; {trials}"
         row = user_row(asdict(study))
         score = f"{row['metric']} {score_text(row['cv_score'], study.cv_error)}"
         won = score if self._of_objective else f"{model_name(study.family, study.ensemble)}, {score}"
@@ -157,16 +158,25 @@ class CustomerResult(OfCustomer):
 
     def _repr_html_(self) -> str:
         study = self.study
-        facts = [paragraph(repr(self)), table(("", "value"), self.facts())]
-        facts += [table(*self.best_trials(SHOWN_TRIALS)), listed("Notes", self.notes)]
-        steps = [".trials()", ".curves()"]
+        facts = [paragraph(repr(self)), table(("", ""), self.facts())]
+        facts += [table(*self.best_trials(SHOWN_TRIALS)), paragraph(self._of_trials), listed("Notes", self.notes)]
+        found = f"result.customer({self.customer!r})"
+        steps = [f"{found}.trials()", f"{found}.curves()"] if self.trial_records else []
         if study is not None and study.model_path is not None:
-            steps.append(".importance()")
+            steps.append(f"{found}.importance()")
             steps.append(f"result.model({self.customer!r}).predict(new_rows)")
         return "".join([*facts, listed("Next", steps)])
 
+    @property
+    def _of_trials(self) -> str:
+        """What the table of the best trials leaves out, and how its bars are read."""
+        count = len(self.trial_records)
+        less = f"The best {SHOWN_TRIALS} of {count} trials; trials() has all. " if count > SHOWN_TRIALS else ""
+        return f"{less}Steps: a higher bar is a better score." if count else ""
+
     def facts(self) -> list[tuple[str, str]]:
-        """Name and value of the winner's scores and parameters; [] without one."""
+        """Name and value of the winner's scores and parameters, of an ensemble those of its best trial; [] without
+        one."""
         study = self.study
         if study is None or self.params is None:
             return []
@@ -174,15 +184,20 @@ class CustomerResult(OfCustomer):
         if self._of_objective:
             row["baseline"] = None  # all of its trials are of one family, "objective"
         shown = [(each.name, each.text(row)) for each in shown_in("customer") if row[each.name] is not None]
+        if study.ensemble is not None:
+            members = json.loads(study.ensemble)
+            parts = (f"{100 * each['weight']:.0f} % {each['family']} (trial {each['trial']})" for each in members)
+            shown += [("ensemble", ", ".join(parts)), ("parameters of", f"trial {study.trial}, the best of these")]
         return shown + [(name, value_text(value)) for name, value in self.params.items()]
 
     def best_trials(self, most: int | None = None) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
-        """The columns and the rows of a table of the best trials, the winner first. most: rows; None is all."""
+        """The columns and the rows of a table of the best trials, the winner first, those that were stopped early after
+        the finished ones: they have seen fewer rows or rounds. most: rows; None is all."""
         winner = self.winner
 
-        def order(each: TrialRecord) -> tuple[bool, bool, float, int]:
+        def order(each: TrialRecord) -> tuple[bool, bool, bool, float, int]:
             none = each.score is None or each.state == FAILED
-            return (each is not winner, none, each.loss, each.trial)
+            return (each is not winner, none, each.state == STOPPED, each.loss, each.trial)
 
         figures = shown_in("customer", TRIAL_FIGURES)
         rows = []

@@ -35,7 +35,7 @@ NEEDED = (
     *("study", "family", "ensemble", "config", "best_step"),
     *(each.name for each in _FIGURES.values() if each.recorded and each.name not in _NOT_READ),
 )
-SHOWN = 20  # customers, in a notebook
+SHOWN, SHOWN_LACKING = 20, 5  # customers, in a notebook; of them those without a model, where not all are shown
 BATCH = 20_000  # rows that are made at a time
 ORDER = (OK, RUNNING, UNFINISHED, NO_MODEL, QUARANTINED)  # of customers by their status
 
@@ -106,8 +106,13 @@ class Leaderboard:
         return list(self._plain(np.concatenate([self.order[:first], self.order[rest:]])))
 
     def html(self, *, of_objective: bool) -> str:
-        """What matters of the first customers, as a notebook shows it. of_objective: with the parameters."""
-        return notebook_table(self.first(SHOWN), len(self), of_objective=of_objective)
+        """What matters of the first customers, and of the last where these have no model, as a notebook shows it.
+
+        of_objective: with the parameters.
+        """
+        lacking = [row for row in self.ends(0, SHOWN_LACKING) if row["status"] in (NO_MODEL, QUARANTINED)]
+        last = len(lacking) if len(self) > SHOWN else 0
+        return notebook_table(self.ends(SHOWN - last, last), len(self), last, of_objective=of_objective)
 
     def frame(self, rows: int | None = None) -> pd.DataFrame:
         """The first rows, by default all of them, as a table of pandas."""

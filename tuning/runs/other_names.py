@@ -7,9 +7,12 @@ from typing import ClassVar
 
 from tuning.basics.public import Public
 
-BEST = "best_config(), of one customer of many best_config('acme')"
-SCORE = "leaderboard()['cv_score'], on the hold-out rows leaderboard()['test_score']"
-RECORDED = "study.cv_score, on the hold-out rows study.test_score; of an error these are below 0, as recorded"
+BEST = "best_config(), of one customer of many best_config('acme'); of an ensemble it is its best trial's"
+SCORE = "leaderboard()['cv_score'], on the hold-out rows leaderboard()['test_score']; of others model().score(X, y)"
+RECORDED = (
+    "result.leaderboard()['cv_score'], on the hold-out rows ['test_score']; this customer's are study.cv_score and "
+    "study.test_score, where an error has a minus before it"
+)
 MODEL = "model(), of one customer of many model('acme')"
 FIGURES = "in tuning.runs.plots, such as plots.gains(result, 'rmse')"
 
@@ -32,11 +35,25 @@ class OfResult(Public):
     )
     elsewhere: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("best_params", "best_params_", "get_best_params", "get_best_config"), BEST),
-        **dict.fromkeys(("best_score", "best_score_", "best_value", "best_loss"), SCORE),
+        **dict.fromkeys(("best_score", "best_score_", "best_value", "best_loss", "score", "scores"), SCORE),
         **dict.fromkeys(("best_model", "get_best_model", "best_estimator", "best_estimator_", "get_model"), MODEL),
         **dict.fromkeys(("best_trial", "get_best_trial", "get_best_result", "best_result"), "customer().winner"),
-        **dict.fromkeys(("predict", "predict_proba"), "model().predict(rows), or predict_proba"),
-        **dict.fromkeys(("trials_dataframe", "get_dataframe", "cv_results_", "results_df"), "trials()"),
+        **dict.fromkeys(
+            ("predict", "predict_proba"), "model().predict(rows), of one customer of many model('acme').predict(rows)"
+        ),
+        **dict.fromkeys(
+            ("models", "estimators"),
+            "model('acme'); of all that have one: "
+            "{each: result.model(each) for each in result.leaderboard().query(\"status == 'ok'\")['customer']}",
+        ),
+        **dict.fromkeys(("trials_dataframe", "get_dataframe", "cv_results_", "results_df", "history"), "trials()"),
+        **dict.fromkeys(("to_df", "to_frame", "to_pandas", "df", "results"), "leaderboard(), of the trials trials()"),
+        **dict.fromkeys(("feature_importances_", "feature_importance", "importances"), "importance()"),
+        **dict.fromkeys(
+            ("study", "studies"), "customer('acme').study, its record; to_optuna('acme') is one of Optuna's"
+        ),
+        "mlflow": "a copy in the run's folder, if the run had one: "
+        "mlflow.set_tracking_uri(f'sqlite:///{result.directory.root}/mlflow.db')",
         **dict.fromkeys(("plot", "show"), FIGURES),
         **dict.fromkeys(("customers", "keys"), "list(result), their ids"),
     }
@@ -51,8 +68,9 @@ class OfCustomer(Public):
     )
     elsewhere: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("best_params", "best_config", "config"), "params"),
-        **dict.fromkeys(("best_score", "score", "best_value"), RECORDED),
+        **dict.fromkeys(("best_score", "score", "best_value", "cv_score", "test_score", "gain"), RECORDED),
         **dict.fromkeys(("model", "best_model", "predict"), "the result's model('acme'), which predicts"),
+        **dict.fromkeys(("feature_importances_", "feature_importance", "importances"), "importance()"),
         **dict.fromkeys(("best_trial", "trial"), "winner"),
         "plot": "in tuning.runs.plots, such as plots.learning_curves(result.customer('acme'))",
     }

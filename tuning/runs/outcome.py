@@ -57,8 +57,8 @@ def _against_baseline(counts: RunCounts) -> list[str]:
     against = "Tuning against the baseline, the model tried first:"
     kept = "kept because it was better on the folds" + "; an ensemble keeps both" * bool(counts["ensembles"])
     if compared == 1:
-        how = f"worse than it on the hold-out rows; it is {kept}" if worse else "no worse than it on the hold-out rows"
-        return [f"{against} the one winner that is another model is {how}."]
+        how = f"does worse on the hold-out rows; it is {kept}" if worse else "does no worse on the hold-out rows"
+        return [f"One winner is not the baseline, the model tried first, and {how}."]
     low, high = by_chance(compared)
     share = f" ({100 * worse / compared:.0f} %)" if worse else ""
     counted = (
@@ -108,9 +108,10 @@ def _worse_than_constants(counts: RunCounts) -> list[str]:
     if not found:
         return []
     do, their_rows = ("does", "its row") if found == 1 else ("do", "their rows")
+    where = ": `result.leaderboard().query('gain_over_constant < 0')`" if typing() else ""
     return [
         f"{amount(found, 'model')} {do} worse on the hold-out rows than a constant, which knows nothing: "
-        f"`gain_over_constant` is below 0 in {their_rows}. With few such rows, chance alone does that."
+        f"`gain_over_constant` is below 0 in {their_rows}{where}. With few such rows, chance alone does that."
     ]
 
 

@@ -104,7 +104,9 @@ class Progress:
             # of several studies it is not known before
             amount(self.done_trials, "trial") if several else f"{self.done_trials}/{self.trials} trials",
             "" if self.seconds_left is None else f"{duration(self.seconds_left)} left",
-            "" if self.median_gain is None else f"median gain {self._median_gain}",
+            ""
+            if self.median_gain is None
+            else f"{'median ' * (max(self.customers, self.studies) > 1)}gain {self._median_gain}",
             "" if self.best is None or several else f"best {value_text(self.best)}",
             f"{self.no_model} without a model" * bool(self.no_model and several),
             f"{amount(self.failed_trials, 'trial')} failed" * bool(self.failed_trials),

@@ -32,7 +32,7 @@ from tuning.runs.leaderboard import LEADERBOARD, NEEDED, Leaderboard, exact_conf
 from tuning.runs.other_names import OfResult
 from tuning.runs.plan_file import PlannedNames, frozen_definition, read_names, read_plan
 from tuning.runs.run_counts import COUNTED, RunCounts, run_counts
-from tuning.runs.standings import SO_FAR, Standings, UnfinishedCustomers
+from tuning.runs.standings import SO_FAR, Standings, UnfinishedCustomers, id_of
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.warm_start import best_entries
 
@@ -75,7 +75,7 @@ class RunResult(OfResult):
         return iter(self._standings.customers.to_pylist())
 
     def __contains__(self, customer: object) -> bool:
-        return self._standings.row_of(_id_of(customer)) is not None
+        return self._standings.row_of(id_of(customer)) is not None
 
     def __getitem__(self, customer: object) -> CustomerResult:
         return self.customer(customer)
@@ -171,9 +171,12 @@ class RunResult(OfResult):
         limit = frozen_definition(self.directory, self.term).time_budget
         return PENDING if limit is None or self._wall < limit else USED_UP.format(budget=time_text(limit))
 
-    def trials(self) -> pd.DataFrame:
-        """One row per recorded trial, with the configuration in columns named `config.…`."""
-        return trials_frame(self.trial_records)
+    def trials(self, customer: object = None) -> pd.DataFrame:
+        """One row per recorded trial, with the configuration in columns named `config.…`.
+
+        customer: one, as of `customer`; by default all.
+        """
+        return trials_frame(self.trial_records if customer is None else self.customer(customer).trial_records)
 
     def customer(self, customer: object = None) -> CustomerResult:
         """One customer: trials, learning curves, the winner with its parameters, notes.
@@ -382,19 +385,10 @@ class RunResult(OfResult):
             raise UnknownCustomerError(
                 f"which of the {len(customers)} customers? Give its id, such as {str(customers[0])!r}."
             )
-        customer = str(customers[0]) if customer is None else _id_of(customer)
+        customer = str(customers[0]) if customer is None else id_of(customer)
         row = standings.row_of(customer)
         if row is None:
             names = customers[:MOST_GUESSES].to_pylist()
             known = did_you_mean(customer, names) or f" There are {name_list(names, 5)}."
             raise UnknownCustomerError(f"no customer {customer!r} in this run.{known}")
         return customer, self._studies.slice(row, 1).to_pylist()[0] if row >= 0 else {}
-
-
-def _id_of(customer: object) -> str:
-    """The id of a customer that is given by it, or by values of the key columns."""
-    if isinstance(customer, str):
-        return customer
-    from tuning.data.keys import customer_id, key_text  # with pandas, which the copy into MLflow does without
-
-    return customer_id(tuple(map(key_text, customer if isinstance(customer, tuple) else (customer,))))

@@ -134,3 +134,12 @@ class Standings:
         texts = [pa.array(map(natural_order, some), pa.string()) for some in names]
         by_id: np.ndarray = pc.sort_indices(pa.chunked_array(texts, pa.string())).to_numpy()
         return by_id
+
+
+def id_of(customer: object) -> str:
+    """The id of a customer that is given by it, or by the value of its key column, of several columns by a tuple."""
+    if isinstance(customer, str):
+        return customer
+    from tuning.data.keys import customer_id, key_text  # with pandas, which the copy into MLflow does without
+
+    return customer_id(tuple(map(key_text, customer if isinstance(customer, tuple) else (customer,))))

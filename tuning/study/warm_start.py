@@ -143,7 +143,10 @@ def check(spec: RunSpec, own: Mapping[str, SearchSpace]) -> list[str]:
         by = (
             "warm_start fills" if given >= n_trials else "portfolio and warm_start fill" if given else "portfolio fills"
         )
-        return [f"{by} all {n_trials} trials with given configurations; more trials leave room for a search."]
+        return [
+            f"{by} all {n_trials} trials of a study with configurations that are known beforehand, so the algorithm "
+            "proposes none; raise trials to have it search."
+        ]
     return []
 
 

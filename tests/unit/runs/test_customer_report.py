@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -83,9 +84,13 @@ def test_a_picture_takes_a_result_as_it_is_and_is_one_that_a_notebook_shows(many
     assert [axes.get_figure().number for axes in drawn] == pyplot.get_fignums()
     assert len(plots.gains(many, "rmse").patches) == 2
     pyplot.close("all")
-    for picture, given in ((plots.winning_families, "runs/47"), (hold_out_plots.roc, many)):
+    pictures: list[tuple[Callable[..., object], object]] = [
+        (plots.winning_families, "runs/47"),
+        (hold_out_plots.roc, many),
+    ]
+    for picture, given in pictures:
         with pytest.raises(TypeError, match="this picture is of"):
-            picture(given)  # type: ignore[operator]
+            picture(given)
     with pytest.raises(TypeError, match="draws one customer"):
         plots.column_importance(many.leaderboard())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -123,7 +124,7 @@ def test_an_objective_shows_its_parameters_and_no_baseline(tmp_path: Path) -> No
 def test_a_customer_without_a_model_says_why(run: RunResult) -> None:
     found = run.customer("zone-1")
     assert (found.winner, found.params, found.trial_records) == (None, None, ())
-    assert repr(found) == f"CustomerResult('zone-1': {found.reason}; 0 trials)"
+    assert repr(found) == f"CustomerResult('zone-1': {found.reason.rstrip('.')}; 0 trials)"
     assert "2 rows" in found.reason
     assert "predict" not in found._repr_html_()
     with pytest.raises(UnknownCustomerError, match="Did you mean 'zone-10'"):
@@ -223,6 +224,7 @@ def test_a_customer_is_found_by_the_value_of_its_key(tmp_path: Path) -> None:
     result = by_zone.run(str(tmp_path / "zones"), progress=False, in_process=True)
     assert [result[161].customer, result.customer(np.int64(7)).customer] == ["161", "7"]
     assert 161 in result
+    assert result.trials(161)["customer"].tolist() == ["161"]
     assert 8 not in result
     assert result.best_config(7.0) == result.best_config("7")
     with pytest.raises(UnknownCustomerError, match=r"no customer '17' in this run\. Did you mean '7'\?"):
@@ -232,3 +234,25 @@ def test_a_customer_is_found_by_the_value_of_its_key(tmp_path: Path) -> None:
     by_both = tuner_of(lambda config: config["x"], data=frame, by=["zone", "day"], trials=1)
     result = by_both.run(str(tmp_path / "both"), progress=False, in_process=True)
     assert result[7, pd.Timestamp("2024-01-02")].customer == "7/2024-01-02"
+
+
+def test_the_first_rows_leave_room_for_those_without_a_model(run: RunResult, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tuning.runs.leaderboard.SHOWN", 3)
+    shown = run._repr_html_()
+    assert "The first 2 and the last 1 of 4 customers; leaderboard() has all." in shown
+    assert "zone-1</td>" in shown
+    assert "zone-10" not in shown
+
+
+def test_an_ensemble_says_what_it_is_made_of_and_trials_how_far_they_came(run: RunResult) -> None:
+    found = run.customer("zone-2")
+    assert found.study is not None
+    members = [{"trial": 1, "family": "xgboost", "weight": 0.75}, {"trial": 0, "family": "xgboost", "weight": 0.25}]
+    study = replace(found.study, ensemble=json.dumps(members))
+    stopped = replace(found.trial_records[0], trial=7, state="stopped", score=1.0)
+    many = replace(found, study=study, trial_records=(stopped, *found.trial_records * 5))
+    facts = dict(many.facts())
+    assert facts["ensemble"] == "75 % xgboost (trial 1), 25 % xgboost (trial 0)"
+    assert facts["parameters of"] == f"trial {study.trial}, the best of these"
+    assert [row[0] for row in many.best_trials()[1]].index("7") == 5  # behind the five that went the whole way
+    assert "The best 10 of 11 trials; trials() has all. Steps: a higher bar is a better score." in many._repr_html_()
