@@ -83,6 +83,14 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def served(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedFolder]:
+    """A server with that data."""
+    made = ServedFolder(tmp_path_factory.mktemp("served"), "--data", str(prepared))
+    yield made
+    made.end()
+
+
 @pytest.fixture
 def elsewhere(
     page: Path, folder: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
@@ -101,8 +109,7 @@ def elsewhere(
             found["http://127.0.0.1:5000"] = server.uri
         if any(each in text for each in SERVICE):
             (folder / DEFINITION).write_text(f"{CHURN}trials: 2\nsearch_space: {QUICK}\n")
-            served = ServedFolder(folder, "--data", str(folder))
-            stack.callback(served.end)
+            served: ServedFolder = request.getfixturevalue("served")
             monkeypatch.setenv("TUNING_CONFIG", served.environment["TUNING_CONFIG"])
             monkeypatch.setenv("TUNING_SERVER", served.url)
             found["http://127.0.0.1:8420"] = served.url

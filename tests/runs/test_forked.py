@@ -201,17 +201,12 @@ def test_customers_whose_code_ends_its_process_are_left_to_ray_with_whoever_came
     write_customers(tmp_path / "data", 5)
     odd = tmp_path / "data" / "c0002.csv"
     odd.write_text(odd.read_text() + "0,0,0,99\n" * 5)
-    own = {name: f"{tmp_path}/mine.py:{function}" for name, function in (("prepare", "prepare"), ("metric", "score"))}
-    fields = {
-        "models": {"mine": f"{tmp_path}/mine.py:Model"},
-        "mode": "min",
-        "placement": "auto",
-        "save_models": False,
-        **own,
+    own: dict[str, dict[str, Any]] = {
+        "prepare": {"prepare": f"{tmp_path}/mine.py:prepare"},
+        "metric": {"metric": f"{tmp_path}/mine.py:score", "mode": "min"},
+        "fit": {"models": {"mine": f"{tmp_path}/mine.py:Model"}, "search_space": None},
     }
-    given = definition(tmp_path / "data", **fields)
-    del given["search_space"]
-    runner = TuneRunner(**given)
+    runner = TuneRunner(**definition(tmp_path / "data", placement="auto", save_models=False, **own[place]))
     runner.timing = PATIENT
     run = tmp_path / "run"
     with pytest.raises(RunError, match="Ray was wanted"):

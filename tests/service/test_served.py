@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -35,8 +36,14 @@ def client(served: ServedFolder, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tu
         yield made
 
 
-def test_submit_and_wait_ends_as_run_does(served: ServedFolder) -> None:
-    done = served.command("submit", str(served.definition), "--server", served.url, "--wait")
+@pytest.fixture(scope="module")
+def submitted(served: ServedFolder) -> subprocess.CompletedProcess[str]:
+    """A command that has waited for its run."""
+    return served.command("submit", str(served.definition), "--server", served.url, "--key", "once", "--wait")
+
+
+def test_submit_and_wait_ends_as_run_does(served: ServedFolder, submitted: subprocess.CompletedProcess[str]) -> None:
+    done = submitted
     assert done.returncode == 3, done.stderr  # a customer has no model
     assert done.stdout.splitlines() == ["queued", "running", "finished 3 of 4 customers have a model"]
     assert f"more: {served.url}/runs/" in done.stderr
@@ -52,16 +59,18 @@ def test_submit_and_wait_ends_as_run_does(served: ServedFolder) -> None:
     assert "no customer has a column 'z'" in wrong.stdout
 
 
-def test_the_client_submits_once_waits_and_reads_the_leaderboard(served: ServedFolder, client: TuningClient) -> None:
-    run = client.submit(served.definition, key="once", name="by-client")
-    assert client.submit(served.definition, key="once", name="by-client").id == run.id
+def test_the_client_submits_once_waits_and_reads_the_leaderboard(
+    served: ServedFolder, client: TuningClient, submitted: subprocess.CompletedProcess[str]
+) -> None:
+    run = client.submit(served.definition, key="once")
+    assert f"{served.url}/runs/{run.id}" in submitted.stderr  # the command's
     states = [event.data["state"] for event in client.events(run.id) if event.kind == "state"]
     assert states == ["queued", "running", "finished"]
     ended = run.wait(60)
     assert ended.state is RunState.FINISHED
     board = ended.leaderboard()
     assert sorted(board["customer"]) == ["c0000", "c0001", "c0002", "tiny"]
-    shown = run._repr_html_()  # asked for while the run waited, shown as it is now
+    shown = run._repr_html_()
     assert "finished" in shown
     assert "tiny" in shown
     assert "rmse" not in shown
@@ -80,6 +89,7 @@ def test_a_stopped_run_goes_on_where_it_was(served: ServedFolder, client: Tuning
     run.stop()
     assert client.wait(run.id, 75).state is RunState.STOPPED
     assert client.resume(run.id).wait(240).state is RunState.FINISHED
+    assert "finished" in run._repr_html_()  # asked for while the run waited, shown as it is now
 
 
 def test_what_is_wrong_is_said_as_errors_of_ours(served: ServedFolder, client: TuningClient) -> None:

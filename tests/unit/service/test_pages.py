@@ -47,7 +47,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
     frame = pd.concat([pd.read_csv(file).assign(k=file.stem) for file in sorted(folder.glob("*.csv"))])
     frame.loc[frame["k"] == "c0000", "k"] = HOSTILE
     runner = TuneRunner(
-        data=frame, by="k", target="y", metric="rmse", models=["extra_trees"], trials=2, mlflow=False, name="week"
+        data=frame, by="k", target="y", metric="rmse", models=["sgd"], trials=2, mlflow=False, name="week"
     )
     return runner.run(folder / "run", in_process=True, progress=False)
 
