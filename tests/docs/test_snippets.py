@@ -37,6 +37,7 @@ NOT_RUN = {
     "tuning demo": "README.md has what it prints, and runs it by `make demo`",
     "tuning cancel": "service/ ends runs for good",
     "tuning doctor": "starts a Ray of its own; unit/cli/test_doctor.py looks at what it says",
+    "tuning schedule end": "service/test_served.py ends a schedule",
     "tuning serve": "serves until it is stopped; a real one answers at its address",
     "tuning stop": "service/test_served.py stops a run",
     "tuning submit churn.yaml --wait --server": "docs/service.md runs the same",

@@ -42,7 +42,10 @@ def create(database: str | None, team: str, role: str, name: str, days: float | 
     tokens = _tokens(database)
     from tuning.service.database.tokens import Role
 
+    others = any(holder.valid(now) for holder in tokens.all(team))
     made = tokens.create(team, Role(role), name, now, None if days is None else now + days * DAY_S)
+    if not others:
+        click.echo(f"team {team!r} has no other valid token; `tuning token list` shows all teams", err=True)
     click.echo(f"token {name!r} of team {team!r}, role {role}: {made}")
 
 

@@ -21,7 +21,7 @@ from tuning.basics.public import Public
 from tuning.errors import DefinitionError, ServiceError
 from tuning.reporting.cells import paragraph
 from tuning.service.server_link import ClientEvent, Pauses, ServerLink
-from tuning.service.states import ENDED, RunState
+from tuning.service.states import ENDED, WORKING, RunState
 from tuning.service.token_files import token_for
 
 if TYPE_CHECKING:
@@ -304,8 +304,8 @@ class RemoteRun(Public):
         """Where it stands, in part of a sentence."""
         place = self._message["place"]
         where = f"{self.state}, place {place} in the queue" if place else str(self.state)
-        told = self.progress["line"] if self.progress is not None else ""
-        return ": ".join(text for text in (where, self.reason or told) if text)
+        told = self.progress["line"] if self.progress is not None and self.state in WORKING else ""
+        return ": ".join(text for text in (where, "; ".join(text for text in (self.reason, told) if text)) if text)
 
     def _repr_html_(self) -> str:
         """As it is now, not when it was asked for: a cell that is run again shows how far it has come."""
