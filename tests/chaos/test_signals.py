@@ -98,7 +98,7 @@ def test_a_sigterm_to_all_processes_ends_a_search_in_order(tmp_path: Path) -> No
     command.until(command.there("records/*/trials-*"))
     command.send(signal.SIGTERM, everybody=True)
     command.check(signal.SIGTERM, how_to_go_on=True)
-    assert "Stopping once finished trials are written" in command.err
+    assert "Stopping: what is finished is being written" in command.err
     assert "Traceback" not in command.err
     assert "SIGTERM received" not in command.err  # what Ray prints when its own handler gets there first
     assert not list(command.run.glob("in_progress/*/*"))  # every worker ended in order

@@ -135,7 +135,7 @@ def test_a_file_before_a_run(kind: str, tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text(json.dumps({**QUICK, "data": f"{folder}/*"}))
     said = CliRunner().invoke(main, ["validate", str(tmp_path / "own.yaml"), "--all"])
     assert said.exit_code in (0, 3), said.output
-    assert " of the 4 customers read would get no model" in said.stderr
+    assert " of the 4 customers read " in said.stderr
     assert not any(f"'{good}'" in line[:5] for good in GOOD for line in said.stdout.splitlines())
 
 

@@ -117,8 +117,14 @@ def time_text(seconds: float) -> str:
 def value_text(value: object, sign: str = "") -> str:
     """A value as a table shows it: numbers rounded, nothing for what is not there. sign: as of `percent`."""
     if isinstance(value, float):
-        return f"{value + 0.0:{sign}.4g}" if math.isfinite(value) else ""  # + 0.0: -0.0 is shown as 0
+        if not math.isfinite(value):
+            return ""
+        value = float(f"{value:.4g}") + 0.0  # + 0.0: -0.0 is shown as 0
+        return f"{value:{sign}.0f}" if 1e4 <= abs(value) < MOST_WRITTEN_OUT else f"{value:{sign}.4g}"
     return "" if value is None else str(value)
+
+
+MOST_WRITTEN_OUT = 1e9  # larger numbers have an exponent
 
 
 def percent(share: object, sign: str = "") -> str:

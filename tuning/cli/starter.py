@@ -52,8 +52,11 @@ def starter(data: str, target: str | None, by: Sequence[str], folder: str, metri
         raise DefinitionError(f"--by: {target!r} is the target; name the column that says whose row it is.")
     absent = [name for name in by if name not in names]
     if absent:
-        raise DefinitionError(f"--by: no column {absent[0]!r}. There are: {', '.join(names[:40])}.")
+        hint = did_you_mean(absent[0], names)
+        raise DefinitionError(f"--by: no column {absent[0]!r}.{hint} There are: {', '.join(names[:40])}.")
     customers = seen.customers(by)
+    if not any(map(len, seen.tables.values())):
+        raise DefinitionError("the files looked at have columns, and no rows to guess from.")
     columns = [see_column(name, customers, seen.values(name)) for name in names if name != target and name not in by]
     targets = {name: frame[target] for name, frame in customers.items() if target in frame.columns}
     targets = {name: values for name, values in targets.items() if is_comparable(values)}
@@ -65,7 +68,7 @@ def starter(data: str, target: str | None, by: Sequence[str], folder: str, metri
     looked_at = f"in the {amount(len(customers), 'customer')} looked at" if some and (by or len(files) > 1) else ""
     lines = [
         f"# Made by `tuning init` from {_some_files(files, seen)}; every guess says why.",
-        "# Check with: tuning plan THIS_FILE",
+        "# Look before you run it: tuning validate THIS_FILE, then tuning plan THIS_FILE",
         f"name: {_scalar(slug(_name(data, target), cased=True))}",
         "",
         f"data: {_scalar(_relative(data, folder))}{_yaml_comment(_of_files(files, by, seen))}",
@@ -122,7 +125,7 @@ def _key_lines(files: Sequence[File], by: Sequence[str], seen: Look, target: str
 
 def _csv_lines(seen: Look) -> list[str]:
     alike, all_files = seen.agreeing
-    guessed = f"# guessed from {f'{alike} of ' if alike < all_files else ''}the {all_files} files looked at"
+    guessed = f"# guessed from {f'{alike} of ' if alike < all_files else ''}the {amount(all_files, 'file')} looked at"
     options = {name: value for name, value in seen.csv.items() if name != "encoding"}
     lines = [f"encoding: {seen.csv['encoding']}  {guessed}"] if "encoding" in seen.csv else []
     return [*lines, f"csv: {_scalar(options)}  {guessed}"] if options else lines
@@ -182,7 +185,7 @@ def _column_lines(columns: Sequence[SeenColumn], telling: Container[str], looked
     if len(used) > SHOWN:
         lines.append(f"#   … and {len(used) - SHOWN} more")
     not_used = f"not used {looked_at}".strip()
-    lines += [f"#   {not_used}: {column.unused}" for column in columns if not column.kind][:20]
+    lines += [f"#   {not_used}: {column.unused}" for column in columns if column.unused and not column.kind][:20]
     if not used:
         lines.append("#   none: there is nothing to predict from")
     for column in used:

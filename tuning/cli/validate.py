@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from typing import Unpack
 
 import click
 
-from tuning.basics.wording import amount
+from tuning.basics.wording import amount, some_names
 from tuning.cli import exit_codes
 from tuning.cli.program import Command
 from tuning.cli.shared_options import Overrides, definition_options, read
@@ -43,11 +44,26 @@ def validate(definition: str, first: int, everybody: bool, output: str, **option
             )
         )
     else:
-        for customer, reason in refused.items():
-            click.echo(f"{customer!r}: {reason}")
+        for reason, customers in _by_reason(refused).items():
+            click.echo(f"{some_names(customers)}: {reason}")
         click.echo(
-            f"the definition is valid: {amount(len(made.studies), 'customer')}, {task}, {metric}; "
-            f"{len(refused)} of the {amount(len(chosen), 'customer')} read would get no model",
+            f"{amount(len(made.studies), 'customer')}, {task}, {metric}; {_of_those_read(len(refused), len(chosen))}",
             err=True,
         )
     sys.exit(code)
+
+
+def _by_reason(refused: Mapping[str, str]) -> dict[str, list[str]]:
+    """The customers of each reason; hundreds may share one."""
+    found: dict[str, list[str]] = {}
+    for customer, reason in refused.items():
+        found.setdefault(reason, []).append(customer)
+    return found
+
+
+def _of_those_read(refused: int, read: int) -> str:
+    if not refused:
+        return f"the definition is valid, and each of the {amount(read, 'customer')} read can get a model"
+    if refused == read:
+        return f"none of the {amount(read, 'customer')} read would get a model"
+    return f"the definition is valid, and {refused} of the {amount(read, 'customer')} read would get no model"

@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tuning.basics.wording import encodable, name_list
+from tuning.basics.wording import did_you_mean, encodable, name_list
 from tuning.errors import DataError
 
 Key: TypeAlias = tuple[str | None, ...]
@@ -166,5 +166,5 @@ def check_columns(by: Sequence[str], names: Sequence[str]) -> None:
     """Refuse key columns that are not there."""
     absent = [name for name in by if name not in names]
     if absent:
-        shown = name_list(names) or "none"
-        raise DataError(f"by: the column {', '.join(map(repr, absent))} is not in the data; there are {shown}.")
+        shown, hint = name_list(names) or "none", did_you_mean(absent[0], names)
+        raise DataError(f"by: the column {', '.join(map(repr, absent))} is not in the data.{hint} There are {shown}.")

@@ -91,7 +91,7 @@ class Signals:
         if again:
             self._stop_at_once()
             return
-        print("\nStopping once finished trials are written. Press Ctrl-C again to stop immediately.", file=sys.stderr)  # noqa: T201  # the user waits for it
+        print("\nStopping: what is finished is being written. Press Ctrl-C again to stop immediately.", file=sys.stderr)  # noqa: T201  # the user waits for it
 
 
 def _delicate(frame: FrameType | None) -> int:

@@ -36,7 +36,7 @@ from tuning.planning.placement import TRIAL_BYTES, placements, slot_bytes
 from tuning.planning.pool_notes import pool_notes
 from tuning.planning.populations import helper_notes, helpers_of
 from tuning.planning.resolution import resolve
-from tuning.planning.run_notes import reading_notes, run_notes
+from tuning.planning.run_notes import place_notes, reading_notes, run_notes
 from tuning.planning.run_time import RunTime
 from tuning.planning.shards import make_shards
 from tuning.planning.studies import check_studies, distinct, make_studies
@@ -301,6 +301,7 @@ def make_plan(
     idle = idle_settings(spec, distinct(study.scheduler for study in studies.first_of_each("scheduler")), code)
     notes = (
         *reading_notes(definition, found),
+        *place_notes(found),
         *columns,
         *lost,
         *chosen,

@@ -155,7 +155,7 @@ def _positive(definition: Definition, task: str, sample: TargetSample, notes: li
         problem = f"{key}: no class {wanted!r} in the target of {sample.names}"
         if sample.whole:
             raise PlanError(f"{problem}.{did_you_mean(wanted, labels)} There are {name_list(labels)}.")
-        notes.append(f"{problem}, which were looked at; there are {name_list(labels)}.")
+        notes.append(f"{problem}, which were looked at.{did_you_mean(wanted, labels)} There are {name_list(labels)}.")
     if task != BINARY:
         return None
     if definition.positive is not None:

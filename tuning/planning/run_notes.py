@@ -33,7 +33,7 @@ def run_notes(definition: Definition, studies: StudyTable, slots: int, *, in_pro
 
 
 def reading_notes(definition: Definition, customers: Customers) -> Iterator[str]:
-    """What of the data is left out, how keyed tables are understood, and where their rows are read."""
+    """What of the data is left out, and how keyed tables are understood."""
     if isinstance(definition.data, str | list | tuple) and (names := left_out(definition.data)):
         yield f"data: {amount(len(names), 'file')} left out, whose ending is of no known format: {name_list(names, 3)}."
     keyed = customers.take(customers.present("key"))
@@ -48,6 +48,11 @@ def reading_notes(definition: Definition, customers: Customers) -> Iterator[str]
             f"the table has no key columns (`by`), so all its rows are one customer, {definition.name!r} after the "
             "definition's name."
         )
+
+
+def place_notes(customers: Customers) -> Iterator[str]:
+    """Where the rows of keyed tables are read, of a run that has not begun."""
+    keyed = customers.take(customers.present("key"))
     coming = unpartitioned(keyed)
     if coming.any() and len(customers) > 1:
         size = int(keyed.numbers("size")[coming].sum())

@@ -52,8 +52,8 @@ class BudgetAdvice(RunObserver):
     def ended(self, end: RunEnd) -> None:
         if end.state is EndState.SPENT and end.result.unfinished:
             logger.warning(
-                "the time budget (%s) is spent, with %s unfinished, whose best scores so far are kept; resume with a "
-                "larger one: %s",
+                "the time budget (%s) is spent, with %s unfinished, whose trials so far are kept; resume with a larger "
+                "budget, which counts from the run's beginning: %s",
                 time_text(self._owned.plan.spec.definition.time_budget or 0.0),
                 amount(end.result.unfinished, "study"),
                 self._owned.resume_advice("time_budget"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from tuning.basics.wording import amount, size_text
@@ -32,9 +33,9 @@ def sentences(result: RunResult, counts: RunCounts) -> list[str]:
         *_against_baseline(counts),
         *_ensembles(counts),
         *_constants(counts),
-        *_worse_than_constants(counts),
+        *_worse_than_constants(counts, result.directory.shown),
         *_too_good(counts),
-        *_notes(counts),
+        *_notes(counts, result.directory.shown),
     ]
 
 
@@ -62,8 +63,8 @@ def _against_baseline(counts: RunCounts) -> list[str]:
     low, high = by_chance(compared)
     share = f" ({100 * worse / compared:.0f} %)" if worse else ""
     counted = (
-        f"{against} {worse:,} of the {compared:,} winners that are other models{share} did worse than it on the "
-        f"hold-out rows; chance alone gives {low:,} to {high:,}."
+        f"{against} of the {compared:,} customers where another model won, {worse:,}{share} did worse with it on the "
+        f"hold-out rows; by chance alone {low:,} to {high:,} would."
     )
     return [counted + f" A worse one is {kept}. More rows reduce this." * (worse > 0)]
 
@@ -102,16 +103,17 @@ def _constants(counts: RunCounts) -> list[str]:
     return [f"{models}: nothing was better on the folds, and their notes say by how much."]
 
 
-def _worse_than_constants(counts: RunCounts) -> list[str]:
+def _worse_than_constants(counts: RunCounts, run: str) -> list[str]:
     """Of those that the hold-out surely contradicts, `_contradicted` says so."""
     found = counts["worse_than_constant"]
     if not found:
         return []
-    do, their_rows = ("does", "its row") if found == 1 else ("do", "their rows")
-    where = ": `result.leaderboard().query('gain_over_constant < 0')`" if typing() else ""
+    do, them = ("does", "it") if found == 1 else ("do", "them")
+    command = f"`tuning leaderboard {quote(run)} --sort gain_over_constant` has {them} last"
+    where = "`result.leaderboard().query('gain_over_constant < 0')`" if typing() else command
     return [
-        f"{amount(found, 'model')} {do} worse on the hold-out rows than a constant, which knows nothing: "
-        f"`gain_over_constant` is below 0 in {their_rows}{where}. With few such rows, chance alone does that."
+        f"{amount(found, 'model')} {do} worse on the hold-out rows than a constant, which knows nothing: {where}. "
+        "With few such rows, chance alone does that."
     ]
 
 
@@ -130,10 +132,10 @@ def _too_good(counts: RunCounts) -> list[str]:
     return [f"{each} A column may tell the target: find it, and leave it out with `drop`." for each in perfect]
 
 
-def _notes(counts: RunCounts) -> list[str]:
+def _notes(counts: RunCounts, run: str) -> list[str]:
     if not counts["with_notes"]:
         return []
     return [
         f"Notes are on {counts['with_notes']:,} of {amount(counts['customers'], 'customer')}, such as columns that "
-        "were left out or why a score is missing: the column `notes` of the leaderboard as CSV."
+        f"were left out or why a score is missing: the column `notes` of `tuning leaderboard {quote(run)} --output csv`."
     ]

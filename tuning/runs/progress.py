@@ -98,6 +98,8 @@ class Progress:
         return ", ".join(parts)
 
     def _parts(self) -> list[str]:
+        if not self.studies:
+            return ["nothing was left to do"]
         several = self.studies > 1
         parts = [
             f"{self.done_studies}/{self.studies} {'studies' if self.noun == 'study' else f'{self.noun}s'}" * several,

@@ -109,6 +109,27 @@ def test_a_target_that_cannot_be_predicted_is_refused(tmp_path: Path) -> None:
     assert "--target: 'y' holds lists or the like" in answer.stderr
 
 
+def test_a_header_without_rows_is_said_as_such(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("x,y\n")
+    answer = CliRunner().invoke(main, ["init", str(tmp_path / "t.csv"), "--target", "y"])
+    assert answer.exit_code == 2
+    assert "have columns, and no rows to guess from" in answer.stderr
+
+
+def test_a_misspelt_key_column_has_its_neighbour_named(tmp_path: Path) -> None:
+    pd.DataFrame({"shop": [1, 2], "y": [1, 2]}).to_csv(tmp_path / "t.csv", index=False)
+    answer = CliRunner().invoke(main, ["init", str(tmp_path / "t.csv"), "--target", "y", "--by", "shopp"])
+    assert "--by: no column 'shopp'. Did you mean 'shop'?" in answer.stderr
+
+
+def test_a_column_that_no_customer_looked_at_has_is_not_listed(tmp_path: Path) -> None:
+    """Files of other things in the same folder, whose key says nothing."""
+    rows = pd.DataFrame({"shop": np.repeat(["a", "b"], ROWS), "x": range(2 * ROWS), "y": range(2 * ROWS)})
+    rows.to_csv(tmp_path / "orders.csv", index=False)
+    pd.DataFrame({"rate": [1.0, 2.0]}).to_csv(tmp_path / "rates.csv", index=False)
+    assert "looked at: \n" not in told(tmp_path, "--target", "y", "--by", "shop")
+
+
 def test_what_was_looked_at_is_said_as_such(tmp_path: Path) -> None:
     """Kinds are of the largest customers, counts of all rows; a column that some cannot use is used."""
     shop = np.repeat([f"s{number}" for number in range(8)], ROWS)

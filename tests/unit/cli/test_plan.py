@@ -19,7 +19,19 @@ def test_validate_names_the_customers_that_would_get_no_model(definition: Path) 
     assert found["without_model"] == {"tiny": "3 rows with a target, fewer than min_rows: 4."}
     assert found["customers"] == 3
     assert tuning("validate", definition, "--customer", "acme").exit_code == 0
-    assert tuning("validate", definition, "--customer", "tiny", "--set", "task=binary").exit_code == 4
+    none = tuning("validate", definition, "--customer", "tiny", "--set", "task=binary")
+    assert none.exit_code == 4
+    assert "none of the 1 customer read would get a model" in none.stderr
+
+
+def test_customers_who_share_a_reason_are_said_once(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / f"{name}.csv").write_text("x,y\n1,1.5\n2,2.5\n")
+    (tmp_path / "d.yaml").write_text("data: '*.csv'\ntarget: y\ntask: regression\n")
+    answer = tuning("validate", tmp_path / "d.yaml")
+    assert answer.exit_code == 4
+    assert answer.stdout == "'a', 'b', 'c': 2 rows with a target, fewer than min_rows: 4.\n"
+    assert "none of the 3 customers read would get a model" in answer.stderr
 
 
 @pytest.mark.parametrize(

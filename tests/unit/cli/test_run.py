@@ -39,14 +39,14 @@ def test_exit_codes_and_outputs_of_a_run(definition: Path, finished: Path, tmp_p
     [
         (
             0,
-            "0 of the 5 winners that are other models did worse than it on the hold-out rows; "
-            "chance alone gives 1 to 4.",
+            "of the 5 customers where another model won, 0 did worse with it on the hold-out rows; "
+            "by chance alone 1 to 4 would.",
         ),
         (
             2,
-            "Tuning against the baseline, the model tried first: 2 of the 5 winners that are other models (40 %) did "
-            "worse than it on the hold-out rows; chance alone gives 1 to 4. A worse one is kept because it was better "
-            "on the folds",
+            "Tuning against the baseline, the model tried first: of the 5 customers where another model won, 2 (40 %) "
+            "did worse with it on the hold-out rows; by chance alone 1 to 4 would. A worse one is kept because it was "
+            "better on the folds",
         ),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 from commands import tuning
 
 from tuning import TuneRunner
-from tuning.basics.wording import amount, one_line, score_text, size_text
+from tuning.basics.wording import amount, one_line, score_text, size_text, value_text
 from tuning.storage.names import slug
 from tuning.storage.retrying import described
 
@@ -31,6 +31,14 @@ def test_a_size_has_the_unit_that_says_it_shortest(size: float, said: str) -> No
 @pytest.mark.parametrize(("error", "said"), [(733.1, "753 ± 733"), (0.123, "753 ± 0.12"), (12.0, "753 ± 12")])
 def test_an_error_is_no_power_of_ten(error: float, said: str) -> None:
     assert score_text(753.0, error) == said
+
+
+@pytest.mark.parametrize(
+    ("score", "said"), [(28384.3, "28380"), (-1234567.0, "-1235000"), (9876.54, "9877"), (3.2e12, "3.2e+12")]
+)
+def test_a_large_score_is_no_power_of_ten(score: float, said: str) -> None:
+    """House prices and their errors are read as numbers, not converted."""
+    assert value_text(score) == said
 
 
 @pytest.mark.long

@@ -306,7 +306,7 @@ def test_customers_can_be_chosen(tmp_path: Path) -> None:
     [
         ({"data": "nowhere/*.csv"}, "no file matches 'nowhere/.*csv'"),
         ({"data": {}}, "mapping of customers to files is empty"),
-        ({"data": "t.csv", "by": "Zone"}, "by: the column 'Zone' is not in the data; there are 'zone', 'x'"),
+        ({"data": "t.csv", "by": "Zone"}, "by: the column 'Zone' is not in the data. Did you mean 'zone'[?] There"),
     ],
 )
 def test_data_that_is_not_there_is_refused(

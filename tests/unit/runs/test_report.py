@@ -131,6 +131,10 @@ def test_pictures_show_the_customers_and_are_described(html: str) -> None:
         assert shown in pictures
 
 
+def test_of_an_error_falling_dots_say_that_more_rows_help(html: str) -> None:
+    assert "Where the dots fall to the right, more rows would help" in Seen(html).text
+
+
 def test_customers_without_a_model_are_spoken_of_where_there_are_some(run: Path, html: str, tmp_path: Path) -> None:
     assert "those without a model are explained below" in Seen(html).text
     assert "Seconds per customer, with and without a model" in Seen(html).pictures
