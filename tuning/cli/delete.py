@@ -27,7 +27,9 @@ def delete(run_dir: str, yes: bool, output: str) -> None:
     directory = RunDirectory(newest(run_dir))
     if not yes:
         if not sys.stdin.isatty():
-            raise click.UsageError(f"{directory.shown} would be deleted for good: say --yes, since nobody can be asked here.")
+            raise click.UsageError(
+                f"{directory.shown} would be deleted for good: say --yes, since nobody can be asked here."
+            )
         click.confirm(f"Delete {directory.shown} for good?", abort=True, err=True)
     if not delete_run(directory):
         raise RunError(f"{directory.shown} is not a run directory, so nothing was deleted.")

@@ -135,7 +135,8 @@ def _too_good(counts: RunCounts) -> list[str]:
 def _notes(counts: RunCounts, run: str) -> list[str]:
     if not counts["with_notes"]:
         return []
+    where = "`result.leaderboard()`" if typing() else f"`tuning leaderboard {quote(run)} --output csv`"
     return [
         f"Notes are on {counts['with_notes']:,} of {amount(counts['customers'], 'customer')}, such as columns that "
-        f"were left out or why a score is missing: the column `notes` of `tuning leaderboard {quote(run)} --output csv`."
+        f"were left out or why a score is missing: the column `notes` of {where}."
     ]
