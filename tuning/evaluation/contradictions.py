@@ -101,12 +101,12 @@ def contradiction_note(
 def _cause(data: StudyData, prediction: Prediction, leaks: bool) -> str:
     """The most probable one, in words that `tuning.runs.report.failures` knows what to do about."""
     worst = _worst(data, prediction)
-    if found := _beyond(data, worst):
+    numbers = not data.task.classification
+    found = _odd_target(data, worst) if numbers else ""
+    if found := found or _beyond(data, worst) or (_moved(data) if numbers else ""):
         return found
     if leaks:
         return "a column may tell the target"
-    if not data.task.classification and (found := _odd_target(data, worst) or _moved(data)):
-        return found
     search, held = len(data.split.search), len(data.split.test)
     if search < FEW_ROWS or held < FEW_HELD:
         return f"few rows, {search} to learn from and {held} held out"

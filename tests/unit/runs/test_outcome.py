@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from builders import make_frame
 from commands import tuning
+from mlflow_records import trial
 from prepared_rows import prepare_data
 
 from tuning import RunResult, TuneRunner
 from tuning.evaluation.constant import ConstantPrediction
-from tuning.evaluation.contradictions import Promise
+from tuning.evaluation.contradictions import CONTRADICTED, Promise
 from tuning.evaluation.metrics import Metric
+from tuning.evaluation.study_data import train
+from tuning.evaluation.winner import conclude
 from tuning.runs.outcome import sentences
+from tuning.runs.report.failures import OTHERWISE, Group
 
 
 def test_one_customer_with_notes_is_said_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,3 +100,49 @@ def test_a_contradiction_is_much_worse_and_no_chance(
     scores: tuple[float, ...], test: float, error: float | None, broken: bool
 ) -> None:
     assert _row(scores, test, error) == broken
+
+
+def _caused(task: str = "regression", alone: bool = False, **changes: object) -> str:
+    """What a note says of the cause where the last fifth of a customer's rows, which are held out, is changed."""
+    rng = np.random.default_rng(0)
+    x, z = rng.uniform(size=(2, 200))
+    y = 5 * x + 5 * (x if alone else z) + rng.normal(size=200) / 9
+    frame = pd.DataFrame({"t": range(200), "x": x, "z": z, "y": y})
+    last = frame["t"] >= 160
+    for name, change in changes.items():
+        frame.loc[last, name] = change(frame[last]) if callable(change) else change
+    if task == "binary":
+        frame["y"] = np.where(frame["y"] > 5, "high", "low")
+    split = {"type": "time", "column": "t"}
+    data = prepare_data(frame, target="y", task=task, seed=0, split=split, drop=["t"])
+    metric = Metric("neg_log_loss" if task == "binary" else "neg_root_mean_squared_error", data.task)
+    config = {"model": "logistic" if task == "binary" else "ridge"}
+    *_, step = train(config, data, metric, 5)
+    record = trial(
+        config=config, family=config["model"], metric=metric.name, mode="max", seed=5, score=step.score,
+        fold_scores=step.fold_scores, best_step=len(step.fold_scores), schedule=None, lineage=None,
+    )  # fmt: skip
+    first, *_ = (conclude([record], data, metric, "acme").notes or "").split("; ")
+    start, _, cause = first.partition("): ")
+    assert start.startswith(CONTRADICTED) or not cause
+    return cause
+
+
+@pytest.mark.parametrize(
+    ("changes", "cause", "advice"),
+    [
+        ({}, "", ""),
+        ({"x": lambda rows: rows["x"] + 40}, "'x' goes beyond what the search rows hold, 4", "See whether the column"),
+        ({"y": lambda rows: rows["y"].where(rows["t"] < 199, 8e4)}, "a target of 8e+04 where the", "See whether this"),
+        ({"y": lambda rows: 18 - rows["y"]}, "the target has moved, its mean is ", "These rows are of another time"),
+        ({"y": lambda rows: 10 - rows["y"]}, "nothing in the columns tells why", "Look at the rows with the largest"),
+        ({"y": lambda rows: 10 - rows["y"], "alone": True}, "a column may tell the target", "Leave the column out"),
+        ({"task": "binary", "x": lambda rows: rows["x"] - 40}, "'x' goes beyond what the search rows hold, -", ""),
+    ],
+)
+def test_the_probable_cause_is_named_with_what_to_do(changes: dict[str, Any], cause: str, advice: str) -> None:
+    found = _caused(**changes)
+    assert found.startswith(cause)
+    assert bool(found) == bool(cause)
+    assert Group(found).advice.startswith(advice) or not found
+    assert Group(found).advice != OTHERWISE or not found
