@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import logging
 
+from tuning.basics.wording import raised
 from tuning.data.child_process import ChildProcess
 from tuning.driver.halt import StopConditions
 from tuning.driver.hosts.base import HostStoppedError
 from tuning.driver.progress import Counter
-from tuning.errors import NotLookedAtError
+from tuning.errors import NotLookedAtError, TuningError
 from tuning.execution.context import WorkerRun
 from tuning.execution.pool_training import train_pool
 from tuning.models.pooled import RunPool
 from tuning.planning.pool_notes import OFF, POOL_SECONDS, why_no_pool
 from tuning.runs.begin import OwnedRun
 from tuning.runs.pool_file import pool_settled, write_pool
+from tuning.storage.run_directory import RunDirectory
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +38,12 @@ def settle_pool(owned: OwnedRun, counter: Counter, halt: StopConditions, *, in_p
     counter.doing = "training the pool"
     run = WorkerRun.of(owned)
     if in_process:
-        train_pool(run)
+        try:
+            train_pool(run)
+        except TuningError:
+            raise
+        except Exception as error:
+            _settle_none(directory, raised(error))
         return
     with PoolProcess(halt) as process:
         halt.signals.order = process.leave
@@ -45,10 +52,14 @@ def settle_pool(owned: OwnedRun, counter: Counter, halt: StopConditions, *, in_p
         except HostStoppedError:
             return
         except NotLookedAtError as error:
-            logger.warning("there is no pool, so each customer's model is of its own rows alone: %s", error)
-            write_pool(directory, RunPool(str(error)))
+            _settle_none(directory, str(error))
         finally:
             halt.signals.order = None
+
+
+def _settle_none(directory: RunDirectory, why: str) -> None:
+    logger.warning("there is no pool, so each customer's model is of its own rows alone: %s", why)
+    write_pool(directory, RunPool(why))
 
 
 class PoolProcess(ChildProcess):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tuning.basics.columnar import Columnar
 from tuning.basics.seeds import derive
 from tuning.basics.wording import raised
 from tuning.errors import CustomerError
@@ -10,6 +11,7 @@ from tuning.execution.context import WorkerContext, WorkerRun
 from tuning.execution.study_run import own_settings
 from tuning.runs.plan_file import read_plan
 from tuning.runs.pool_file import pool_settled, write_pool
+from tuning.study.study import customers_of
 
 
 def train_pool(run: WorkerRun) -> None:
@@ -22,18 +24,20 @@ def train_pool(run: WorkerRun) -> None:
         return
     plan = read_plan(directory, run.term, run.spec)
     seed = plan.spec.definition.seed
-    planned = {study.customer.id: study.customer for studies in (plan.studies, plan.ended) for study in studies}
-    order = sorted(planned, key=lambda name: derive(seed, "pool", name))  # of very many a sample, in no order of rows
+    customers = customers_of(Columnar.joined([plan.studies, plan.ended]))
+    names = customers.texts("id").to_pylist()
+    order = sorted(range(len(names)), key=lambda place: derive(seed, "pool", names[place]))  # of very many a sample
     context = WorkerContext.open(directory, plan.run, plan.spec)
     found: dict[str, PoolRows] = {}
     left_out: dict[str, str] = {}
     rows = 0
-    for name in order:
+    for place in order:
         if rows >= MOST_ROWS:
             break
+        name = names[place]
         with own_settings():
             try:
-                found[name] = PoolRows.of(context.customers.prepared(planned[name]))
+                found[name] = PoolRows.of(context.customers.prepared(customers[place]))
             except CustomerError as error:
                 left_out[name] = str(error)
             except (Exception, SystemExit) as error:  # of the user's `prepare`

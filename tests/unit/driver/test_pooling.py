@@ -36,3 +36,4 @@ def test_a_run_that_is_to_stop_leaves_it_and_settles_nothing(tmp_path: Path, mon
         found = read_pool(owned.directory)
         assert found is not None
         assert found.without.startswith("it cannot be done in a process of its own")
+    assert TuneRunner.resume(tmp_path / "run", progress=False, in_process=True).unfinished == 0
