@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import threading
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from tuning.errors import DefinitionError, MissingError, RunError
 from tuning.runs.leaderboard import LEADERBOARD
 from tuning.service.database.runs import SubmittedRun
 from tuning.service.states import RunState
-from tuning.service.views.tables import RunTables
+from tuning.service.views.tables import SUMMARY_FILE, RunTables
 from tuning.service.views.views import FRESH_S, Views
 from tuning.service.views.write import UNSORTED, write
 
@@ -149,6 +150,17 @@ def test_a_new_server_finds_the_tables_of_the_one_before(tables: RunTables, tmp_
     Views(tmp_path, writer, lambda: 100.0).of(ended)
     assert Views(tmp_path, writer, lambda: 200.0).of(ended).written == 100.0
     assert writer.written == 1
+
+
+def test_tables_of_another_version_are_written_anew(tables: RunTables, tmp_path: Path) -> None:
+    """They may lack a column that is shown now."""
+    writer = Writer(tables)
+    ended = dataclasses.replace(RUN, state=RunState.FINISHED, ended=90.0)
+    older = Views(tmp_path, writer, lambda: 100.0).of(ended).tables.folder / SUMMARY_FILE
+    summary = json.loads(older.read_text())
+    older.write_text(json.dumps({**summary, "written_by": {**summary["written_by"], "columns": ["customer"]}}))
+    assert Views(tmp_path, writer, lambda: 200.0).of(ended).written == 200.0
+    assert not older.exists()
 
 
 def test_a_run_without_records_has_no_tables_and_gets_them_later(tables: RunTables, tmp_path: Path) -> None:

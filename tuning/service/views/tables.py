@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +28,12 @@ LEADERBOARD_FILE, ORDERS_FILE = "leaderboard.arrow", "orders.arrow"
 STUDIES_FILE, TRIALS_FILE = "studies.arrow", "trials.arrow"
 SUMMARY_FILE = "summary.json"
 MOST_ROWS = 500  # of a page
+
+
+@cache
+def written_by() -> Mapping[str, object]:
+    """What tables are known by: those of another version of the program may lack what this one shows."""
+    return {"version": metadata.version("tuning-service"), "columns": list(LEADERBOARD)}
 
 
 def starts(kind: str) -> str:
@@ -55,6 +63,11 @@ class RunTables:
         self.folder = folder
         self.summary: Json = json.loads((folder / SUMMARY_FILE).read_text(encoding="utf-8"))
         self._board = _mapped(folder / LEADERBOARD_FILE)
+
+    @property
+    def current(self) -> bool:
+        """Whether this version of the program has written them."""
+        return bool(self.summary.get("written_by") == written_by())
 
     @cached_property
     def _orders(self) -> pa.Table:

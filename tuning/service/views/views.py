@@ -98,10 +98,11 @@ class Views:
                 self._shown.move_to_end(run)
                 return shown
         folders = sorted(self._folder(run).glob(f"*/{SUMMARY_FILE}"), key=lambda file: int(file.parent.name))
-        return self._keep(run, folders[-1].parent) if folders else None
+        tables = RunTables(folders[-1].parent) if folders else None
+        return self._keep(run, tables) if tables is not None and tables.current else None
 
-    def _keep(self, run: str, folder: Path) -> ShownTables:
-        shown = ShownTables(RunTables(folder), int(folder.name) / 1e6)
+    def _keep(self, run: str, tables: RunTables) -> ShownTables:
+        shown = ShownTables(tables, int(tables.folder.name) / 1e6)
         with self._lock:
             self._shown[run] = shown
             self._shown.move_to_end(run)
@@ -124,7 +125,7 @@ class Views:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._write(run.run_directory, folder)
-            found = self._keep(run.id, folder)
+            found = self._keep(run.id, RunTables(folder))
             for older in self._folder(run.id).iterdir():
                 if older != folder:
                     shutil.rmtree(older, ignore_errors=True)  # who has them mapped can still read them

@@ -31,7 +31,15 @@ from tuning.runs.parameter_effects import NEEDED
 from tuning.runs.report.failures import Group
 from tuning.runs.report.page import customers_without, pictures
 from tuning.runs.results import RunResult
-from tuning.service.views.tables import LEADERBOARD_FILE, ORDERS_FILE, STUDIES_FILE, SUMMARY_FILE, TRIALS_FILE, starts
+from tuning.service.views.tables import (
+    LEADERBOARD_FILE,
+    ORDERS_FILE,
+    STUDIES_FILE,
+    SUMMARY_FILE,
+    TRIALS_FILE,
+    starts,
+    written_by,
+)
 
 UNSORTED = ("params", "metric", "mode", "customer")
 MOST_TRIALS = 3_000_000  # beyond, one customer's are read when they are asked for
@@ -54,6 +62,7 @@ def write(result: RunResult, folder: Path) -> None:
     _save(found[TRIALS], folder / TRIALS_FILE)
     _save(_orders(result), folder / ORDERS_FILE)
     summary = {
+        "written_by": written_by(),
         "counts": counts,
         "sentences": sentences(result, counts),
         "failures": [_group(each) for each in customers_without(result)],
