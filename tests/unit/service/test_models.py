@@ -145,11 +145,14 @@ def test_somebody_unknown_or_without_a_model_is_told_without_the_servers_places(
     assert "has recorded nothing yet" in waiting.json()["detail"]
 
 
-def test_a_customers_report_is_made_once(api: TestClient, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_customers_report_is_made_once(
+    api: TestClient, service: Service, result: RunResult, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = api.get("report", params={"id": HOSTILE})
     assert first.status_code == 200, first.text
     assert "What was tried" in first.text
     assert "<b>a/b" not in first.text
+    assert result.directory.uri not in first.text  # where that is, is the server's own matter
     assert "default-src 'none'" in first.headers["content-security-policy"]
     monkeypatch.setattr("tuning.service.extracts.run_child", None)  # no further one is started
     assert api.get("report", params={"id": HOSTILE}).content == first.content

@@ -169,6 +169,7 @@ def test_a_run_without_records_has_no_tables_and_gets_them_later(tables: RunTabl
     views = Views(tmp_path, writer, lambda: 100.0)
     with pytest.raises(MissingError, match="not a run directory"):
         views.of(RUN)
+    assert not (tmp_path / RUN.id).exists()  # as after a run was deleted while somebody looked
     writer.fails = False
     assert len(views.of(RUN).tables) == len(tables)
     views.forget(RUN.id)

@@ -132,6 +132,9 @@ class Views:
             return found
         except (TuningError, OSError) as error:
             shutil.rmtree(folder, ignore_errors=True)
+            with contextlib.suppress(OSError):  # of a run that was deleted meanwhile nothing is left
+                folder.parent.rmdir()
+                folder.parent.parent.rmdir()
             why = str(error).replace(run.run_directory, "its folder")  # whose place is the server's own matter
             raise MissingError(f"run {run.id} has no tables: {why}") from error
         finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+import html
 import io
 import re
 from collections.abc import Iterator, Mapping
@@ -89,7 +90,8 @@ async def report(
     """The report of the run, or of one customer: one page of HTML that needs nothing else."""
     if id is None:
         return await run_in_threadpool(_of_all, found)
-    return await run_in_threadpool(_of_one, await asyncio.wrap_future(service.extracts.report(recorded(found), id)))
+    page = await asyncio.wrap_future(service.extracts.report(recorded(found), id))
+    return await run_in_threadpool(_of_one, page, found)
 
 
 def _of_all(run: SubmittedRun) -> Response:
@@ -97,16 +99,20 @@ def _of_all(run: SubmittedRun) -> Response:
         content = RunDirectory(run.run_directory).read(REPORT)
     except (StorageError, FileNotFoundError):
         raise HTTPException(404, f"run {run.id} has no report yet; it is written when the run ends.") from None
-    return _page(content)
+    return _page(content, run)
 
 
-def _of_one(page: BinaryIO) -> Response:
+def _of_one(page: BinaryIO, run: SubmittedRun) -> Response:
     with page:
-        return _page(page.read())
+        return _page(page.read(), run)
 
 
-def _page(content: bytes) -> Response:
-    return HTMLResponse(content, headers={"Content-Security-Policy": _policy(content.decode("utf-8", "replace"))})
+def _page(content: bytes, run: SubmittedRun) -> Response:
+    """A report as a team gets it: the run is called by its id, not by its place on the server."""
+    page = content.decode("utf-8", "replace")
+    for place in (run.run_directory, html.escape(run.run_directory)):
+        page = page.replace(place, run.id)
+    return HTMLResponse(page, headers={"Content-Security-Policy": _policy(page)})
 
 
 def _file(tables: RunTables, sort: str, run: str, form: TableForm) -> Response:
