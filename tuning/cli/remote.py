@@ -98,7 +98,7 @@ def submit(
 
 
 @click.command(cls=Command)
-@click.argument("run", metavar="ID", required=False)
+@click.argument("run", metavar="[ID]", required=False)
 @click.option("--state", help="Only runs in this state, such as running.")
 @click.option("--most", type=click.IntRange(min=1), default=20, show_default=True, help="Runs that are listed.")
 @server_option

@@ -29,7 +29,6 @@ from tuning.service.single_server import SingleServer
 from tuning.service.supervisor.supervisor import Supervisor
 from tuning.service.token_files import keep_token
 from tuning.service.web.app import create_app
-from tuning.storage.names import is_uri
 
 FIRST_TEAM, FIRST_TOKEN = "default", "first of this machine"
 GRACE_S = 3  # for answers that are being sent when the server ends; streams end at once
@@ -181,8 +180,7 @@ def _listen(settings: ServiceSettings) -> socket.socket:
 
 def _check_places(settings: ServiceSettings, say: Callable[[str], None]) -> None:
     """Say which folders of data are not there, and how people reach the server where that is not its own address."""
-    roots = {*settings.data, *(root for team in settings.teams.values() for root in team.data or ())}
-    for root in sorted(root for root in roots if not is_uri(root) and not os.path.isdir(root)):
+    for root in settings.missing_folders:
         say(f"data: {root} is no folder that can be read here, so no definition can name anything below it.")
     if settings.public_url is not None:
         say(f"People reach it at {settings.public_url}.")

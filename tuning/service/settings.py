@@ -105,6 +105,12 @@ class ServiceSettings(_Settings):
         return text
 
     @property
+    def missing_folders(self) -> list[str]:
+        """The folders of data, the server's and the teams', that are not there."""
+        roots = {*self.data, *(root for team in self.teams.values() for root in team.data or ())}
+        return sorted(root for root in roots if not is_uri(root) and not os.path.isdir(root))
+
+    @property
     def own_places(self) -> tuple[str, ...]:
         """Where the service keeps what is its own on this machine, which is no team's data: absolute paths.
 

@@ -129,6 +129,7 @@ def test_pictures_show_the_customers_and_are_described(html: str) -> None:
     pictures = " ".join(Seen(html).pictures)
     for shown in ("Gain over the baseline", "number of rows", "each model family", "hyperparameter", "Seconds per"):
         assert shown in pictures
+    assert "Where the dots fall to the right, more rows would help" in Seen(html).text  # the metric is an error
 
 
 def test_of_an_error_falling_dots_say_that_more_rows_help(html: str) -> None:

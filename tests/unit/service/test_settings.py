@@ -26,3 +26,12 @@ def test_a_wrong_key_is_named_with_its_place(tmp_path: Path, written: str, says:
     with pytest.raises(DefinitionError) as refused:
         read_settings(file, {}, DEFAULTS)
     assert says in str(refused.value)
+
+
+def test_folders_of_data_that_are_not_there_are_found(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    (file := tmp_path / "service.yaml").write_text(
+        "data: [there, away, s3://bucket/x]\nteams: {a: {data: [lost]}, b: {data: [there]}}\n"
+    )
+    settings = read_settings(file, {}, DEFAULTS)
+    assert settings.missing_folders == [str(tmp_path / "away"), str(tmp_path / "lost")]
