@@ -28,6 +28,10 @@ def specs() -> dict[str, type[SchedulerSpec]]:
     return dict(sorted(found.items()))
 
 
+#: What other tools call our schedulers.
+_OF_OTHERS = {"successive_halving": "asha", "sha": "asha", "none": "fifo", "pruner": "asha", "medianpruner": "median"}
+
+
 def names() -> list[str]:
     """The names of all schedulers, in alphabetical order."""
     return list(specs())
@@ -48,5 +52,7 @@ def parse(value: object) -> SchedulerSpec:
         )
     name = str(options.pop("name"))
     if name not in specs():
-        raise SchedulerError(f"unknown scheduler {name!r}; {did_you_mean(name, names())}")
+        known = _OF_OTHERS.get(name.lower().replace("-", "_").replace(" ", "_"))
+        hint = f"here it is {known!r}; " if known else ""
+        raise SchedulerError(f"unknown scheduler {name!r}; {hint}{did_you_mean(name, names())}")
     return specs()[name].from_options(options)

@@ -80,7 +80,7 @@ def parse_yaml(text: str, source: str = "the text") -> Any:
     except _RefusedError as error:
         raise SpaceError(f"{source}, line {error.line}: {error}") from None
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
+        mark = error.context_mark or error.problem_mark  # where it begins, not where it was noticed
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         context = f" {error.context}:" if error.context else ""
         raise SpaceError(f"{source}{where} is not YAML:{context} {error.problem}") from None

@@ -72,6 +72,7 @@ def parse(definition: object) -> Algorithm:
 
 
 _GONE = {
+    "tpe": "there is no algorithm 'tpe'; the tree-structured Parzen estimator is optuna's default sampler: optuna",
     "dragonfly": "Ray Tune dropped its Dragonfly wrapper (not in 2.60); use optuna with sampler: gp",
     "skopt": "Ray Tune dropped its scikit-optimize wrapper (not in 2.60); use optuna with sampler: gp",
     "sigopt": "Ray Tune dropped its SigOpt wrapper (not in 2.60; the service itself closed); use optuna",

@@ -30,9 +30,14 @@ def some_names(names: Sequence[str], most: int = 5) -> str:
 def did_you_mean(name: object, known: Iterable[object]) -> str:
     """The known name nearest to a misspelt one, as `` Did you mean 'x'?``; nothing when none is near."""
     names = [str(other) for other in known]
-    same = [other for other in names if other.casefold() == str(name).casefold()]
+    same = [other for other in names if _spelled(other) == _spelled(str(name))]
     near = same or difflib.get_close_matches(str(name), names, n=1)
     return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def _spelled(name: str) -> str:
+    """A name without what is easily got wrong: capitals, zeros before a number, and signs between words."""
+    return re.sub(r"[\s_-]+", "", re.sub(r"(?<![0-9])0+(?=[0-9])", "", name.casefold()))
 
 
 def separator_hint(columns: Collection[object], *, decimal_comma: bool = False) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import click
 import pandas as pd
@@ -12,7 +13,17 @@ from tuning.cli.program import Command
 from tuning.cli.run_argument import run_and_customer, run_and_customer_arguments
 from tuning.cli.shared_options import allow_code_option, output_option
 from tuning.data.formats.csv_file import csv_text, guarded_frame
+from tuning.records.gains import user_metric
 from tuning.runs.results import RunResult
+
+IMPORTANCE = (
+    "importance: how much worse {metric} is on the hold-out rows when the column's values are shuffled among them, the "
+    "mean of ten times; std: their standard deviation; matters: more than two of these."
+)
+MATTERS_FOR = (
+    "matters_for: customers whose score clearly falls when the column is shuffled; customers: those that have it; "
+    "share: its part in all that shuffling costs a customer, the median."
+)
 
 
 @click.command(cls=Command)
@@ -39,13 +50,17 @@ def explain(
     """
     run_dir, customer = run_and_customer(names, customer)
     result = RunResult(run_dir)
+    if sys.stderr.isatty():
+        click.echo("fitting the winner again, and asking it about the hold-out rows; this may take minutes", err=True)
     if column is not None:
         _show(result.customer(customer).partial_dependence(column, allow_code=allow_code), output)
     elif customer is not None or len(result.board()) == 1:
         _show(result.customer(customer).importance(allow_code=allow_code), output)
+        click.echo(IMPORTANCE.format(metric=user_metric(result.board().metric)), err=True)
     else:
         table = result.importance(most, allow_code=allow_code)
         _show(table, output)
+        click.echo(MATTERS_FOR, err=True)
         for name, reason in table.attrs["left_out"].items():
             click.echo(f"not explained: customer {name!r}: {reason}", err=True)
 

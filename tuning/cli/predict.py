@@ -7,7 +7,7 @@ import sys
 import click
 import pandas as pd
 
-from tuning.basics.wording import amount
+from tuning.basics.wording import amount, without_text
 from tuning.cli import exit_codes
 from tuning.cli.program import Command
 from tuning.cli.run_argument import run_and_customer, run_and_customer_arguments
@@ -62,10 +62,14 @@ def predict(
     if answer.column != PREDICTION:
         click.echo(f"the predictions are in {answer.column!r}: the rows have a column {PREDICTION!r}", err=True)
     for name, reason in answer.without.items():
-        click.echo(f"no prediction for customer {name!r}: {reason}", err=True)
+        why = reason.removeprefix(without_text(name, "model", ""))
+        click.echo(f"no prediction for customer {name!r}: {why}", err=True)
     if answer.held_back:
         said = amount(len(answer.rows), "prediction")
         click.echo(f"{answer.held_back:,} of {said} went beyond `bounds`, and were held there", err=True)
+    if output is not None:
+        said = f"{int(answer.rows[answer.column].notna().sum()):,} of {amount(len(answer.rows), 'row')}"
+        click.echo(f"{said} predicted, in {mask(output)}", err=True)
     if answer.without:
         some = answer.rows[answer.column].notna().any()
         sys.exit(exit_codes.SOME_WITHOUT_MODEL if some else exit_codes.ALL_WITHOUT_MODEL)

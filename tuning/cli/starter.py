@@ -92,7 +92,7 @@ def starter(data: str, target: str | None, by: Sequence[str], folder: str, metri
         "trials: 20  # per customer",
         "algorithm: optuna  # or random, grid, hyperopt, …",
         "scheduler: asha  # stops trials that fall behind; or fifo, median, hyperband, …",
-        "# search_space: boosting  # the models tried; default by task, see docs/models.md",
+        "# search_space: boosting  # the models tried; the default depends on the task",
         "storage: runs  # where run folders are made",
     ]
     return "\n".join(BREAKS.sub(" ", line) for line in lines) + "\n"

@@ -12,7 +12,7 @@ from itertools import islice
 
 import pyarrow.fs
 
-from tuning.basics.wording import encodable
+from tuning.basics.wording import did_you_mean, encodable
 from tuning.data.file_access import located, size_of
 from tuning.data.registry import suffixes, without_suffix
 from tuning.errors import CustomerError, DataError, StorageError
@@ -62,10 +62,20 @@ def find_files(data: str | os.PathLike[str] | Sequence[str]) -> list[File]:
     if not found:
         shown = ", ".join(repr(mask(pattern)) for pattern in patterns(data))
         raise DataError(
-            f"data: no file matches {shown}. A glob such as 'customers/*.csv', a folder, or one file with `by` "
-            f"is expected; in folders files end in {', '.join(suffixes())}."
+            f"data: no file matches {shown}.{_neighbour(patterns(data))} A glob such as 'customers/*.csv', a folder, "
+            f"or one file with `by` is expected; in folders files end in {', '.join(suffixes())}."
         )
     return [found[path] for path in sorted(found)]
+
+
+def _neighbour(names: Sequence[str]) -> str:
+    """The file or folder beside a single name that is not there which is most like it."""
+    if len(names) != 1 or is_uri(names[0]) or is_glob(names[0]):
+        return ""
+    folder, name = os.path.split(os.path.abspath(names[0]))
+    with contextlib.suppress(OSError, CustomerError):
+        return did_you_mean(name, [entry.name for entry in DataRoots.of_process().entries(folder)])
+    return ""
 
 
 def left_out(data: str | os.PathLike[str] | Sequence[str], most: int = 10_000) -> list[str]:

@@ -43,7 +43,10 @@ OF_OTHERS = {
     "metric": ("eval_metric", "scoring", "metric_name", "scorer", "loss"),
     "mode": ("direction", "minimize", "maximize"),
     "by": ("group_by", "groupby", "customer", "key", "id"),
-    "split": ("cv", "n_splits", "folds", "test_size", "validation"),
+    "split": ("cv", "n_splits", "n_folds", "num_folds", "folds", "test_size", "validation"),
+    "drop": ("ignore", "exclude", "ignored_columns", "drop_columns"),
+    "stop": ("early_stopping", "early_stopping_rounds", "patience"),
+    "resources": ("gpus", "num_gpus", "gpu", "memory"),
     "slots": ("n_jobs", "num_cpus", "cpus", "workers", "max_concurrent_trials", "nthread"),
     "algorithm": ("search_alg", "sampler", "searcher", "algo"),
     "scheduler": ("pruner",),
@@ -59,7 +62,13 @@ def complaints(error: ValidationError, kind: type[BaseModel]) -> list[str]:
 
     kind: the class whose values they are.
     """
-    return [_sentence(found, kind) for found in error.errors()]
+    said: list[str] = []
+    allowed: set[str] = set()  # the lists of keys that an earlier sentence has
+    for found in error.errors():
+        sentence, separator, keys = _sentence(found, kind).partition(" Allowed: ")
+        said.append(sentence if keys in allowed else f"{sentence}{separator}{keys}")
+        allowed.update({keys} if keys else ())
+    return said
 
 
 def _sentence(found: Json, kind: type[BaseModel]) -> str:

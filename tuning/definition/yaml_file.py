@@ -34,6 +34,10 @@ def load_yaml(text: str, where: str = "the definition", most: int | None = MAX_Y
     except SpaceError as error:
         raise DefinitionError(f"{error}.") from error
     if not isinstance(values, dict):
+        if isinstance(values, str) and where.endswith((".csv", ".parquet", ".pq")):
+            raise DefinitionError(
+                f"{where} holds data; `tuning init {where} --target COLUMN` writes a definition for it."
+            )
         said = "is empty" if values is None else f"holds {shorten(repr(values), 60)}"
         raise DefinitionError(f"{where} {said}; keys and values are expected, such as {EXAMPLE}.")
     return values

@@ -61,7 +61,7 @@ def order_text(orders: Sequence[RowOrder]) -> str:
     follows = "the target follows that of the row before"
     depends = 2 * sum(each.depends for each in orders) >= len(orders)
     if 2 * sum(each.ordered for each in orders) >= len(orders):
-        return f"the rows are sorted by {column!r}{f' and {follows}' * depends} {figure}"
+        return f"the rows are sorted by {column!r}{f' and {follows} {figure}' * depends}"
     return f"{follows}{f', in the order of {column!r}' * bool(column)} {figure}"
 
 

@@ -159,8 +159,8 @@ def _by_time(moments: np.ndarray, test_size: float, folds: int) -> Split:
     search, test = order[:cut], order[cut:]
     if not len(test) or len(np.unique(ordered[:cut])) < 2:
         raise CustomerError(
-            f"{len(np.unique(moments))} different moments in {len(order)} rows; at least 3 are needed to hold out the "
-            "latest and validate on a later one than is learned from."
+            f"{len(np.unique(moments))} different moments in {len(order)} rows; a split by time needs 3: to learn "
+            "from, to validate on, and to hold out."
         )
     pairs = []
     splitter = TimeSeriesSplit(min(folds, cut - 1))

@@ -151,7 +151,8 @@ class CustomerResult(OfCustomer):
         if study is None or self.params is None:
             return f"{self.reason.rstrip('.')}; {trials}"
         row = user_row(asdict(study))
-        score = f"{row['metric']} {score_text(row['cv_score'], study.cv_error)}"
+        folds = "" if self._of_objective else " on the folds"
+        score = f"{row['metric']} {score_text(row['cv_score'], study.cv_error)}{folds}"
         won = score if self._of_objective else f"{model_name(study.family, study.ensemble)}, {score}"
         gain = gain_text(row["gain"], is_error(study.metric), "+")
         return f"{won}{f', gain {gain}' if gain else ''}; {trials}"

@@ -130,6 +130,10 @@ def learning_curves(found: CustomerResult | Sequence[TrialRecord], ax: Axes | No
     counts = Counter(trial.state for trial in drawn if trial is not best)
     if best is not None:
         axes.plot([], [], color=ORANGE, marker="o", label=f"the best: trial {best.trial}")
+        counted = next((step for step in best.steps if step.step == best.best_step), None)
+        if counted is not None and counted is not best.steps[-1]:  # its line may end far below others
+            score = user_score(counted.score, best.metric)
+            axes.plot(counted.step, score, "*", color=ORANGE, markersize=12, label="its step that counts")
     kinds = [
         (FINISHED, BLUE, "o", "more went the whole way"),
         (STOPPED, GREY, "x", "stopped early"),

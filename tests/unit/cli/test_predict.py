@@ -107,7 +107,8 @@ def test_rows_of_a_keyed_table_go_to_their_own_model(customers: Path, tmp_path: 
     assert tuning("run", tmp_path / "d.yaml", "--run-dir", tmp_path / "run", *FAST).exit_code == 3
     answer = tuning("predict", tmp_path / "run", "--data", tmp_path / "table.csv", "--output", tmp_path / "out.csv")
     assert answer.exit_code == 3
-    assert "no prediction for customer '9': customer '9' has no model" in answer.stderr
+    assert "no prediction for customer '9': 3 rows with a target" in answer.stderr
+    assert f"240 of 243 rows predicted, in {tmp_path / 'out.csv'}" in answer.stderr
     out = pd.read_csv(tmp_path / "out.csv", dtype={"who": str})
     assert out["who"].tolist() == table["who"].tolist()
     assert out["prediction"].isna().equals(out["who"] == "9")

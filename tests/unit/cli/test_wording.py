@@ -10,7 +10,7 @@ import pytest
 from commands import tuning
 
 from tuning import TuneRunner
-from tuning.basics.wording import amount, one_line, score_text, size_text, value_text
+from tuning.basics.wording import amount, did_you_mean, one_line, score_text, size_text, value_text
 from tuning.storage.names import slug
 from tuning.storage.retrying import described
 
@@ -58,6 +58,12 @@ def test_a_run_of_one_customer_speaks_of_one(tmp_path: Path) -> None:
     result = runner.run(tmp_path / "run", in_process=True, progress=False)
     assert "1 of 1 customer has a model" in repr(result)
     assert "1 column>" in repr(result.model())
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("shop-1", "shop-01"), ("Shop 07", "shop-07"), ("shop10", "shop-10")])
+def test_a_name_without_its_zeros_is_recognized(typed: str, meant: str) -> None:
+    known = [f"shop-{number:02d}" for number in range(1, 41)]
+    assert did_you_mean(typed, known) == f" Did you mean {meant!r}?"
 
 
 def test_capitals_stay_where_no_other_name_is_near() -> None:

@@ -305,6 +305,7 @@ def test_customers_can_be_chosen(tmp_path: Path) -> None:
     ("fields", "message"),
     [
         ({"data": "nowhere/*.csv"}, "no file matches 'nowhere/.*csv'"),
+        ({"data": "t.cvs"}, "no file matches 't.cvs'. Did you mean 't.csv'"),
         ({"data": {}}, "mapping of customers to files is empty"),
         ({"data": "t.csv", "by": "Zone"}, "by: the column 'Zone' is not in the data. Did you mean 'zone'[?] There"),
     ],

@@ -337,7 +337,7 @@ def test_a_users_metric_may_be_better_when_smaller(own_metrics: None) -> None:
             {"metric": "r2"},
             DefinitionError,
             "'r2' does not fit binary: it is for regression. The default for binary is 'roc_auc'. "
-            "If binary is a wrong guess, set task: regression.",
+            "If the target is a number, set task: regression.",
         ),
         (
             {"metric": "f1_samples"},

@@ -122,7 +122,11 @@ def footnotes(comparison: ComparisonResult) -> list[str]:
             else f" of one {noun}"
         )
         + f", judged at the end of the budget of {comparison.axis}; compared with {comparison.reference}"
-        + (" (the baseline)." if comparison.baseline else " (the best, so p is corrected over all pairs)."),
+        + (
+            " (the baseline)."
+            if comparison.baseline
+            else " (the best by these figures, which may be luck, so p is corrected over all pairs)."
+        ),
         f"Regret: 0 is the best score known for a {noun}, 1 a typical random configuration. "
         f"Same: the difference is within {comparison.pairs.margin:g} (95 % interval).",
     ]

@@ -60,6 +60,6 @@ class MLflowCopy(RunObserver):
             logger.warning(
                 "the copy in MLflow is incomplete: %s are missing (%s); complete it with: tuning mlflow sync %s",
                 status.missing,
-                status.error or "no error was reported",
+                status.error or ("the run was stopped first" if state is EndState.STOPPED else "no error was reported"),
                 self._owned.directory.shown,
             )
