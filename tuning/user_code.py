@@ -18,14 +18,16 @@ import os
 import sys
 import tempfile
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 from typing import NoReturn, TypeAlias
 
+import numpy as np
 import pandas as pd
 
 from tuning.basics.wording import raised, separator_hint
@@ -128,6 +130,25 @@ def exits_raised() -> Iterator[None]:
         yield
     finally:
         os._exit = end
+
+
+@contextmanager
+def own_settings() -> Iterator[None]:
+    """What a customer's code changes of Python's, numpy's or scikit-learn's settings ends with its study or plan."""
+    with ExitStack() as stack:
+        stack.enter_context(ignore_warnings())
+        stack.enter_context(np.errstate())
+        if (scikit_learn := sys.modules.get("sklearn")) is not None:
+            stack.enter_context(scikit_learn.config_context())
+        yield
+
+
+class ignore_warnings(warnings.catch_warnings):  # noqa: N801  # reads as the context manager that it is
+    """Warnings of the models stay out of the user's terminal; what matters is in the records."""
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        warnings.simplefilter("ignore")
 
 
 def copy_into(name: str, directory: RunDirectory) -> str:

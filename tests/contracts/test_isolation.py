@@ -66,8 +66,13 @@ def said(result: RunResult) -> dict[str, dict[str, Any]]:
             found[record.customer]["study"] = _plain(asdict(record))
             found[record.customer]["model"] = _model(result, record)
     for name, told in found.items():
-        told["row"] = _plain(board.loc[name].to_dict())
+        told["row"] = {column: _whole(value) for column, value in _plain(board.loc[name].to_dict()).items()}
     return found
+
+
+def _whole(value: Any) -> Any:
+    """A whole number as an int: in pandas it is one only where no other customer lacks it."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:

@@ -236,7 +236,7 @@ def proposals(variant: str, values: Mapping[int, float], count: int, late: int =
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_given_point_is_heard_of_also_when_others_were_proposed_meanwhile(variant: str) -> None:
     spec = algorithms.parse(VARIANTS[variant])
-    count = spec.startup(SPACES["integer"], 30) + 3 if variant in SLOW else 20
+    count = spec.startup(SPACES["integer"], 30) + 5 if variant in SLOW else 20
     bad, good = (proposals(variant, {0: value}, count, late=2) for value in (-1000.0, 1000.0))
     # CMA-ES learns from generations that it has proposed itself.
     learns = variant != "optuna-cmaes" and not spec.learns.startswith("nothing")
@@ -247,7 +247,7 @@ def test_a_given_point_is_heard_of_also_when_others_were_proposed_meanwhile(vari
 def test_an_algorithm_draws_as_many_trials_at_random_as_it_says(variant: str) -> None:
     spec = algorithms.parse(VARIANTS[variant])
     startup = spec.startup(SPACES["integer"], 30)
-    count = startup + (2 if variant in SLOW else 16)
+    count = startup + (4 if variant in SLOW else 16)
     rising, falling = (
         proposals(variant, {number: sign * number for number in range(count)}, count) for sign in (1.0, -1.0)
     )

@@ -23,13 +23,7 @@ from tuning.execution.context import TrialData, WorkerContext, WorkerRun
 from tuning.execution.crash_log import ProgressMarker, Site, forget_helpers, stack_left
 from tuning.execution.limits import MemoryLimit, TimeLimits, within
 from tuning.execution.nodes import Nodes, ray_nodes
-from tuning.execution.study_run import (
-    NoHelpersError,
-    UnfinishedStudyError,
-    ignore_warnings,
-    own_settings,
-    unblock_sigterm,
-)
+from tuning.execution.study_run import NoHelpersError, UnfinishedStudyError, unblock_sigterm
 from tuning.execution.warm_up import warm_up
 from tuning.models.compute import trains_with
 from tuning.models.process_group import REACH_S, CallAnswered, CallEnd, CallRaised, ProcessGroup, ProcessLost
@@ -45,6 +39,7 @@ from tuning.study.helpers import (
     TrainingRequest,
 )
 from tuning.study.interfaces import Configuration
+from tuning.user_code import ignore_warnings, own_settings
 
 if TYPE_CHECKING:
     from ray.util.placement_group import PlacementGroup

@@ -30,13 +30,7 @@ from tuning.execution.helper_actors import HelperJob, StateLostError, helpers_of
 from tuning.execution.limits import MemoryLimit, TimeLimits, allocated, loading_grace
 from tuning.execution.nodes import Nodes, ray_nodes
 from tuning.execution.quarantine import quarantine
-from tuning.execution.study_run import (
-    Hooks,
-    UnfinishedStudyError,
-    ignore_warnings,
-    own_settings,
-    run_study,
-)
+from tuning.execution.study_run import Hooks, UnfinishedStudyError, run_study
 from tuning.execution.tune_reports import report_to_tune
 from tuning.execution.warm_up import warm_up
 from tuning.records.ownership import Term, check_there
@@ -51,6 +45,7 @@ from tuning.steps import Step
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.helpers import HelperPool
 from tuning.study.study import Study
+from tuning.user_code import ignore_warnings, own_settings
 
 FALSE_STARTS = 5  # of a shard's workers, before its first study
 WORK = run_study.__code__.co_filename  # the thread that is in this file is the one that a crash happened to

@@ -8,10 +8,10 @@ from tuning.basics.wording import raised
 from tuning.errors import CustomerError
 from tuning.evaluation.pooling import MOST_ROWS, MOST_ROWS_EACH, PoolRows, fitted_pool
 from tuning.execution.context import WorkerContext, WorkerRun
-from tuning.execution.study_run import own_settings
 from tuning.runs.plan_file import read_plan
 from tuning.runs.pool_file import pool_settled, write_pool
 from tuning.study.study import customers_of
+from tuning.user_code import own_settings
 
 
 def train_pool(run: WorkerRun) -> None:

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import sys
 import time
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-
-import numpy as np
 
 from tuning.basics.wording import raised, stack
 from tuning.errors import CustomerError, RunError, StorageError, StudyError, UnsavedModelError
@@ -348,22 +344,3 @@ def _trials(
         start = watch.each_step(start)
     planned = planned_study(context.run, context.spec, study)
     return RecordedStudy(planned, replace(training, start=start), before, watch.trial)
-
-
-@contextlib.contextmanager
-def own_settings() -> Iterator[None]:
-    """What a customer's code changes of Python's, numpy's or scikit-learn's settings ends with its study."""
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(ignore_warnings())
-        stack.enter_context(np.errstate())
-        if (scikit_learn := sys.modules.get("sklearn")) is not None:
-            stack.enter_context(scikit_learn.config_context())
-        yield
-
-
-class ignore_warnings(warnings.catch_warnings):  # noqa: N801  # reads as the context manager that it is
-    """Warnings of the models stay out of the user's terminal; what matters is in the records."""
-
-    def __enter__(self) -> None:
-        super().__enter__()
-        warnings.simplefilter("ignore")

@@ -13,10 +13,11 @@ from tuning.definition.definition import define
 from tuning.definition.run_spec import RunSpec
 from tuning.evaluation.study_data import study_data, train
 from tuning.execution.context import WorkerContext, planned_study
-from tuning.execution.study_run import ignore_warnings, run_study
+from tuning.execution.study_run import run_study
 from tuning.models.skops_format import dump_skops
 from tuning.records.schema import MODEL
 from tuning.study.study import Study
+from tuning.user_code import ignore_warnings
 
 
 def load_libraries(spec: RunSpec, study: Study) -> None:

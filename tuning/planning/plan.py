@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -47,7 +48,7 @@ from tuning.storage.run_directory import RunDirectory
 from tuning.study import warm_start
 from tuning.study.interfaces import Configuration
 from tuning.study.study import PACKED, SPREAD, StudyTable, customers_of, family_of, placed
-from tuning.user_code import exits_raised
+from tuning.user_code import exits_raised, own_settings
 
 
 @dataclass(frozen=True, repr=False)
@@ -286,7 +287,7 @@ def make_plan(
         ModelProcess(timing.prepare_s, in_process) as models,
     ):
         models.check_built(definition.models)
-        with exits_raised():
+        with exits_raised(), own_settings() if in_process else nullcontext():
             code = OwnCode(definition, process=None if in_process else process).loaded()
             columns = check_columns(definition, found, code)
             check_values(definition, found, code)

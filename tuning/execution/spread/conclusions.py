@@ -20,7 +20,7 @@ from tuning.execution.context import WorkerContext, WorkerRun
 from tuning.execution.limits import MemoryLimit, TimeLimits
 from tuning.execution.spread.predictions import read_predictions
 from tuning.execution.spread.trial_worker import opened, place_here
-from tuning.execution.study_run import Hooks, conclude_study, ignore_warnings, own_settings, unblock_sigterm
+from tuning.execution.study_run import Hooks, conclude_study, unblock_sigterm
 from tuning.models.gang import Gang
 from tuning.models.process_group import (
     PACK,
@@ -37,6 +37,7 @@ from tuning.planning.gangs import largest_gang
 from tuning.planning.room import Room, Takes
 from tuning.records.schema import FINISHED, StudyRecord, TrialRecord
 from tuning.study.study import Study
+from tuning.user_code import ignore_warnings, own_settings
 
 if TYPE_CHECKING:
     from ray import ObjectRef

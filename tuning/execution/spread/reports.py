@@ -11,7 +11,6 @@ from typing import TypeAlias
 from tuning.basics.wording import raised, stack
 from tuning.errors import CustomerError, StudyError
 from tuning.execution.spread.state import SavedState
-from tuning.execution.study_run import ignore_warnings
 from tuning.records.reports import FailureReport, StepReport, TrialLength
 from tuning.steps import Step
 from tuning.study.core import NO_STEP
@@ -19,6 +18,7 @@ from tuning.study.interfaces import Configuration
 from tuning.study.local_trial import is_ctrl_c
 from tuning.study.record import worker_name
 from tuning.study.study import StudyTraining
+from tuning.user_code import ignore_warnings
 
 #: A report, and the state to save with it where one is due.
 Reported: TypeAlias = tuple[StepReport | FailureReport, SavedState | None]
