@@ -1,26 +1,23 @@
-"""How sure a score on the hold-out rows is: its standard error over these rows."""
+"""How sure a score on the hold-out rows is, and a gain: standard errors over these rows."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.study_data import StudyData
-from tuning.preprocessing.task import Prediction, average
+from tuning.preprocessing.task import Prediction
 
 GROUPS = 20  # of rows, each left out once: so many scores cost less than one fit
 
 
-def hold_out_error(
-    predictions: Sequence[Prediction], weights: Sequence[float], data: StudyData, metric: Metric
-) -> float | None:
-    """Of the score of models' mean, by the delete-a-group jackknife (Kott, Journal of Official Statistics 17, 2001).
+def scores_without(prediction: Prediction, data: StudyData, metric: Metric) -> np.ndarray | None:
+    """(20,) the scores of a prediction for the hold-out rows, each without another twentieth of them.
 
-    None with fewer rows than groups, where the metric is not defined without one of them, and of a user's own metric,
-    which may take long.
+    None with fewer rows than that, where the metric is not defined without one of the groups, and of a user's own
+    metric, which may take long.
     """
     test = data.split.test
     if len(test) < GROUPS or metric.function is not None:
@@ -29,11 +26,19 @@ def hold_out_error(
     groups = np.random.default_rng(0).permutation(len(test)) % GROUPS
     scores = []
     try:
-        mean = average(predictions, weights, data.task)
         for group in range(GROUPS):
             kept = groups != group
-            scores.append(metric.score(data.y[test][kept], _of(mean, kept), None if weight is None else weight[kept]))
+            left = None if weight is None else weight[kept]
+            scores.append(metric.score(data.y[test][kept], _of(prediction, kept), left))
     except ValueError:  # of one class, or of a model without probabilities
+        return None
+    return np.array(scores)
+
+
+def hold_out_error(scores: np.ndarray | None) -> float | None:
+    """The standard error of a score, or of the difference of two, by the delete-a-group jackknife (Kott, Journal of
+    Official Statistics 17, 2001). scores: of `scores_without`, or their differences, which the same rows make."""
+    if scores is None:
         return None
     spread = math.sqrt((GROUPS - 1) * float(np.var(scores)))
     return spread if math.isfinite(spread) else None

@@ -19,7 +19,7 @@ from tuning.errors import CustomerError
 from tuning.evaluation.constant import ConstantPrediction, find_constant
 from tuning.evaluation.contradictions import Promise, contradiction_note
 from tuning.evaluation.ensemble import Ensemble, find_ensemble
-from tuning.evaluation.hold_out_error import hold_out_error
+from tuning.evaluation.hold_out_error import hold_out_error, scores_without
 from tuning.evaluation.leaks import leak_note
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.pooling import pooled_answers
@@ -42,9 +42,9 @@ class StudyOutcome:
     """A study's winner, or the reason why there is none; scores in the metric's own direction.
 
     test_score: of `model`, which is the winner's, that of `ensemble`, or `constant` where `is_constant`.
-    test_error: the standard error of `test_score`. refit_seconds, predict_ms_per_row: wall time in which `model` was
-    fitted on the search rows, and predicted a hold-out row. held_back: hold-out rows for which it was held within its
-    bounds; None where nothing holds it. None where `is_constant`.
+    test_error, gain_error: the standard errors of `test_score` and `gain`. refit_seconds, predict_ms_per_row: wall time
+    in which `model` was fitted on the search rows, and predicted a hold-out row. held_back: hold-out rows for which it
+    was held within its bounds; None where nothing holds it. None where `is_constant`.
     """
 
     winner: TrialRecord | None
@@ -58,6 +58,7 @@ class StudyOutcome:
     constant: ConstantPrediction | None = None
     is_constant: bool = False
     test_error: float | None = None
+    gain_error: float | None = None
     refit_seconds: float | None = None
     predict_ms_per_row: float | None = None
     held_back: int | None = None
@@ -170,9 +171,9 @@ def conclude(
     constant = find_constant(data, metric, 1.0 if winner.mode == "max" else -1.0)
     baseline_test_score, baseline_note = None, _why_no_baseline(records)
     if baseline is not None:
-        baseline_test_score, baseline_note = _scored([refits.of(baseline)[1]], [1.0], data, metric)
+        baseline_test_score, baseline_note = _scored(refits.of(baseline)[1], data, metric)
     choice: list[str | None]
-    test_error = refit_seconds = predict_ms_per_row = held_back = None
+    test_error = gain_error = refit_seconds = predict_ms_per_row = held_back = None
     if or_constant and constant is not None and (why := _gives_way(winner, ensemble, constant)):
         outcome, ensemble, choice = replace(outcome, is_constant=True), None, [why]
         members: tuple[Member, ...] = (constant.member(data, all_rows=False),)
@@ -184,13 +185,19 @@ def conclude(
         weights = [weight / sum(weight for _, weight in picked) for _, weight in picked]
         members = tuple(replace(member, weight=weight) for (member, _), weight in zip(fitted, weights, strict=True))
         said = [prediction for _, prediction in fitted]
-        test_score, note = _scored(said, weights, data, metric)
-        test_error = None if test_score is None else hold_out_error(said, weights, data, metric)
+        mean = average(said, weights, data.task)
+        test_score, note = _scored(mean, data, metric)
+        if test_score is not None:
+            scores = scores_without(mean, data, metric)
+            test_error = hold_out_error(scores)
+            if baseline is not None and baseline_test_score is not None and scores is not None:
+                other = scores_without(refits.of(baseline)[1], data, metric)
+                gain_error = None if other is None else hold_out_error(scores - other)
         refit_seconds = sum(refits.fit_seconds[record.trial] for record, _ in picked)
         seconds = sum(refits.predict_seconds[record.trial] for record, _ in picked)
         predict_ms_per_row = 1000 * seconds / len(data.split.test)
         unbounded = all(member.bounds is None for member in members)
-        held_back = None if unbounded else average(said, weights, data.task).held_back
+        held_back = None if unbounded else mean.held_back
         alone = (_kept_note(winner, records), _refit_note(winner, data)) if ensemble is None else ()
         nothing = None if constant is None else constant.score
         leak = leak_note(data, metric, winner.score, outcome.cv_error, nothing)
@@ -217,6 +224,7 @@ def conclude(
         ensemble=ensemble,
         constant=constant,
         test_error=test_error,
+        gain_error=gain_error,
         refit_seconds=refit_seconds,
         predict_ms_per_row=predict_ms_per_row,
         held_back=held_back,
@@ -317,14 +325,12 @@ def fitted_on_all(outcome: StudyOutcome, data: StudyData, alive: Callable[[], No
     )
 
 
-def _scored(
-    predictions: Sequence[Prediction], weights: Sequence[float], data: StudyData, metric: Metric
-) -> tuple[float | None, str | None]:
-    """The score of models' mean on the hold-out rows, and why there is none."""
+def _scored(prediction: Prediction, data: StudyData, metric: Metric) -> tuple[float | None, str | None]:
+    """Its score on the hold-out rows, and why there is none."""
     test = data.split.test
     weight = None if data.weight is None else data.weight[test]
     try:
-        score = metric.score(data.y[test], average(predictions, weights, data.task), weight)
+        score = metric.score(data.y[test], prediction, weight)
     except ValueError as error:
         return None, f"the hold-out ({len(test)} rows) cannot be scored: {error}"
     if not math.isfinite(score):

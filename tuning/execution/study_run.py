@@ -302,6 +302,7 @@ def study_record(
         refit_seconds=outcome.refit_seconds,
         test_error=outcome.test_error,
         held_back=outcome.held_back,
+        gain_error=outcome.gain_error,
     )
     if constant is None or not outcome.is_constant:
         return record

@@ -175,6 +175,13 @@ STUDY_FIGURES = (
         spared=0,
     ),
     Figure(
+        "gain_error",
+        FLOAT,
+        "standard error of `gain` in the metric's own unit, over the same rows as `test_error`: of the differences of "
+        "both models; 0 where the baseline is the model",
+        ("leaderboard", "details", "mlflow_model"),
+    ),
+    Figure(
         "constant_test_score",
         FLOAT,
         "the constant's score on the hold-out rows, fitted on the search rows",

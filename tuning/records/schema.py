@@ -146,6 +146,7 @@ class StudyRecord:
     refit_seconds: float | None = None
     test_error: float | None = None
     held_back: int | None = None
+    gain_error: float | None = None
 
     @property
     def key(self) -> tuple[str]:

@@ -8,6 +8,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from tuning.basics.wording import amount, size_text
+from tuning.runs.answer import answer
 
 if TYPE_CHECKING:
     from tuning.runs.results import RunResult
@@ -22,15 +23,15 @@ def typing() -> bool:
 
 
 def sentences(result: RunResult, counts: RunCounts) -> list[str]:
-    """A sentence on each thing that somebody should know of a run. counts: its `summary`."""
-    awaited = min(result.unfinished, counts["without_model"]) if result.goes_on else 0
-    lacking = counts["without_model"] - awaited
-    without = f", {awaited:,} not finished yet" if awaited else ""
-    without += f", {lacking:,} without (the reason is in their row)" if lacking else ""
+    """A sentence on each thing that somebody should know of a run, the answer first. counts: its `summary`."""
+    return [*answer(result, counts), *remarks(result, counts)]
+
+
+def remarks(result: RunResult, counts: RunCounts) -> list[str]:
+    """What is to be known beside the answer."""
     return [
-        f"{result.outcome(counts)}{without}; {amount(counts['trials'], 'trial')}.",
         *_contradicted(counts),
-        *_against_baseline(counts),
+        *_worse_than_baseline(counts),
         *_ensembles(counts),
         *_constants(counts),
         *_worse_than_constants(counts, result.directory.shown),
@@ -50,23 +51,18 @@ def by_chance(count: int) -> tuple[int, int]:
     return math.ceil(count / 2 - spread) if count > spread * 2 else 0, min(count, math.floor(count / 2 + spread))
 
 
-def _against_baseline(counts: RunCounts) -> list[str]:
-    """What tuning gained, which says nothing of how good the models are."""
+def _worse_than_baseline(counts: RunCounts) -> list[str]:
+    """What was done where tuning gained nothing, which says nothing of how good the models are."""
     compared, worse = counts["compared_with_baseline"], counts["worse_than_baseline"]
-    if not compared:
+    if not worse or compared == 1:
         return []
-    against = "Tuning against the baseline, the model tried first:"
-    kept = "kept because it was better on the folds" + "; an ensemble keeps both" * bool(counts["ensembles"])
-    if compared == 1:
-        how = f"does worse on the hold-out rows; it is {kept}" if worse else "does no worse on the hold-out rows"
-        return [f"One winner is not the baseline, the model tried first, and {how}."]
     low, high = by_chance(compared)
-    share = f" ({100 * worse / compared:.0f} %)" if worse else ""
-    counted = (
-        f"{against} of the {compared:,} customers where another model won, {worse:,}{share} did worse with it on the "
-        f"hold-out rows; by chance alone {low:,} to {high:,} would."
-    )
-    return [counted + f" A worse one is {kept}. More rows reduce this." * (worse > 0)]
+    kept = "kept because it was better on the folds" + "; an ensemble keeps both" * bool(counts["ensembles"])
+    return [
+        f"Of the {compared:,} customers where the baseline did not win, {worse:,} ({100 * worse / compared:.0f} %) did "
+        f"worse with the winner on the hold-out rows; by chance alone {low:,} to {high:,} would. A worse one is "
+        f"{kept}. More rows reduce this."
+    ]
 
 
 def _contradicted(counts: RunCounts) -> list[str]:

@@ -12,11 +12,12 @@ from tuning.evaluation.contradictions import CONTRADICTED
 from tuning.evaluation.leaks import is_too_good, leaking_columns
 from tuning.records.schema import OK
 from tuning.runs.plan_file import PlannedNames
+from tuning.runs.typical import ANSWERED, Typical, typical_of
 
 MOST_NOTED, MOST_NAMED = 10_000, 5  # customers whose notes are read; columns
 _TOLD_BY = ["cv_score", "cv_error", "rows"]
 #: What is needed of customers' best studies.
-COUNTED = [*_TOLD_BY, "status", "trial", "ensemble", "gain", "gain_over_constant", "notes", "model_bytes"]
+COUNTED = ["cv_error", "rows", "status", "trial", "ensemble", "notes", "model_bytes", *ANSWERED]
 
 
 class RunCounts(TypedDict):
@@ -43,6 +44,7 @@ class RunCounts(TypedDict):
     contradicted: int
     leaking: dict[str, int]
     too_good: int
+    typical: Typical
     with_notes: int
     trials: int
     wall_seconds: float
@@ -80,6 +82,7 @@ def run_counts(
         "contradicted": _count(pc.match_substring(best["notes"], CONTRADICTED)),
         "leaking": _leaking(best),
         "too_good": 0 if plan.of_objective else _too_good(plan.metric, best),
+        "typical": typical_of(best, plan.metric),
         "with_notes": _count(pc.not_equal(best["notes"], "")),
         "trials": trials,
         "wall_seconds": round(wall_seconds, 3),

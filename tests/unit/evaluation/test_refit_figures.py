@@ -14,7 +14,7 @@ import pytest
 from prepared_rows import prepare_data
 
 from tuning.evaluation import refit
-from tuning.evaluation.hold_out_error import hold_out_error
+from tuning.evaluation.hold_out_error import hold_out_error, scores_without
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.study_data import StudyData
 from tuning.evaluation.winner import StudyOutcome, conclude
@@ -57,15 +57,27 @@ def test_the_error_of_a_mean_over_rows_is_its_standard_error() -> None:
     data = prepared(4000)
     truth = data.y[data.split.test]
     errors = np.random.default_rng(0).exponential(size=len(truth))
-    found = hold_out_error([Prediction(truth + errors)], [1.0], data, Metric("neg_mean_absolute_error", data.task))
+    mae = Metric("neg_mean_absolute_error", data.task)
+    found = hold_out_error(scores_without(Prediction(truth + errors), data, mae))
     assert found == pytest.approx(errors.std() / np.sqrt(len(truth)), rel=0.4)  # of 20 groups it is known to a sixth
+
+
+def test_a_gain_is_surer_than_both_scores_where_both_models_err_on_the_same_rows() -> None:
+    data = prepared(4000)
+    truth = data.y[data.split.test]
+    errors = np.random.default_rng(0).exponential(size=len(truth))
+    mae = Metric("neg_mean_absolute_error", data.task)
+    one, other = (scores_without(Prediction(truth + errors * by), data, mae) for by in (1.0, 1.1))
+    assert one is not None
+    assert other is not None
+    assert hold_out_error(other - one) == pytest.approx(0.1 * (hold_out_error(one) or 0.0), rel=1e-6)
 
 
 def test_of_few_rows_and_of_ones_own_metric_no_error_is_known() -> None:
     few, data = prepared(), prepared(400)
-    assert hold_out_error([Prediction(few.y[few.split.test])], [1.0], few, Metric("r2", few.task)) is None
+    assert scores_without(Prediction(few.y[few.split.test]), few, Metric("r2", few.task)) is None
     own = replace(Metric("mine", data.task), function=lambda y, values: 1 / 0)
-    assert hold_out_error([Prediction(data.y[data.split.test])], [1.0], data, own) is None
+    assert scores_without(Prediction(data.y[data.split.test]), data, own) is None
 
 
 def record(customer: str, milliseconds: float | None) -> StudyRecord:

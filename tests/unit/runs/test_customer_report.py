@@ -120,7 +120,7 @@ def test_a_customer_of_many_has_a_report_on_demand(many: RunResult) -> None:
     assert answer.exit_code == 0, answer.output
     html = Path(answer.output.strip()).read_text()
     assert "Predicted against actual values" in alts(html)
-    assert "The model of b" in html
+    assert "The model, " in html
     assert f"tuning report {run} --customer {{}}" in (Path(run) / "report.html").read_text()
     missing = CliRunner().invoke(main, ["report", run, "--customer", "c"])
     assert missing.exit_code != 0

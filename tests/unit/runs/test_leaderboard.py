@@ -193,7 +193,7 @@ def test_the_csv_is_what_pandas_writes() -> None:
     text = b"".join(found.csv).decode()
     assert text == found.frame().to_csv(index=False)
     assert text.startswith(",".join(LEADERBOARD) + "\n")
-    assert '"quote "" and\nline",ok,,ridge,cost,max,,,,-inf,,,,1e-07,' in text
+    assert '"quote "" and\nline",ok,,ridge,cost,max,,,,-inf,,,,,1e-07,' in text
     assert "ensemble of 2 (a, b)" in text
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from builders import definition, tuner_of, write_customers
 from click.testing import CliRunner
@@ -22,9 +23,11 @@ from search_spaces.yaml_text import dump_yaml
 from tuning import RunResult, TuneRunner
 from tuning.basics.timing import Timing
 from tuning.cli.program import main
+from tuning.records.gains import is_error
 from tuning.reporting.html import Page, Points, Section
+from tuning.runs.answer import of_many
 from tuning.runs.report import failures, page
-from tuning.runs.report.lead import gained
+from tuning.runs.typical import Typical, typical_of
 
 EVIL = "</script><script>alert('x')</script> & \"Co\""
 
@@ -240,22 +243,52 @@ def test_told_otherwise_a_run_leaves_none(tmp_path: Path) -> None:
     assert not (tmp_path / "run" / "report.html").exists()
 
 
+def typical(gains: list[float], error: float, metric: str = "roc_auc") -> Typical:
+    """Of customers whose baselines score 2 (or err by it), and whose constants score 1 (or err by 4)."""
+    sign = -1.0 if is_error(metric) else 1.0
+    columns: dict[str, list[float] | list[str]] = {
+        "gain": gains,
+        "gain_error": [error] * len(gains),
+        "baseline": ["ridge"] * len(gains),
+        "baseline_test_score": [2 * sign] * len(gains),
+        "test_score": [2 * sign + gain for gain in gains],
+        "cv_score": [2 * sign] * len(gains),
+        "constant_test_score": [-4.0 if is_error(metric) else 1.0] * len(gains),
+        "gain_over_constant": [2 * sign + gain + (4 if is_error(metric) else -1) for gain in gains],
+    }
+    return typical_of(pa.table(columns), metric)
+
+
 @pytest.mark.parametrize(
-    ("gains", "relative", "said"),
+    ("gains", "metric", "said"),
     [
-        ([0.1] * 20 + [-0.1] * 2, False, "20 better than the model tried first, 2 worse, typically by 0.1"),
-        ([0.1] * 20 + [-np.inf] * 2, True, "first, 2 worse, typically by 10 % of its error"),
-        ([-np.inf] * 9, True, "0 better than the model tried first, 9 worse"),
+        (
+            [0.1] * 20 + [-0.1] * 2,
+            "roc_auc",
+            "the typical model has roc_auc 2.1, where knowing nothing has 1. Against the baseline, the model tried "
+            "first, the typical gain is +0.1 (19 times of 20 between +0.1 and +0.1); 20 of 22 models are surely better "
+            "than it, 2 surely worse. So tuning has paid: use these models.",
+        ),
         (
             [0.1] * 6 + [-0.1] * 4,
-            False,
-            "6 better than the model tried first, 4 worse: chance alone makes 2 to 8 of these 10 better, so the models "
-            "are about as good as without tuning",
+            "neg_mean_absolute_error",
+            "has mae 1.9, 52.5 % below that of knowing nothing. Against the baseline, the model tried first, the "
+            "typical gain is +5 % (19 times of 20 between -5 % and +5 %); 6 of 10 models are surely better than it, 4 "
+            "surely worse. So use these models; the one tried first would have been about as good.",
         ),
+        ([-0.1] * 10, "roc_auc", "So the model tried first is the better one here"),
+        ([0.1] * 5, "roc_auc", "typical gain is +0.1; 5 of 5 models are surely better than it, 0 surely worse."),
+        ([-1.1] * 9, "roc_auc", "So these columns tell little of the target: find better ones"),
+        ([-np.inf] * 9, "neg_mean_absolute_error", ""),
     ],
 )
-def test_a_gain_is_claimed_only_where_chance_would_not_make_it(gains: list[float], relative: bool, said: str) -> None:
-    assert gained(np.array(gains), relative).endswith(said)
+def test_a_gain_is_claimed_only_where_it_is_sure(gains: list[float], metric: str, said: str) -> None:
+    assert said in of_many(typical(gains, 0.04, metric), metric, "max")
+
+
+def test_few_customers_and_gains_within_their_errors_are_never_sure() -> None:
+    found = typical([0.1, 0.1, -0.1], 0.06)
+    assert (found["surely_better"], found["surely_worse"], found["gain_low"]) == (0, 0, None)
 
 
 def test_advice_is_about_messages_that_there_are() -> None:

@@ -20,10 +20,10 @@ from tuning.errors import TuningError
 from tuning.records.schema import STOPPED, TrialRecord, best_first
 from tuning.records.user_scores import metric_text, user_score
 from tuning.reporting.html import Block, HtmlTable, Page, Picture, PictureRow, Points, Section, Text
+from tuning.runs.answer import of_one
 from tuning.runs.customer_result import CustomerResult
 from tuning.runs.explanation import Winner, weights_of
 from tuning.runs.plan_file import frozen_definition
-from tuning.runs.report.lead import of_one
 from tuning.runs.results import RunResult
 from tuning.storage.names import slug
 

@@ -24,13 +24,13 @@ from tuning.records.schema import FAILED, OK
 from tuning.records.user_scores import GAINS, user_mode, user_table
 from tuning.reporting.data_table import DataColumn, DataTable
 from tuning.reporting.html import Block, HtmlTable, Page, Picture, PictureRow, Points, Section, Text
+from tuning.runs.answer import answer
 from tuning.runs.leaderboard import SCHEMA
-from tuning.runs.outcome import REPORT, sentences
+from tuning.runs.outcome import REPORT, remarks
 from tuning.runs.parameter_effects import MOST_TRIALS, NEEDED, TOO_FEW, parameter_effects
 from tuning.runs.plan_file import frozen_definition, read_spec
 from tuning.runs.report.customer import ANY, Effort, customer_sections
 from tuning.runs.report.failures import Group, grouped
-from tuning.runs.report.lead import lead
 from tuning.runs.results import RunResult
 
 if TYPE_CHECKING:
@@ -64,7 +64,8 @@ def page(result: RunResult, effort: Effort = ANY) -> str:
     """A run's page. effort: what the part on a single customer may cost."""
     counts, alone = result.summary(), len(result.board()) == 1
     trials = result.some_trials([*NEEDED, "customer", "reason"], MOST_TRIALS)
-    blocks: list[Block] = [Points(sentences(result, counts))]
+    beside = remarks(result, counts)
+    blocks: list[Block] = [Points(beside)] if beside else []
     sections = [
         *_contradicted(result),
         Section("Result", [*blocks, *pictures(result, trials)]),
@@ -82,7 +83,7 @@ def page(result: RunResult, effort: Effort = ANY) -> str:
     definition = frozen_definition(result.directory, result.term)
     what = "the best of one search" if definition.target is None else f"the best model of {definition.target!r}"
     whom = "" if alone else " for every customer"
-    return Page(f"{definition.name}: {what}{whom}", lead(result, counts), sections, footer).html()
+    return Page(f"{definition.name}: {what}{whom}", " ".join(answer(result, counts)), sections, footer).html()
 
 
 def pictures(result: RunResult, trials: pa.Table) -> list[Block]:

@@ -1,0 +1,70 @@
+"""The typical customer of a run: medians of scores and gains on the hold-out rows, and how sure they are."""
+
+from __future__ import annotations
+
+import math
+from typing import TypedDict
+
+import numpy as np
+import pyarrow as pa
+
+from tuning.records.user_scores import GAINS, SCORES, user_table
+
+SURE = 2.0  # standard errors
+#: What is needed of customers' best studies.
+ANSWERED = ["baseline", "test_score", "cv_score", *(name for pair in GAINS.items() for name in pair), "gain_error"]
+
+
+class Typical(TypedDict):
+    """Customers' medians, as users read scores and gains; None where nothing is known.
+
+    test_score to gain_over_constant: on the hold-out rows. gain_low, gain_high: an interval of the median gain that
+    holds it 19 times of 20, by ranks (Conover, Practical Nonparametric Statistics, 1999, section 3.2); from 8 customers
+    on. compared: customers with a gain; surely_better, surely_worse: of these, by more than two standard errors.
+    """
+
+    cv_score: float | None
+    test_score: float | None
+    constant_test_score: float | None
+    gain_over_constant: float | None
+    gain: float | None
+    gain_low: float | None
+    gain_high: float | None
+    compared: int
+    surely_better: int
+    surely_worse: int
+
+
+def typical_of(best: pa.Table, metric: str) -> Typical:
+    """Of customers with a model. best: records of their best studies, with the columns `ANSWERED`."""
+    shown = user_table(best, metric)
+    values = {name: _there(shown[name]) for name in (*GAINS, *SCORES) if name in shown.column_names}
+    gains = np.sort(values["gain"])
+    unknown = max(math.floor(len(gains) / 2 - math.sqrt(len(gains))), 0)  # gains outside the interval, on a side
+    gained, error = (np.array(best[name].to_pylist(), dtype=float) for name in ("gain", "gain_error"))
+    return {
+        "cv_score": _median(values["cv_score"]),
+        "test_score": _median(values["test_score"]),
+        "constant_test_score": _median(values["constant_test_score"]),
+        "gain_over_constant": _median(values["gain_over_constant"]),
+        "gain": _median(gains),
+        "gain_low": _finite(gains[unknown - 1]) if unknown else None,
+        "gain_high": _finite(gains[-unknown]) if unknown else None,
+        "compared": len(gains),
+        "surely_better": int((gained > SURE * error).sum()),
+        "surely_worse": int((gained < -SURE * error).sum()),
+    }
+
+
+def _there(column: pa.ChunkedArray) -> np.ndarray:
+    values = np.array(column.drop_null().to_pylist(), dtype=float)
+    known: np.ndarray = values[~np.isnan(values)]
+    return known
+
+
+def _median(values: np.ndarray) -> float | None:
+    return _finite(np.median(values)) if len(values) else None
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
