@@ -139,6 +139,7 @@ def test_an_interrupted_cell_says_how_to_go_on(outputs: list[list[nbformat.Noteb
 def test_a_run_beside_the_notebook_is_looked_at_while_it_goes_on(outputs: list[list[nbformat.NotebookNode]]) -> None:
     (beside,) = (cell for cell, text in zip(outputs, CELLS, strict=True) if text is BESIDE)
     assert set(shown(beside, "stdout")) == {"beside True"}
+    assert shown(beside, "stderr") == []  # a line that moves would be written into whatever cell runs meanwhile
 
 
 def test_help_and_completion_know_the_keys(outputs: list[list[nbformat.NotebookNode]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
@@ -31,3 +32,8 @@ class Public:
             here = self.elsewhere.get(name)
             hint = f" Here it is {here}." if here else did_you_mean(name, self.public)
             raise AttributeError(f"a {kind} has no {name!r}.{hint}", name=name, obj=self)
+
+
+def typing() -> bool:
+    """Whether somebody types at Python's prompt, or in a notebook: both set `sys.ps1`."""
+    return hasattr(sys, "ps1")

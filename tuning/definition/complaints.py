@@ -47,6 +47,8 @@ OF_OTHERS = {
     "drop": ("ignore", "exclude", "ignored_columns", "drop_columns"),
     "stop": ("early_stopping", "early_stopping_rounds", "patience"),
     "resources": ("gpus", "num_gpus", "gpu", "memory"),
+    "folds": ("cv", "n_splits", "n_folds", "k"),
+    "test": ("test_size", "holdout", "hold_out"),
     "slots": ("n_jobs", "num_cpus", "cpus", "workers", "max_concurrent_trials", "nthread"),
     "algorithm": ("search_alg", "sampler", "searcher", "algo"),
     "scheduler": ("pruner",),
@@ -76,13 +78,20 @@ def _sentence(found: Json, kind: type[BaseModel]) -> str:
     if found["type"] == "extra_forbidden":
         if path in RETIRED:
             return f"{path}: {RETIRED[path]}"
-        known = list(_kind_at(found["loc"][:-1], kind).model_fields)
-        ours = next((key for key, words in OF_OTHERS.items() if path in words and key in known), None)
+        known = _kind_at(found["loc"][:-1], kind).model_fields
+        ours = next((key for key, words in OF_OTHERS.items() if found["loc"][-1] in words and key in known), None)
         if ours:
-            return f"{path}: unknown key. Here it is `{ours}`: {_first_sentence(kind.model_fields[ours])}"
+            return f"{path}: unknown key. Here it is `{ours}`: {_first_sentence(known[ours])}"
         hint = ELSEWHERE if found["loc"][-1] in GANG_FIELDS else did_you_mean(found["loc"][-1], known)
         return f"{path}: unknown key.{hint} Allowed: {', '.join(sorted(known))}."
     given = found.get("input")
+    if found["type"] == "string_type" and callable(given):
+        name = getattr(given, "__name__", "function")
+        return (
+            f"{path}: a function is given by where it is, as workers and a later resume load it from there. Write it "
+            f"into a file (in a notebook by a cell that begins with %%writefile {path}.py) and give "
+            f"'{path}.py:{name}'."
+        )
     silent = found["type"] in ("value_error", "missing") or isinstance(given, Mapping)
     said = rule(found) if silent else f"{rule(found)} (got {shorten(repr(given), 200)})"
     if found["type"] == "model_type":

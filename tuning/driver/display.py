@@ -15,9 +15,9 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
 
+from tuning.basics.public import typing
 from tuning.driver.progress import Counter
 from tuning.errors import DefinitionError
-from tuning.runs.outcome import typing
 from tuning.runs.progress import Progress
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def style_of(progress: bool | str) -> str:
 
 def somebody_watches() -> bool:
     """Whether a line that moves can be seen: in a notebook, or in a terminal that can go back in a line."""
-    return (sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and _has_a_size()) or _in_notebook()
+    return (sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and _has_a_size()) or in_notebook()
 
 
 def _has_a_size() -> bool:
@@ -62,7 +62,7 @@ def _has_a_size() -> bool:
         return True
 
 
-def _in_notebook() -> bool:
+def in_notebook() -> bool:
     """Whether a kernel runs this process; that its library was imported says nothing."""
     ask = getattr(sys.modules.get("IPython"), "get_ipython", None)  # not there while another thread imports it
     return ask is not None and hasattr(ask(), "kernel")
@@ -148,7 +148,7 @@ class _MovingLine:
 
     def draw(self, progress: Progress, last: bool) -> None:
         self._bar.n = STEPS if last and progress.done_studies >= progress.studies else int(STEPS * progress.share)
-        columns = 0 if _in_notebook() else shutil.get_terminal_size((0, 0)).columns
+        columns = 0 if in_notebook() else shutil.get_terminal_size((0, 0)).columns
         self._bar.set_description_str(progress.line(columns - BESIDE) if columns else str(progress))  # which draws
 
     def close(self) -> None:

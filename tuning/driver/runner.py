@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Unpack, overload
 
-from tuning.basics.public import Public
+from tuning.basics.public import Public, typing
 from tuning.basics.timing import USUAL
 from tuning.basics.wording import resume_advice
 from tuning.definition.definition import Definition
@@ -19,7 +19,7 @@ from tuning.definition.keywords import DefinitionKeys
 from tuning.definition.yaml_file import read_definition
 from tuning.driver.background import RunHandle, check_free
 from tuning.driver.chatter import held_messages
-from tuning.driver.display import style_of
+from tuning.driver.display import in_notebook, style_of
 from tuning.driver.hosts.ray import RayHost
 from tuning.driver.session import RunSession
 from tuning.driver.signals import Signals
@@ -28,7 +28,6 @@ from tuning.planning.plan import Plan, make_plan
 from tuning.records.ownership import newest_term
 from tuning.runs.begin import OwnedRun, abandon, begin, resume_run
 from tuning.runs.earlier_runs import run_time
-from tuning.runs.outcome import typing
 from tuning.runs.plan_file import frozen_definition
 from tuning.runs.results import RunResult
 from tuning.storage.run_directory import RunDirectory
@@ -140,7 +139,8 @@ class TuneRunner(Public):
             in_process: work without Ray, one study after the other in this process. A debugger stops in your own code
                 then.
             resume: go on with the run in `run_dir` when there is one. This definition may add trials or customers.
-            background: return a handle at once, with `leaderboard()`, `progress`, `cancel()` and `wait()`.
+            background: return a handle at once, with `leaderboard()`, `progress`, `cancel()` and `wait()`. A notebook
+                shows no line of progress then.
         """
         if resume and run_dir is None:
             raise RunError("resume needs run_dir, the folder of the run to resume.")
@@ -219,7 +219,11 @@ def _run(start: Callable[[], OwnedRun], run_dir: str | Path | None, style: str, 
 
 
 def _run_beside(start: Callable[[], OwnedRun], run_dir: str | Path | None, style: str, in_process: bool) -> RunHandle:
-    """Begin a run, and finish it in a thread of its own. Signals are handled until that thread starts."""
+    """Begin a run, and finish it in a thread of its own. Signals are handled until that thread starts.
+
+    A notebook is shown nothing: it would stand in whatever cell runs meanwhile, and the handle says how far the run is.
+    """
+    style = "none" if style == "line" and in_notebook() else style
     with Signals(at_once=True) as signals:
         owned = _owned_run(start, signals, run_dir)
     session = RunSession(owned, asked := Signals())

@@ -7,6 +7,7 @@ import gc
 from dataclasses import replace
 from functools import cache
 
+from tuning.basics.public import typing
 from tuning.basics.wording import amount, time_text, value_text
 from tuning.driver.chatter import log_file
 from tuning.driver.display import Display
@@ -30,7 +31,7 @@ from tuning.records.ownership import check_there
 from tuning.runs.begin import OwnedRun, abandon
 from tuning.runs.ending import BudgetAdvice, LeaderboardFile, MissingLogs
 from tuning.runs.observer import EndState, RunEnd, RunObserver
-from tuning.runs.outcome import report_line, sentences, typing
+from tuning.runs.outcome import report_line, sentences
 from tuning.runs.report.writer import ReportWriter
 from tuning.runs.results import USED_UP, RunResult
 from tuning.tracking.copy.observer import MLflowCopy
@@ -89,16 +90,16 @@ class RunSession:
                 halt = StopConditions(lease, self.signals, self._seconds_left())
                 for observer in self.observers:
                     observer.began()
-                try:
-                    with display:
+                with display:
+                    try:
                         self._work(halt, in_process)
-                    check_there(self.owned.directory, self.owned.term)
-                    state, error = self._reason(halt)
-                except BaseException as raised:
-                    error = self._or_deleted(raised)
-                    state = _state_after(error)
-                end = self._end(state, result)
-                self._tell(end)
+                        check_there(self.owned.directory, self.owned.term)
+                        state, error = self._reason(halt)
+                    except BaseException as raised:
+                        error = self._or_deleted(raised)
+                        state = _state_after(error)
+                    end = self._end(state, result)
+                    self._tell(end)
                 if error is not None:
                     raise error
                 return end.result
@@ -153,11 +154,13 @@ class RunSession:
         """Tell each observer that the run has ended, also when another one raises; then the first error is raised."""
         error: BaseException | None = None
         for observer in self.observers:
+            self.counter.doing = observer.at_end
             try:
                 observer.ended(end)
             except BaseException as raised:
                 error = error or raised
                 end = replace(end, state=_state_after(raised))
+        self.counter.doing = ""
         if error is not None:
             raise error
 

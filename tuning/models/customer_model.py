@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -125,7 +126,9 @@ class CustomerModel:
         return np.asarray(self.task.classes)
 
     def fit(self, X: object = None, y: object = None, **params: object) -> CustomerModel:
-        """The model, unchanged: it is fitted already."""
+        """The model, unchanged: it is fitted already. Given rows, a warning says that nothing is learned from them."""
+        if X is not None:
+            warnings.warn(f"{self!r} is fitted already, and fit learns nothing from these rows.", stacklevel=2)
         return self
 
     def score(

@@ -174,8 +174,8 @@ def _metric(definition: Definition, task: str, code: OwnCode) -> str:
         return os.path.basename(definition.metric)  # a file's folder is no part of it
     if definition.mode == "min":
         raise PlanError(
-            "mode: min goes with an objective or a metric function of your own; scikit-learn's scorers are always "
-            "better when greater (neg_mean_absolute_error, …). Remove mode."
+            "mode: min goes with an objective or a metric function of your own. Of a scikit-learn scorer it is known "
+            "which scores are better: of errors such as mae and rmse smaller ones, of others larger ones. Remove mode."
         )
     return resolve_metric(definition.metric, task, weighted=definition.weight is not None)
 

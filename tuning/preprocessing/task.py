@@ -60,6 +60,13 @@ class Prediction:
         """How many numbers were held."""
         return 0 if self.held is None else int(self.held.sum())
 
+    def part(self, first: int, count: int) -> Prediction:
+        """The answer for so many of the rows."""
+        arrays = (self.values, self.proba, self.decision, self.held)
+        values, *others = (None if each is None else each[first : first + count] for each in arrays)
+        assert values is not None
+        return Prediction(values, *others)
+
     def copy(self) -> Prediction:
         """Another one, with arrays of its own."""
         others = (None if each is None else each.copy() for each in (self.proba, self.decision, self.held))

@@ -102,7 +102,7 @@ class CustomerResult(OfCustomer):
 
     def hold_out(self, *, allow_code: bool = False) -> pd.DataFrame:
         """What the winner says of the hold-out rows: a row each, with `actual`, `prediction` and, of classes,
-        `probability_…`.
+        `probability_…`. The index is the row's place among the customer's rows (after `prepare`), from 0.
 
         The rows are read again, and the winner is fitted again on the others. allow_code: as of `RunResult.model`.
         Errors: as of `Winners.of`.

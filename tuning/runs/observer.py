@@ -46,7 +46,11 @@ class RunObserver:
 
     The process that owns the run calls each method. An observer raises no errors but those of the storage, because the
     run is whole without it. It logs a warning that says what is missing.
+
+    at_end: what it does when the run has ended, as the progress says it; empty where that takes no time.
     """
+
+    at_end = ""
 
     def began(self) -> None:
         """The run is owned and its plan is written; no worker has started yet."""

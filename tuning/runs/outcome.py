@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import sys
 from shlex import quote
 from typing import TYPE_CHECKING
 
+from tuning.basics.public import typing
 from tuning.basics.wording import amount, size_text
 from tuning.runs.answer import answer
 
@@ -15,11 +15,6 @@ if TYPE_CHECKING:
     from tuning.runs.run_counts import RunCounts  # with pandas, which the copy into MLflow does without
 
 REPORT, LEADERBOARD_FILE = "report.html", "leaderboard.csv"  # in the run's folder
-
-
-def typing() -> bool:
-    """Whether somebody types at Python's prompt, or in a notebook: both set `sys.ps1`."""
-    return hasattr(sys, "ps1")
 
 
 def sentences(result: RunResult, counts: RunCounts) -> list[str]:

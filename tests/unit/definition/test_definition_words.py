@@ -86,6 +86,8 @@ BOTH = ["random", "optuna"]
         ({"time_budget": "soon"}, "time_budget: 'soon' is no time; one such as 30s, 15m, 2h, 1h30m, 1d, or seconds,"),
         ({"time_budget": "0m"}, "time_budget: must be above 0"),
         ({"limits": {"run_seconds": 9}}, "limits.run_seconds: the key is now `time_budget`"),
+        ({"metric": max}, "and give 'metric.py:max'"),
+        ({"split": {"cv": 5}}, "split.cv: unknown key. Here it is `folds`: Number of cross-validation folds"),
         ({"n_trials": 9}, "n_trials: unknown key. Here it is `trials`: Number of trials per study"),
         ({"time_limit": 9}, "time_limit: unknown key. Here it is `time_budget`: Wall time of the whole run"),
         ({"label": "y"}, "label: unknown key. Here it is `target`: Column to predict."),

@@ -123,3 +123,19 @@ def test_ctrl_c_ends_the_waiting_and_not_the_run(held: Held, tmp_path: Path) -> 
 def _wait_interrupted(handle: object) -> None:
     threading.Timer(0.2, signal.pthread_kill, [threading.get_ident(), signal.SIGUSR1]).start()
     handle.wait()
+
+
+def test_what_takes_its_time_at_the_end_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    known = threading.Event()
+
+    def write(*_: object) -> None:
+        assert known.wait(60)
+        said.append(handle.progress.doing)
+
+    monkeypatch.setattr("tuning.runs.report.page.write_report", write)
+    search = tuner_of(lambda config: config["x"], trials=1, report=True)
+    handle = search.run(str(tmp_path / "run"), progress=False, in_process=True, background=True)
+    known.set()
+    handle.wait()
+    assert (said, handle.progress.doing) == (["writing the report"], "")

@@ -344,7 +344,7 @@ def test_a_users_metric_may_be_better_when_smaller(own_metrics: None) -> None:
             DefinitionError,
             "'f1_samples' does not fit binary: it scores several labels",
         ),
-        ({"metric": "rmse", "mode": "min", "target": "y"}, PlanError, "always better when greater"),
+        ({"metric": "rmse", "mode": "min", "target": "y"}, PlanError, "it is known which scores are better"),
         ({"metric": "nowhere:cost"}, DefinitionError, "cannot be imported"),
         ({"metric": "own_metrics:nothing"}, DefinitionError, "has no attribute 'nothing'"),
         ({"metric": "neg_max_error", "target": "y", "weight": "w"}, DefinitionError, "takes no sample weights"),

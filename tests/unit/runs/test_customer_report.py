@@ -66,6 +66,7 @@ def test_what_is_drawn_is_what_the_model_was_scored_by(many: RunResult) -> None:
     assert -error == pytest.approx(found.study.test_score)
     assert found.winner is not None
     assert found.explained().alone(found.winner)["test_score"] == found.study.test_score
+    np.testing.assert_allclose(rows(1)["y"].iloc[table.index], table["actual"])
     dots = hold_out_plots.predicted_and_actual(table).collections[0].get_offsets()
     np.testing.assert_allclose(dots, table[["actual", "prediction"]])
     left = hold_out_plots.residuals(table).collections[0].get_offsets()

@@ -12,12 +12,13 @@ from click.testing import CliRunner
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.inspection import partial_dependence, permutation_importance
 from sklearn.metrics import r2_score
-from sklearn.utils import Bunch
 
 from tuning import RunResult, TuneRunner
 from tuning.cli.program import main
 from tuning.errors import CustomerError, NoModelError, RunError
-from tuning.runs.explanation import Winners
+from tuning.models.customer_model import CustomerModel
+from tuning.preprocessing.task import Prediction
+from tuning.runs.explanation import Winner, Winners
 from tuning.runs.plots import column_importance
 from tuning.runs.plots import partial_dependence as draw_curve
 
@@ -54,6 +55,33 @@ def test_the_columns_that_decide_are_found(result: RunResult) -> None:
     assert column_importance(table).get_yticklabels()[-1].get_text() == "x"
 
 
+def test_all_repeats_of_a_column_are_one_question_and_say_what_scikit_learn_says(
+    result: RunResult, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    winner = result.customer("a").explained()
+    names = [column.name for column in winner.model.columns]
+    theirs = permutation_importance(
+        winner.model, winner.rows[names], winner.y, scoring="r2", n_repeats=200, random_state=0
+    )
+    asked: list[int] = []
+    answer = CustomerModel.prediction
+
+    def counted(model: CustomerModel, rows: pd.DataFrame) -> Prediction:
+        asked.append(len(rows))
+        return answer(model, rows)
+
+    monkeypatch.setattr(CustomerModel, "prediction", counted)
+    assert len(winner.answers.values) == len(winner.rows)
+    asked.clear()
+    ours = winner.importance(repeats=200).set_index("column")["importance"]
+    assert asked == [200 * len(winner.rows)] * len(names)
+    np.testing.assert_allclose(ours[names], theirs.importances_mean, atol=0.05)
+    monkeypatch.setattr("tuning.runs.explanation.MOST_ASKED", 3 * len(winner.rows))
+    asked.clear()
+    winner.importance(repeats=6)
+    assert asked == [3 * len(winner.rows)] * 2 * len(names)
+
+
 def test_what_is_explained_is_the_model_that_was_scored(result: RunResult) -> None:
     customer = result.customer("b")
     assert customer.study is not None
@@ -63,8 +91,7 @@ def test_what_is_explained_is_the_model_that_was_scored(result: RunResult) -> No
 
 def test_what_cancels_out_is_nothing(result: RunResult, monkeypatch: pytest.MonkeyPatch) -> None:
     shuffled = np.array([[0.5, 0.7], [1e-17, -3e-17], [1e-4, 3e-4]])
-    found = Bunch(importances=shuffled, importances_mean=shuffled.mean(axis=1), importances_std=shuffled.std(axis=1))
-    monkeypatch.setattr("sklearn.inspection.permutation_importance", lambda *_, **__: found)
+    monkeypatch.setattr(Winner, "_falls", lambda *_: shuffled)
     table = result.customer("a").importance()
     assert table["importance"].tolist() == [pytest.approx(0.6), pytest.approx(2e-4), 0.0]
     assert table["std"].iloc[-1] == 0.0
@@ -148,7 +175,9 @@ def test_columns_are_those_that_prepare_makes(tmp_path: Path) -> None:
 def test_scikit_learns_tools_take_a_customers_model(result: RunResult) -> None:
     model, new = result.model("a"), rows(5)
     assert is_regressor(model)
-    assert clone(model) is model is model.fit(new, new["y"])
+    assert clone(model) is model is model.fit()
+    with pytest.warns(UserWarning, match="is fitted already, and fit learns nothing from these rows"):
+        assert model.fit(new, new["y"]) is model
     assert model.score(new, new["y"]) == r2_score(new["y"], model.predict(new))
     X = new.drop(columns="y")
     found = permutation_importance(model, X, new["y"], random_state=0)

@@ -6,6 +6,7 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
+from tuning.basics.public import typing
 from tuning.basics.wording import one_line
 from tuning.definition.options import Resources
 from tuning.driver.chatter import stdout_logged
@@ -27,7 +28,6 @@ from tuning.planning.room import Room, machines_now
 from tuning.planning.shortages import check_own_machine
 from tuning.records.reports import Listener
 from tuning.runs.begin import OwnedRun
-from tuning.runs.outcome import typing
 from tuning.runs.results import RunResult
 
 if TYPE_CHECKING:

@@ -20,6 +20,8 @@ class ReportWriter(RunObserver):
     is forked.
     """
 
+    at_end = "writing the report"
+
     def __init__(self, owned: OwnedRun) -> None:
         definition = owned.plan.spec.definition
         self._wanted = definition.report and definition.compare is None

@@ -19,6 +19,8 @@ logger = logging.getLogger(__name__)
 class MLflowCopy(RunObserver):
     """Copies a run to MLflow, unless its definition switches that off."""
 
+    at_end = "copying to MLflow"
+
     def __init__(self, owned: OwnedRun) -> None:
         self._owned = owned
         self._copy: LiveCopy | None = None
