@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import click
 import pandas as pd
 
-from tuning.cli.output import aligned
+from tuning.cli.output import aligned, say_wait
 from tuning.cli.program import Command
 from tuning.cli.run_argument import run_and_customer, run_and_customer_arguments
 from tuning.cli.shared_options import allow_code_option, output_option
@@ -50,8 +49,7 @@ def explain(
     """
     run_dir, customer = run_and_customer(names, customer)
     result = RunResult(run_dir)
-    if sys.stderr.isatty():
-        click.echo("fitting the winner again, and asking it about the hold-out rows; this may take minutes", err=True)
+    say_wait("fitting the winner again, and asking it about the hold-out rows, which may take minutes")
     if column is not None:
         _show(result.customer(customer).partial_dependence(column, allow_code=allow_code), output)
     elif customer is not None or len(result.board()) == 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import shutil
 import sys
 from collections import Counter
@@ -168,8 +169,21 @@ def _cells(line: dict[str, str], names: list[str], widths: dict[str, int]) -> st
     shown, room = names[:-1], widths[LAST]
     while shown and len(line[LAST]) > room and not line[shown[-1]]:
         room += widths[shown.pop()] + 2
+    line = {**line, "model": brief_model(line["model"], widths["model"])} if "model" in shown else line
     cells = [f"{shorten(line[name], widths[name]):{_side(name)}{widths[name]}}" for name in shown]
     return "  ".join([*cells, shorten(line[LAST], room)]).rstrip()
+
+
+def brief_model(model: str, room: int) -> str:
+    """An ensemble that does not fit by its best member and the number of the others: `catboost +3`."""
+    found = _ENSEMBLE.match(model) if len(model) > room else None
+    if found is None:
+        return model
+    others = f" +{int(found[1]) - 1}"
+    return shorten(found[2], room - len(others)) + others
+
+
+_ENSEMBLE = re.compile(r"ensemble of ([0-9]+) \(([^,)…]+)")
 
 
 def _fit(names: list[str], widths: dict[str, int], width: int, wanted: str) -> None:
@@ -257,6 +271,12 @@ def show_pages(text: Iterable[str]) -> None:
         click.echo_via_pager(f"{line}\n" for line in found)
     else:
         _write(f"{line}\n" for line in found)
+
+
+def say_wait(what: str) -> None:
+    """What a command does before its first word, to somebody who watches."""
+    if sys.stderr.isatty():
+        click.echo(f"{what} …", err=True)
 
 
 def window_width() -> int | None:

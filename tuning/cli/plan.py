@@ -8,6 +8,7 @@ from typing import Unpack
 
 import click
 
+from tuning.cli.output import say_wait
 from tuning.cli.program import Command
 from tuning.cli.shared_options import Overrides, definition_options, read
 from tuning.planning.plan import make_plan
@@ -19,5 +20,6 @@ from tuning.runs.earlier_runs import run_time
 @click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def plan(definition: str, output: str, **options: Unpack[Overrides]) -> None:
     """Show what would run, and where, without starting anything."""
+    say_wait("looking at the data, and timing some trials")
     made = replace(make_plan(read(definition, **options)), estimate=run_time)
     click.echo(json.dumps(made.to_dict()) if output == "json" else made.describe())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from tuning.cli.output import say_wait
 from tuning.cli.program import Command
 from tuning.cli.run_argument import run_argument
 from tuning.errors import PlanError
@@ -34,4 +35,5 @@ def report(run_dir: str, customer: str | None) -> None:
         return
     from tuning.runs.report.customer import write_customer_report
 
+    say_wait("fitting the winner again, to ask it about the hold-out rows")
     click.echo(write_customer_report(result, customer))

@@ -148,7 +148,8 @@ def resolve_metric(name: str | None, task: str, weighted: bool = False) -> str:
     resolved = ALIASES.get(name, name)
     known = _scorer_names()
     if resolved not in known:
-        hint = did_you_mean(name, [*known, *ALIASES])
+        plain = name.lower().replace("-", "_").removesuffix("_score")  # as functions are named: f1_score
+        hint = did_you_mean(plain if plain in known else name, [*known, *ALIASES])
         raise DefinitionError(
             f"metric: {name!r} is not a scikit-learn scorer.{hint} "
             "Any name of sklearn.metrics.get_scorer_names() or package.module:function is allowed."

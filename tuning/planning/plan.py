@@ -156,8 +156,8 @@ class Plan:
         least, most = (duration(hang_seconds(each, of_objective=of_objective)) for each in (0.0, rows))
         allowed = least if least == most else f"{least} to {most} (by its rows)"
         return (
-            f"a trial is ended after {allowed} without a step, or {HANG_TIMES} times the longest trial before it; "
-            "limits.trial_seconds sets another"
+            f"a trial is ended after {allowed} without a step, or {HANG_TIMES} times the longest trial before it, "
+            "where that is longer; limits.trial_seconds sets another"
         )
 
     @cached_property

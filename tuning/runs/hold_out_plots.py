@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from tuning.basics.wording import shorten
 from tuning.reporting.figure import COLOURS, shown_axes
@@ -47,6 +48,7 @@ def residuals(found: Unseen, ax: Axes | None = None) -> Axes:
     axes, shown = ax or shown_axes(), _some(hold_out)
     axes.axhline(0.0, color="black", linewidth=0.8)
     axes.scatter(shown["prediction"], shown["actual"] - shown["prediction"], color=BLUE, alpha=0.6, s=14)
+    axes.xaxis.set_major_locator(MaxNLocator(5))  # labels of large numbers would run into each other
     axes.set_title("Residuals")
     axes.set_xlabel("predicted")
     axes.set_ylabel("actual minus predicted")

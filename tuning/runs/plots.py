@@ -292,7 +292,8 @@ def winning_families(customers: CustomerRows, ax: Axes | None = None) -> Axes:
         axes.barh(
             names, [members[name] for name in names], left=left, color=COLOURS[5], label="member of another's ensemble"
         )
-        axes.legend(frameon=False, fontsize=8, loc="lower right")
+        below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.18), "ncols": 2}  # beside the bars, not on them
+        axes.legend(frameon=False, fontsize=8, **below)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_title("Which family wins, for how many customers")
     axes.set_xlabel("customers")

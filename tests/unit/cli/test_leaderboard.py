@@ -13,7 +13,7 @@ from builders import tuner_of
 from commands import tuning
 
 from tuning import RunResult, TuneRunner
-from tuning.cli.output import lines, show_leaderboard
+from tuning.cli.output import brief_model, lines, show_leaderboard
 from tuning.cli.program import main
 
 
@@ -100,6 +100,21 @@ def test_a_narrow_window_keeps_who_what_and_how_good(capsys: pytest.CaptureFixtu
         assert "%" in rows[1]
         assert rows[2].startswith("customer-few"), "ids are cut after parameters"
         assert "1 row with a target, fewer than" in rows[2], "a reason has the room of empty columns"
+
+
+@pytest.mark.parametrize(
+    ("model", "room", "said"),
+    [
+        ("ensemble of 4 (catboost, svm, knn, ridge)", 12, "catboost +3"),
+        ("ensemble of 3 (hist_gradient_boosting, …", 12, "hist_gra… +2"),
+        ("ensemble of 2 (svm, ridge)", 30, "ensemble of 2 (svm, ridge)"),
+        ("hist_gradient_boosting", 12, "hist_gradient_boosting"),
+    ],
+)
+def test_an_ensemble_without_room_is_its_best_member_and_the_number_of_the_others(
+    model: str, room: int, said: str
+) -> None:
+    assert brief_model(model, room) == said
 
 
 def test_one_customer_fits_the_window_and_comes_page_by_page(

@@ -327,6 +327,7 @@ def test_a_users_metric_may_be_better_when_smaller(own_metrics: None) -> None:
 @pytest.mark.parametrize(
     ("fields", "error", "message"),
     [
+        ({"metric": "f1-score"}, DefinitionError, "'f1-score' is not a scikit-learn scorer. Did you mean 'f1'"),
         ({"metric": "roc_acu"}, DefinitionError, "'roc_acu' is not a scikit-learn scorer. Did you mean 'roc_auc'"),
         (
             {"metric": "roc_auc", "target": "y"},

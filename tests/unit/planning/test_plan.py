@@ -20,7 +20,7 @@ def lines(runner: TuneRunner) -> dict[str, str]:
 def test_it_says_how_long_a_trial_may_hang(tmp_path: Path) -> None:
     write_customers(tmp_path, 3)
     fields = definition(tmp_path)
-    other = ", or 50 times the longest trial before it; limits.trial_seconds sets another"
+    other = ", or 50 times the longest trial before it, where that is longer; limits.trial_seconds sets another"
     assert lines(TuneRunner(**fields))["time limit"] == f"a trial is ended after 10 min without a step{other}"
     set_here = lines(TuneRunner(**fields, limits=Limits(trial_seconds=60)))
     assert set_here["time limit"] == "60 s per trial (limits.trial_seconds)"

@@ -160,7 +160,7 @@ def _unseen(found: CustomerResult, winner: Winner) -> list[Block]:
     if not winner.model.task.classification:
         on_the_line = "A dot is a row; on the line the prediction is right."
         of.append((lambda axes: plots.predicted_and_actual(rows, axes), "Predicted against actual values", on_the_line))
-        about = "Dots that bend or fan out are something that the model does not know."
+        about = "Where the dots bend or fan out, there is something that the model has not learned."
         of.append((lambda axes: plots.residuals(rows, axes), "Residuals against predicted values", about))
     else:
         counts = "The numbers are rows; the colour is their share of the actual class."
