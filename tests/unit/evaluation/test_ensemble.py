@@ -113,7 +113,7 @@ def test_an_ensemble_is_better_than_its_winner_and_is_one_model(tmp_path: Path) 
     assert [result.summary()["ensembles"] for result in (alone, together)] == [0, 1]
     told = f"1 model is an ensemble of several trials. The models take {size / 1e3:.3g} kB in all; `ensemble: none`"
     assert told in " ".join(sentences(together, together.summary()))
-    assert "ensemble" not in " ".join(sentences(alone, alone.summary()))
+    assert " ensemble" not in " ".join(sentences(alone, alone.summary()))
 
 
 def test_where_less_is_better_an_ensemble_has_less(tmp_path: Path) -> None:

@@ -179,7 +179,7 @@ def test_a_folder_that_is_no_run_is_left_as_it_is(tmp_path: Path) -> None:
 def test_the_command_asks_first_and_says_what_it_has_done(run: RunDirectory, tmp_path: Path) -> None:
     unsure = tuning("delete", run.root)
     assert unsure.exit_code == 2
-    assert "Say --yes" in unsure.stderr
+    assert "say --yes" in unsure.stderr
     assert Path(run.root, "plan").is_dir()
     other = shutil.copytree(run.root, tmp_path / "other")
     assert json.loads(tuning("delete", run.root, "--yes", "--output", "json").stdout) == {"deleted": run.root}
