@@ -8,11 +8,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, ClassVar, TypedDict
 
 import numpy as np
 import pandas as pd
 
+from tuning.basics.public import Public
 from tuning.basics.wording import amount
 from tuning.compare.analysis.anytime import MATCH, anytime
 from tuning.compare.analysis.blocks import blocks
@@ -26,6 +27,7 @@ from tuning.compare.analysis.statistics import friedman, smallest_p
 from tuning.compare.report.tables import summary, text
 from tuning.errors import DataError, PlanError
 from tuning.records.schema import FAILED
+from tuning.reporting.cells import listed
 
 if TYPE_CHECKING:
     from tuning.compare.report.plots import Plots
@@ -46,8 +48,16 @@ class AnalysisOptions(TypedDict, total=False):
     noun: str
 
 
-class Comparison(ComparisonResult):
+class Comparison(Public, ComparisonResult):
     """What came of comparing methods on tasks, to print, plot, save or read; see `ComparisonResult` for the figures."""
+
+    public = ("sentence", "notes", "table", "plot", "text", "save", "to_dict", "best", "methods", "seeds", "per_task")
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("winner", "answer"), "sentence, since the first in table() may be so by luck"),
+        **dict.fromkeys(("leaderboard", "summary", "to_df"), "table()"),
+        **dict.fromkeys(("run", "result", "trials"), "in the run's folder: RunResult('runs/…')"),
+        **dict.fromkeys(("show", "plots"), "plot, such as plot.regret()"),
+    }
 
     @cached_property
     def recommendation(self) -> Recommendation:
@@ -133,7 +143,8 @@ class Comparison(ComparisonResult):
 
     def _repr_html_(self) -> str:
         rows: str = self.table().to_html(float_format=lambda value: f"{value:.3g}", na_rep="")
-        return f"<p><b>{html.escape(self.sentence)}</b></p>{rows}"
+        steps = ["found.plot.regret()", "found.notes", "print(found.text())", "what the columns mean: docs/compare.md"]
+        return f"<p><b>{html.escape(self.sentence)}</b></p>{rows}{listed('Next', steps)}"
 
 
 def analyse(

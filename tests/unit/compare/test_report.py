@@ -147,7 +147,12 @@ def test_a_notebook_shows_the_sentence_and_the_table(comparison: Comparison) -> 
     shown = comparison._repr_html_()
     assert shown.startswith("<p><b>Use optuna")
     assert "<table" in shown
+    assert "<li>found.plot.regret()</li>" in shown
     assert comparison.sentence in repr(comparison)
+    assert {"table", "plot", "notes"} <= set(dir(comparison))
+    assert "null_check" not in dir(comparison)
+    with pytest.raises(AttributeError, match=r"a Comparison has no 'winner'. Here it is sentence"):
+        comparison.winner  # noqa: B018  # what is asked for first
 
 
 def test_one_task_is_no_tasks() -> None:
