@@ -126,6 +126,7 @@ def conditional_frame(tasks: int = 2) -> pd.DataFrame:
     return frame.assign(config=frame["config"].map(json.dumps), mode="max")
 
 
+@pytest.mark.long
 def test_a_conditional_space_is_searched_on_its_grid(tmp_path: Path) -> None:
     table = Table.from_frame(conditional_frame(), space=CONDITIONAL)
     assert len(table.configs) == 3 + 3 * 3

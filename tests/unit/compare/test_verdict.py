@@ -156,6 +156,7 @@ def test_five_tasks_can_conclude_nothing() -> None:
     assert any("smallest possible p is 0.0625" in note and "at least 6 customers" in note for note in found.notes)
 
 
+@pytest.mark.long
 def test_repetitions_of_one_method_differ_at_the_nominal_rate() -> None:
     # 400 tables of 20 tasks x 5 repetitions of the same; the seed is fixed, and a correct test leaves 2 % to 9 %
     # with probability 0.99, and rejects at 0.001 more than 3 times with probability 0.001.

@@ -52,6 +52,7 @@ def api(web: TestClient, service: Service, result: RunResult) -> TestClient:
     return web
 
 
+@pytest.mark.long
 def test_a_model_comes_with_digests_and_can_be_loaded_elsewhere(
     api: TestClient, result: RunResult, rows: pd.DataFrame, tmp_path: Path
 ) -> None:
@@ -130,6 +131,7 @@ def test_rows_that_are_too_wide_are_refused_before_they_are_read(api: TestClient
     assert "at most 10,000 columns and 10,000,000 cells are taken at once" in answer.json()["detail"]
 
 
+@pytest.mark.long
 def test_somebody_unknown_or_without_a_model_is_told_without_the_servers_places(
     api: TestClient, service: Service, result: RunResult
 ) -> None:
@@ -145,6 +147,7 @@ def test_somebody_unknown_or_without_a_model_is_told_without_the_servers_places(
     assert "has recorded nothing yet" in waiting.json()["detail"]
 
 
+@pytest.mark.long
 def test_a_customers_report_is_made_once(
     api: TestClient, service: Service, result: RunResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -117,6 +117,7 @@ def test_a_plan_that_is_not_made_yet_is_looked_at_again_and_a_refused_one_says_w
     assert "data-live" not in refused
 
 
+@pytest.mark.long
 def test_a_page_loads_again_only_for_what_it_does_not_show_yet(page: TestClient, service: Service) -> None:
     """The stream of events begins with the first one each time."""
     run = submitted(service)
