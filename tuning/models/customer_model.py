@@ -24,6 +24,7 @@ from tuning.errors import CustomerError, RunError
 from tuning.models.base import Hyperparameters, Matrix
 from tuning.models.example_rows import example_json, read_example
 from tuning.models.member import Member, read_member
+from tuning.models.model_names import OfModel
 from tuning.models.pooled import PooledMember, SharedFile, read_pooled
 from tuning.models.preparation import Preparation
 from tuning.preprocessing.columns import RawColumns, array_frame, text_names
@@ -51,7 +52,7 @@ class Writes(Protocol):
 
 
 @dataclass(repr=False)
-class CustomerModel:
+class CustomerModel(OfModel):
     """A customer's model: give it a frame with the same columns, it gives predictions.
 
     scikit-learn's tools take it as a fitted estimator, such as `permutation_importance`. Like scikit-learn's own

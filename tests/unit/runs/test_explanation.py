@@ -179,6 +179,10 @@ def test_scikit_learns_tools_take_a_customers_model(result: RunResult) -> None:
     with pytest.warns(UserWarning, match="is fitted already, and fit learns nothing from these rows"):
         assert model.fit(new, new["y"]) is model
     assert model.score(new, new["y"]) == r2_score(new["y"], model.predict(new))
+    assert {"predict", "columns"} <= set(dir(model))
+    assert "prediction" not in dir(model)
+    with pytest.raises(AttributeError, match=r"no 'feature_importances_'. Here it is result.customer\('acme'\).imp"):
+        model.feature_importances_  # noqa: B018  # what a user of scikit-learn types
     X = new.drop(columns="y")
     found = permutation_importance(model, X, new["y"], random_state=0)
     assert X.columns[found.importances_mean.argmax()] == "x"
