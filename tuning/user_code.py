@@ -133,13 +133,20 @@ def exits_raised() -> Iterator[None]:
 
 
 @contextmanager
-def own_settings() -> Iterator[None]:
-    """What a customer's code changes of Python's, numpy's or scikit-learn's settings ends with its study or plan."""
+def settings_put_back() -> Iterator[None]:
+    """What a user's code changes of Python's, numpy's or scikit-learn's settings ends here."""
     with ExitStack() as stack:
-        stack.enter_context(ignore_warnings())
+        stack.enter_context(warnings.catch_warnings())
         stack.enter_context(np.errstate())
         if (scikit_learn := sys.modules.get("sklearn")) is not None:
             stack.enter_context(scikit_learn.config_context())
+        yield
+
+
+@contextmanager
+def own_settings() -> Iterator[None]:
+    """The same of a study, whose warnings are ignored."""
+    with settings_put_back(), ignore_warnings():
         yield
 
 

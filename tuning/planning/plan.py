@@ -48,7 +48,7 @@ from tuning.storage.run_directory import RunDirectory
 from tuning.study import warm_start
 from tuning.study.interfaces import Configuration
 from tuning.study.study import PACKED, SPREAD, StudyTable, customers_of, family_of, placed
-from tuning.user_code import exits_raised, own_settings
+from tuning.user_code import exits_raised, settings_put_back
 
 
 @dataclass(frozen=True, repr=False)
@@ -287,7 +287,7 @@ def make_plan(
         ModelProcess(timing.prepare_s, in_process) as models,
     ):
         models.check_built(definition.models)
-        with exits_raised(), own_settings() if in_process else nullcontext():
+        with exits_raised(), settings_put_back() if in_process else nullcontext():
             code = OwnCode(definition, process=None if in_process else process).loaded()
             columns = check_columns(definition, found, code)
             check_values(definition, found, code)

@@ -6,6 +6,7 @@ Colours are Okabe and Ito's, which colour-blind readers can tell apart.
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import matplotlib as mpl
@@ -65,3 +66,10 @@ def give_room(axes: Axes, width: float = 0.0, height: float = 0.0) -> None:
     if figure is not None:
         figure = figure.figure
         figure.set_size_inches(max(width, figure.get_figwidth()), max(height, figure.get_figheight()))
+
+
+def drawn_svg(draw: Callable[[Axes], object]) -> bytes:
+    """What is drawn into new axes as SVG, the same bytes each time."""
+    figure, axes = new_figure()
+    draw(axes)
+    return svg(figure)

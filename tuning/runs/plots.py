@@ -13,7 +13,7 @@ import json
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -26,8 +26,7 @@ from tuning.basics.wording import shorten
 from tuning.records.gains import ERRORS, user_metric
 from tuning.records.schema import FAILED, FINISHED, OK, STOPPED, TrialRecord, best_first
 from tuning.records.user_scores import user_score
-from tuning.reporting.figure import COLOURS, give_room, new_figure, shown_axes
-from tuning.reporting.figure import svg as figure_svg
+from tuning.reporting.figure import COLOURS, give_room, shown_axes
 from tuning.reporting.scale import cut_scale
 from tuning.runs.optuna_study import METRIC, of_one_kind, trials_shown
 
@@ -348,13 +347,6 @@ def time_and_failures(customers: CustomerRows, ax: Axes | None = None) -> Axes:
 
 
 # --- what they share ------------------------------------------------------------------------------
-
-
-def svg(draw: Callable[[Axes], object]) -> bytes:
-    """What is drawn into new axes as SVG, the same bytes each time."""
-    figure, axes = new_figure()
-    draw(axes)
-    return figure_svg(figure)
 
 
 def _sentence(axes: Axes, text: str) -> Axes:

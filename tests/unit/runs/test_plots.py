@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from matplotlib import pyplot
 
+from tuning.reporting.figure import drawn_svg
 from tuning.runs import plots
 from tuning.runs.parameter_effects import TOO_FEW, ParameterEffect, parameter_effects
 
@@ -111,7 +112,7 @@ def test_time_is_shown_of_customers_with_and_without_a_model() -> None:
 
 
 def test_a_picture_is_drawn_into_given_axes_and_is_the_same_bytes_each_time() -> None:
-    drawn = [plots.svg(lambda ax: plots.gains(CUSTOMERS, "r2", ax)) for _ in range(2)]
+    drawn = [drawn_svg(lambda ax: plots.gains(CUSTOMERS, "r2", ax)) for _ in range(2)]
     assert drawn[0] == drawn[1]
     assert not pyplot.get_fignums()  # a figure of nobody's
 

@@ -128,13 +128,14 @@ def leaderboard_plots(board: bytes) -> dict[str, bytes]:
     )
     if not pc.any(pc.and_(rows["test_score"].is_valid(), rows["baseline_test_score"].is_valid())).as_py():
         return {}
+    from tuning.reporting.figure import drawn_svg
     from tuning.runs import plots
 
     metric = next(iter(rows["metric"].unique().drop_null().to_pylist()), "score")
     rows = user_table(rows, metric)  # an earlier version wrote scores as records have them
-    drawn = {"plots/baseline-and-tuned.svg": plots.svg(lambda ax: plots.baseline_and_tuned(rows, metric, ax))}
+    drawn = {"plots/baseline-and-tuned.svg": drawn_svg(lambda ax: plots.baseline_and_tuned(rows, metric, ax))}
     if rows["gain"].null_count < len(rows):
-        drawn["plots/gain.svg"] = plots.svg(lambda ax: plots.gains(rows, metric, ax))
+        drawn["plots/gain.svg"] = drawn_svg(lambda ax: plots.gains(rows, metric, ax))
     return drawn
 
 
