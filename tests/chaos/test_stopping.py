@@ -173,7 +173,7 @@ def test_a_used_up_budget_leaves_reasons_and_the_rest_for_a_resume(
     said = [f"not finished: the time budget (0.5s) is spent; resume with a larger one; best so far {best:.4g}"]
     assert list(result.leaderboard()["reason"]) == list(RunResult(run).leaderboard()["reason"]) == said
     assert said[0] in (Path(run) / "leaderboard.csv").read_text()
-    assert f"larger one: TuneRunner(…, time_budget=…).run({run!r}, resume=True)" in caplog.text
+    assert f"from the run's beginning: TuneRunner(…, time_budget=…).run({run!r}, resume=True)" in caplog.text
     again = runner.run(run, resume=True, **QUIET)  # the budget is the run's, not the attempt's
     assert len(again.trial_records) <= len(result.trial_records) + 2
     more = tuner_of(_slow, trials=60, time_budget="10m")

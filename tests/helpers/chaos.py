@@ -43,7 +43,7 @@ def truth(result: RunResult) -> dict[str, Any]:
     """Everything that a run found out, without times and places: equal for equal searches."""
     trials = [_without_times(asdict(record)) for record in result.trial_records]
     studies = [_without_times(asdict(record)) for record in result.study_records]
-    board = result.leaderboard().drop(columns=TIMES, errors="ignore")
+    board = result.leaderboard().drop(columns=TIMES, errors="ignore").astype({"held_back": float})  # as it is with gaps
     return {"trials": trials, "studies": studies, "board": [_without_times(row) for row in board.to_dict("records")]}
 
 

@@ -21,7 +21,7 @@ ROWS, GIANT = 90, 100_000
 QUICK = "knn"  # for either task
 RESULT = "runs/47"  # a page's `result`
 TRIALS, MORE = 4, 6  # of a study; after a resume
-DEMO_CUSTOMERS, DEMO_TRIALS = 6, 4
+DEMO_CUSTOMERS, DEMO_TRIALS = 11, 2
 
 
 def write_folder(folder: Path) -> None:

@@ -61,10 +61,11 @@ def _against_baseline(typical: Typical, metric: str) -> str:
         return ""
     shown, least, most = (_gained(each, " %" if is_error(metric) else "") for each in (gain, low, high))
     interval = f" (19 times of 20 between {least} and {most})" if least and most else ""
-    better, worse = typical["surely_better"], typical["surely_worse"]
-    models = amount(typical["compared"], "model")
-    surely = f"{better:,} of {models} {'is' if better == 1 else 'are'} surely better than it, {worse:,} surely worse"
-    return f"Against the baseline, the model tried first, the typical gain is {shown}{interval}; {surely}."
+    surely = f"surely better for {typical['surely_better']:,} of {amount(typical['compared'], 'customer')}"
+    return (
+        f"Against the baseline, the model tried first, the typical gain is {shown}{interval}: {surely}, surely worse "
+        f"for {typical['surely_worse']:,}."
+    )
 
 
 def _gained(gain: float | None, unit: str) -> str:

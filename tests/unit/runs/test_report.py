@@ -266,18 +266,18 @@ def typical(gains: list[float], error: float, metric: str = "roc_auc") -> Typica
             [0.1] * 20 + [-0.1] * 2,
             "roc_auc",
             "the typical model has roc_auc 2.1, where knowing nothing has 1. Against the baseline, the model tried "
-            "first, the typical gain is +0.1 (19 times of 20 between +0.1 and +0.1); 20 of 22 models are surely better "
-            "than it, 2 surely worse. So tuning has paid: use these models.",
+            "first, the typical gain is +0.1 (19 times of 20 between +0.1 and +0.1): surely better for 20 of 22 "
+            "customers, surely worse for 2. So tuning has paid: use these models.",
         ),
         (
             [0.1] * 6 + [-0.1] * 4,
             "neg_mean_absolute_error",
             "has mae 1.9, 52.5 % below that of knowing nothing. Against the baseline, the model tried first, the "
-            "typical gain is +5 % (19 times of 20 between -5 % and +5 %); 6 of 10 models are surely better than it, 4 "
-            "surely worse. So use these models; the one tried first would have been about as good.",
+            "typical gain is +5 % (19 times of 20 between -5 % and +5 %): surely better for 6 of 10 customers, surely "
+            "worse for 4. So use these models; the one tried first would have been about as good.",
         ),
         ([-0.1] * 10, "roc_auc", "So the model tried first is the better one here"),
-        ([0.1] * 5, "roc_auc", "typical gain is +0.1; 5 of 5 models are surely better than it, 0 surely worse."),
+        ([0.1] * 5, "roc_auc", "typical gain is +0.1: surely better for 5 of 5 customers, surely worse for 0."),
         ([-1.1] * 9, "roc_auc", "So these columns tell little of the target: find better ones"),
         ([-np.inf] * 9, "neg_mean_absolute_error", ""),
     ],
