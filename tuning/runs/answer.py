@@ -82,7 +82,9 @@ def _meaning(typical: Typical) -> str:
         return "So tuning has paid: use these models."
     if high < 0:
         return "So the model tried first is the better one here: more rows may change that, more trials will not."
-    return "So use these models; the one tried first would have been about as good."
+    if low == high == 0:
+        return "So use these models; most of them are the one tried first."
+    return "So use these models; that they are better than the one tried first is not sure."
 
 
 def of_one(row: FigureRow, metric: str) -> str:

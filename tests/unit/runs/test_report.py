@@ -274,7 +274,7 @@ def typical(gains: list[float], error: float, metric: str = "roc_auc") -> Typica
             "neg_mean_absolute_error",
             "has mae 1.9, 52.5 % below that of knowing nothing. Against the baseline, the model tried first, the "
             "typical gain is +5 % (19 times of 20 between -5 % and +5 %): surely better for 6 of 10 customers, surely "
-            "worse for 4. So use these models; the one tried first would have been about as good.",
+            "worse for 4. So use these models; that they are better than the one tried first is not sure.",
         ),
         ([-0.1] * 10, "roc_auc", "So the model tried first is the better one here"),
         ([0.1] * 5, "roc_auc", "typical gain is +0.1: surely better for 5 of 5 customers, surely worse for 0."),
