@@ -28,7 +28,7 @@ def test_a_cell_that_runs_a_search_shows_what_came_of_it(
     result = runner.run(str(tmp_path / "run"), in_process=True)
     shown = capsys.readouterr().out
     assert "2 of 2 customers have a model; 8 trials." in shown
-    assert "On rows that it has never seen, the typical model has" in shown
+    assert "On rows that no model has seen, the model of the median customer has" in shown
     assert repr(result.model("c0000")) == "<ridge model of customer 'c0000': regression from 3 columns>"
 
 

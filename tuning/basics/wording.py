@@ -152,7 +152,7 @@ def score_text(score: object, error: object = None) -> str:
     shown = value_text(score)
     if not shown or not isinstance(error, float) or not math.isfinite(error):
         return shown
-    return f"{shown} ± {error:.0f}" if error >= 100 else f"{shown} ± {error:.2g}"
+    return f"{shown} ± {error:.0f}" if error >= 100 and "e" not in shown else f"{shown} ± {error:.2g}"
 
 
 def params_text(params: Mapping[str, object]) -> str:

@@ -39,52 +39,51 @@ def of_many(typical: Typical, metric: str, mode: str) -> str:
     if score is None:
         best = value_text(typical["cv_score"])
         return f"The typical best score is {best} ({metric_text(metric, mode)})." if best else ""
-    known = f"On rows that it has never seen, the typical model has {name} {value_text(score)}"
+    known = f"On rows that no model has seen, the model of the median customer has {name} {value_text(score)}"
     nothing, over = typical["constant_test_score"], typical["gain_over_constant"]
     if nothing is None or over is None:
         known += f" ({metric_text(metric, mode)})"
     elif is_error(metric):
-        known += f", {_share(over)} knowing nothing"
+        known += f", {_less(over)} than a constant guess"
     else:
-        known += f", where knowing nothing has {value_text(nothing)}"
+        known += f"; a constant guess has {value_text(nothing)}"
     return " ".join(filter(None, [f"{known}.", _against_baseline(typical, metric), _meaning(typical)]))
 
 
-def _share(gain: float) -> str:
-    """Of an error, against another one. gain: in % of that."""
-    return f"{gain_text(abs(gain), True)} {'below' if gain >= 0 else 'above'} that of"
+def _less(gain: float) -> str:
+    """gain: in % of another error."""
+    return f"{gain_text(abs(gain), True)} {'less' if gain >= 0 else 'more'} error"
 
 
 def _against_baseline(typical: Typical, metric: str) -> str:
-    gain, low, high = typical["gain"], typical["gain_low"], typical["gain_high"]
-    if gain is None:
+    if typical["gain"] is None:
         return ""
-    shown, least, most = (_gained(each, " %" if is_error(metric) else "") for each in (gain, low, high))
-    interval = f" (19 times of 20 between {least} and {most})" if least and most else ""
-    surely = f"surely better for {typical['surely_better']:,} of {amount(typical['compared'], 'customer')}"
-    return (
-        f"Against the baseline, the model tried first, the typical gain is {shown}{interval}: {surely}, surely worse "
-        f"for {typical['surely_worse']:,}."
+    unit = " % of the error" if is_error(metric) else ""
+    gain, low, high = (
+        "" if each is None else f"{each + 0.0:+.2g}"
+        for each in (typical["gain"], typical["gain_low"], typical["gain_high"])
     )
-
-
-def _gained(gain: float | None, unit: str) -> str:
-    return "" if gain is None else f"{gain + 0.0:+.2g}{unit}"
+    interval = f" (95 % confidence interval: {low} to {high})" if low and high else ""
+    better, worse = typical["surely_better"], typical["surely_worse"]
+    return (
+        f"Compared with the baseline, the first model tried, its gain is {gain}{unit}{interval}; customer by customer "
+        f"{better:,} surely better, {worse:,} surely worse, {typical['compared'] - better - worse:,} undecided."
+    )
 
 
 def _meaning(typical: Typical) -> str:
     over, low, high = typical["gain_over_constant"], typical["gain_low"], typical["gain_high"]
     if over is not None and over <= 0:
         return "So these columns tell little of the target: find better ones before you tune longer."
-    if typical["gain"] is None or low is None or high is None:
+    if typical["gain"] is None:
         return ""
+    if low is None or high is None:
+        return "So use these models; for so few customers it cannot be said whether tuning improved on the first one."
     if low > 0:
-        return "So tuning has paid: use these models."
+        return "So use these models: tuning has paid."
     if high < 0:
-        return "So the model tried first is the better one here: more rows may change that, more trials will not."
-    if low == high == 0:
-        return "So use these models; most of them are the one tried first."
-    return "So use these models; that they are better than the one tried first is not sure."
+        return "So the first model tried is the better one here: more rows may change that, more trials will not."
+    return "So use these models; it is not proven that tuning improved on the first one."
 
 
 def of_one(row: FigureRow, metric: str) -> str:
@@ -95,20 +94,20 @@ def of_one(row: FigureRow, metric: str) -> str:
         return f"{tried.capitalize()} scores {value_text(row['cv_score'])} ({metric}), with {values}."
     name, _, direction = metric.partition(", ")
     has = score_text(row["test_score"], row.get("test_error"))
-    known = f"The model, {row['model']}, has {name} {has} on rows that it has never seen ({direction})"
+    known = f"The model, {row['model']}, has {name} {has} on rows that it has not seen ({direction})"
     nothing = value_text(row.get("constant_test_score"))
-    known += f", where knowing nothing has {nothing}." if nothing else "."
+    known += f"; a constant guess has {nothing}." if nothing else "."
     first = value_text(row["baseline_test_score"])
     if not first:
         return known
-    return f"{known} The baseline, {row['baseline']}, which was tried first, has {first}: {_difference(row)}."
+    return f"{known} The baseline, {row['baseline']}, the first model tried, has {first}: {_difference(row)}."
 
 
 def _difference(row: FigureRow) -> str:
     """What the model's gain means. Of the baseline itself it is 0, without an error."""
     gain, error = row["gain"], row.get("gain_error")
     if not isinstance(gain, float) or not gain:
-        return "both are the same"
+        return "no difference"
     better = "better" if gain > 0 else "worse"
     if not isinstance(error, float):
         return f"the model is {better}, and how surely is not known"

@@ -52,11 +52,11 @@ def _worse_than_baseline(counts: RunCounts) -> list[str]:
     if not worse or compared == 1:
         return []
     low, high = by_chance(compared)
-    kept = "kept because it was better on the folds" + "; an ensemble keeps both" * bool(counts["ensembles"])
+    both = ", or an ensemble has both" * bool(counts["ensembles"])
     return [
-        f"Of the {compared:,} customers where the baseline did not win, {worse:,} ({100 * worse / compared:.0f} %) did "
-        f"worse with the winner on the hold-out rows; by chance alone {low:,} to {high:,} would. A worse one is "
-        f"{kept}. More rows reduce this."
+        f"For {worse:,} of {compared:,} customers the chosen model did worse than the baseline on the hold-out rows; "
+        f"were both equally good, chance would give {low:,} to {high:,}. It is kept because it was better on the "
+        f"folds{both}. More data rows per customer make such a choice surer."
     ]
 
 

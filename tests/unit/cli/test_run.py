@@ -43,12 +43,12 @@ def test_a_run_ends_with_how_its_winners_do_against_the_baseline(
     monkeypatch.setattr(result, "summary", lambda: counts)
     show_finished(result, "table")
     error = capsys.readouterr().err
-    assert "On rows that it has never seen, the typical model has " in error
-    assert "Against the baseline, the model tried first, the typical gain is" in error
+    assert "On rows that no model has seen, the model of the median customer has " in error
+    assert "Compared with the baseline, the first model tried, its gain is" in error
     said = (
-        "Of the 5 customers where the baseline did not win, 2 (40 %) did worse with the winner on the hold-out rows; "
+        "For 2 of 5 customers the chosen model did worse than the baseline on the hold-out rows; were both equally good"
     )
-    assert (said + "by chance alone 1 to 4 would. A worse one is kept because it was better on" in error) == (worse > 0)
+    assert (said + ", chance would give 1 to 4. It is kept because it was better on" in error) == (worse > 0)
 
 
 def test_a_run_that_is_there_is_resumed_by_the_command_that_is_said(definition: Path, finished: Path) -> None:

@@ -265,19 +265,21 @@ def typical(gains: list[float], error: float, metric: str = "roc_auc") -> Typica
         (
             [0.1] * 20 + [-0.1] * 2,
             "roc_auc",
-            "the typical model has roc_auc 2.1, where knowing nothing has 1. Against the baseline, the model tried "
-            "first, the typical gain is +0.1 (19 times of 20 between +0.1 and +0.1): surely better for 20 of 22 "
-            "customers, surely worse for 2. So tuning has paid: use these models.",
+            "the model of the median customer has roc_auc 2.1; a constant guess has 1. Compared with the baseline, the "
+            "first model tried, its gain is +0.1 (95 % confidence interval: +0.1 to +0.1); customer by customer 20 "
+            "surely better, 2 surely worse, 0 undecided. So use these models: tuning has paid.",
         ),
         (
             [0.1] * 6 + [-0.1] * 4,
             "neg_mean_absolute_error",
-            "has mae 1.9, 52.5 % below that of knowing nothing. Against the baseline, the model tried first, the "
-            "typical gain is +5 % (19 times of 20 between -5 % and +5 %): surely better for 6 of 10 customers, surely "
-            "worse for 4. So use these models; that they are better than the one tried first is not sure.",
+            "has mae 1.9, 52.5 % less error than a constant guess. Compared with the baseline, the first model tried, "
+            "its gain is +5 % of the error (95 % confidence interval: -5 to +5); customer by customer 6 surely "
+            "better, 4 surely worse, 0 undecided. So use these models; it is not proven that tuning improved on the "
+            "first one.",
         ),
-        ([-0.1] * 10, "roc_auc", "So the model tried first is the better one here"),
-        ([0.1] * 5, "roc_auc", "typical gain is +0.1: surely better for 5 of 5 customers, surely worse for 0."),
+        ([-0.1] * 10, "roc_auc", "So the first model tried is the better one here"),
+        ([0.1] * 5, "roc_auc", "its gain is +0.1; customer by customer 5 surely better, 0 surely worse, 0 undecided."),
+        ([0.1] * 5, "roc_auc", "for so few customers it cannot be said whether tuning improved on the first one."),
         ([-1.1] * 9, "roc_auc", "So these columns tell little of the target: find better ones"),
         ([-np.inf] * 9, "neg_mean_absolute_error", ""),
     ],
