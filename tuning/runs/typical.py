@@ -12,7 +12,7 @@ from tuning.records.user_scores import GAINS, SCORES, user_table
 
 SURE = 2.0  # standard errors
 #: What is needed of customers' best studies.
-ANSWERED = ["baseline", "test_score", "cv_score", *(name for pair in GAINS.items() for name in pair), "gain_error"]
+ANSWERED = ["test_score", "cv_score", *(name for pair in GAINS.items() for name in pair), "gain_error"]
 
 
 class Typical(TypedDict):
