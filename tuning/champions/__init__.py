@@ -1,0 +1,1 @@
+"""Champions: which model serves each customer, since when, and why."""

@@ -1,0 +1,112 @@
+"""A release: one numbered state of all customers' champions, which never changes.
+
+Its file names its tables with their digests and has one of its own, so that what was changed by hand is noticed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tuning.basics.documents import Json
+from tuning.records.schema import encode_table
+
+FORMAT = 1
+RELEASES, TABLES = "releases", "tables"
+#: Why there is a release.
+PROMOTE, REFRESH, ROLLBACK = "promote", "refresh", "rollback"
+#: Kinds of tables: who serves, who stands against them, what was compared, and the digests of rows that were learned.
+CHAMPIONS, CHALLENGERS, DECISIONS, ROWS = "champions", "challengers", "decisions", "rows"
+#: Those that hold a customer's state, which a rollback of a single customer brings back.
+OF_CUSTOMERS = (CHAMPIONS, CHALLENGERS, ROWS)
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """A table of a release. name: of its file. sha256: of that file. rows: how many."""
+
+    name: str
+    sha256: str
+    rows: int
+
+
+@dataclass(frozen=True)
+class Release:
+    """One state of all customers' champions.
+
+    Attributes:
+        number: from 1; the newest intact one is in force.
+        parent: number of the release that it followed; None of the first.
+        why: `PROMOTE`, `REFRESH` or `ROLLBACK`.
+        created: when, UTC, as ISO 8601 has it.
+        tables: by kind; the champions' is always there.
+        definition: digest of the definition that found its models; empty where it is none's.
+        run: the run that was promoted, as `Releases.reference` names it; None of others.
+        equals: of a rollback, the number of the release that it brings back.
+        customer: of a rollback of one customer alone, its id.
+    """
+
+    number: int
+    parent: int | None
+    why: str
+    created: str = field(default_factory=lambda: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
+    tables: Mapping[str, TableFile] = field(default_factory=dict)
+    definition: str = ""
+    run: str | None = None
+    equals: int | None = None
+    customer: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Of its file."""
+        return file_of(self.number)
+
+    def encoded(self) -> bytes:
+        """Its file."""
+        content = json.dumps(asdict(self), ensure_ascii=False, sort_keys=True)
+        document = {"format": FORMAT, "sha256": _digest(content.encode()), "release": content}
+        return json.dumps(document, ensure_ascii=False).encode()
+
+
+def file_of(number: int) -> str:
+    """The name of a release's file."""
+    return f"{RELEASES}/{number:06d}.json"
+
+
+def decoded(data: bytes) -> Release:
+    """The release of a file; `ValueError` says what is wrong with it."""
+    try:
+        document: Json = json.loads(data)
+        newer, content, digest = document["format"] > FORMAT, str(document["release"]), document["sha256"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError("it is no release") from error
+    if newer:
+        raise ValueError(f"it has the format {document['format']}: upgrade tuning-service")
+    if _digest(content.encode()) != digest:
+        raise ValueError("its SHA-256 is not the one in it")
+    values: Json = json.loads(content)
+    return Release(**{**values, "tables": {kind: TableFile(**each) for kind, each in values["tables"].items()}})
+
+
+def encoded_table(kind: str, table: pa.Table) -> tuple[TableFile, bytes]:
+    """A table's file, named by its content."""
+    data = encode_table(table)
+    digest = _digest(data)
+    return TableFile(f"{TABLES}/{kind}-{digest}.parquet", digest, len(table)), data
+
+
+def decoded_table(file: TableFile, data: bytes) -> pa.Table:
+    """The table of a file; `ValueError` where it is not the one that the release names."""
+    if _digest(data) != file.sha256:
+        raise ValueError("its SHA-256 is not the one that the release names")
+    return pq.ParquetFile(pa.BufferReader(data)).read()
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
