@@ -338,7 +338,13 @@ class Definition(Options):
 
     def _one_role_each(self) -> None:
         """A column that is named under two keys does nothing under one of them."""
-        left_out = {"by": self.by, "drop": self.drop, "weight": (self.weight,), "split.group": (self.split.group,)}
+        left_out = {
+            "by": self.by,
+            "drop": self.drop,
+            "weight": (self.weight,),
+            "split.group": (self.split.group,),
+            "split.by": self.split.by,
+        }
         for field, names in {**left_out, "features": self.features or (), "split.column": (self.split.column,)}.items():
             if self.target in names:
                 raise ValueError(
@@ -374,14 +380,14 @@ class Definition(Options):
     @property
     def not_features(self) -> tuple[str, ...]:
         """Columns that describe rows and are not predicted from, beside the target."""
-        named = (*self.drop, *self.by, self.weight, self.split.group)
+        named = (*self.drop, *self.by, self.weight, *self.split.grouping)
         return tuple(name for name in named if name is not None)
 
     def needed_of(self, names: Sequence[str]) -> list[str] | None:
         """Those of a file's columns that a search can use; None when all may be needed."""
         if self.features is None or self.prepare is not None or self.objective is not None:
             return None
-        wanted = {*self.features, self.target, self.weight, self.split.group, self.split.column, *self.by}
+        wanted = {*self.features, self.target, self.weight, *self.split.grouping, self.split.column, *self.by}
         return [name for name in names if name in wanted]
 
     def fingerprint(self) -> str:

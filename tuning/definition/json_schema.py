@@ -48,6 +48,7 @@ def definition_schema() -> Schema:
     split_types = parts["SplitOptions"]["properties"]["type"]["enum"]
     split_types.append("grouped")
     _accept(parts["Definition"]["properties"], _forms(split_types))
+    _accept(parts["SplitOptions"]["properties"], {"by": ONE_OR_MANY})
     _accept(parts["CustomerOptions"]["properties"], {"search_space": _space()})
     _accept(parts["CompareOptions"]["properties"], {"algorithms": _compared()})
     parts["Definition"]["properties"]["name"]["pattern"] = f"^({NAME})$"

@@ -32,7 +32,7 @@ class DefinitionKeys(TypedDict, total=False):
     metric: str | None
     mode: Literal["max", "min"]
     bounds: Literal["auto", "off"] | Sequence[object]
-    split: Literal["auto", "random", "stratified", "group", "time", "grouped"] | Mapping[str, object]
+    split: Literal["auto", "random", "stratified", "group", "time", "stable", "grouped"] | Mapping[str, object]
     winner: Literal["best", "one_standard_error"]
     ensemble: Literal["greedy", "none"]
     pool: Literal["auto", "on", "off"]

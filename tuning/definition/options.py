@@ -26,6 +26,7 @@ from search_spaces import SearchSpace, presets
 from search_spaces.errors import switch_for_number
 from tuning.basics.wording import did_you_mean
 from tuning.definition.complaints import complaints
+from tuning.definition.fields import Columns
 from tuning.definition.plain_values import plain_value
 from tuning.definition.reach import PATH, PLAIN, SPACE, URI, PlainText, Reference, reach_of, references
 from tuning.errors import DefinitionError
@@ -102,12 +103,14 @@ def _differs(value: object, default: object) -> bool:
 class SplitOptions(Options):
     """How rows are divided, once per customer."""
 
-    type: Literal["auto", "random", "stratified", "group", "time"] = Field(
+    type: Literal["auto", "random", "stratified", "group", "time", "stable"] = Field(
         "auto",
         description="How rows are assigned. `stratified` keeps the shares of the classes in every part. `group` "
         "keeps rows with the same value of the column `group` together. `time` holds out the latest rows by the "
-        "column `column`, and every fold is later than what it is predicted from. `auto` is `group` when `group` "
-        "is given, `time` when `column` is given, else `stratified` for classes and `random` for numbers.",
+        "column `column`, and every fold is later than what it is predicted from. `stable` tells each row's part by a "
+        "hash of its content, or of the columns `by`, so that rows which come later move none. `auto` is `group` when "
+        "`group` is given, `time` when `column` is given, `stable` when `by` is given, else `stratified` for classes "
+        "and `random` for numbers.",
     )
     test: float = Field(0.2, gt=0, lt=1, description="Share of the rows held out for the final score, between 0 and 1.")
     folds: int = Field(3, ge=2, le=50, description="Number of cross-validation folds that score a trial.")
@@ -115,6 +118,11 @@ class SplitOptions(Options):
         None, description="Column whose equal values stay together, such as a patient or a household."
     )
     column: PlainText | None = Field(None, description="Column of the time to split by.")
+    by: Columns = Field(
+        (),
+        description="Columns by whose values `stable` parts are told, such as the number of an order: rows with equal "
+        "ones stay together, whatever else they hold. By default all features and the target.",
+    )
 
     @field_validator("type", mode="before")
     @classmethod
@@ -131,14 +139,23 @@ class SplitOptions(Options):
                 raise ValueError(f"type {kind!r} cannot be combined with `{other}`; remove one of them")
         if self.kind in ("random", "stratified") and (self.group or self.column):
             raise ValueError(f"type {self.type!r} takes neither `group` nor `column`; remove it or the type")
+        if self.kind == "stable" and (self.group or self.column):
+            raise ValueError("type 'stable' takes neither `group` nor `column`; rows with equal `by` stay together")
+        if self.by and self.kind != "stable":
+            raise ValueError(f"type {self.kind!r} cannot be combined with `by`; remove it, or use type 'stable'")
         return self
+
+    @property
+    def grouping(self) -> tuple[str, ...]:
+        """Columns whose equal values stay together, which are not predicted from."""
+        return self.by if self.group is None else (self.group,)
 
     @property
     def kind(self) -> str:
         """The type with "auto" resolved as far as the columns tell."""
         if self.type != "auto":
             return self.type
-        return "group" if self.group else "time" if self.column else "auto"
+        return "group" if self.group else "time" if self.column else "stable" if self.by else "auto"
 
 
 class CsvOptions(Options):

@@ -34,7 +34,8 @@ from tuning.preprocessing.roles import (
     read_target,
     read_weights,
 )
-from tuning.preprocessing.splitting import GROUP, Split, split_rows
+from tuning.preprocessing.row_hashes import row_hashes
+from tuning.preprocessing.splitting import GROUP, STABLE, Split, split_rows
 from tuning.preprocessing.task import Prediction, Task
 from tuning.records.schema import MODEL, Config
 from tuning.steps import Step
@@ -168,9 +169,10 @@ def study_data(
     target, weight, features, wanted = definition.target, definition.weight, definition.features, definition.split
     assert target is not None
     along = wanted.group if wanted.kind == GROUP else wanted.column
+    split_columns = (along, *wanted.by)
     positive = positive if definition.positive is None else definition.positive
     there = dict.fromkeys(frame.columns.tolist())
-    for role, name in (("target", target), ("split column", along), ("weight", weight)):
+    for role, name in (("target", target), *(("split column", name) for name in split_columns), ("weight", weight)):
         if name is not None and name not in there:
             raise CustomerError(
                 f"the {role} {name!r} is not among the columns: {name_list(there)}.{separator_hint(there)}"
@@ -192,6 +194,8 @@ def study_data(
     parts = None
     if along is not None:
         parts = read_groups(frame[along]) if wanted.kind == GROUP else read_moments(frame[along], definition.dates)
+    if wanted.kind == STABLE:
+        parts = row_hashes(frame[[*(wanted.by or dict.fromkeys((*names, target)))]])
     split = split_rows(
         y,
         classification=found.classification,
@@ -210,7 +214,7 @@ def study_data(
     notes = [note, _bounds_note(y, definition.bounds, found), *_label_notes(found, positive, definition.class_weight)]
     if unusable:
         notes.append(f"left out: {', '.join(unusable)}")
-    notes += usable.notes
+    notes += [*usable.notes, *split.notes]
     if (count := len(split.folds)) < wanted.folds:
         notes.append(f"{count} folds in place of {wanted.folds}, for lack of rows, groups or moments")
     return StudyData(

@@ -83,6 +83,7 @@ def _keys_by_column(definition: Definition) -> dict[str, str]:
         "weight": (definition.weight,),
         "split.group": (split.group,),
         "split.column": (split.column,),
+        "split.by": split.by,
     }
     return {name: key for key, names in keys.items() for name in names if name is not None}
 

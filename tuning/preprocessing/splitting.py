@@ -1,28 +1,36 @@
-"""Hold-out rows and folds, by scikit-learn's own splitters."""
+"""Hold-out rows and folds, by scikit-learn's own splitters, or by hashes of rows."""
 
 from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from tuning.basics.wording import amount
 from tuning.errors import CustomerError
+from tuning.preprocessing.row_hashes import mixed
 
-AUTO, RANDOM, STRATIFIED, GROUP, TIME = "auto", "random", "stratified", "group", "time"
+AUTO, RANDOM, STRATIFIED, GROUP, TIME, STABLE = "auto", "random", "stratified", "group", "time", "stable"
+
+HOLD_OUT, FOLD = np.uint64(0x5851F42D4C957F2D), np.uint64(0x14057B7EF767814F)  # a hash says both, independently
 
 FoldRows = tuple[tuple["np.ndarray", "np.ndarray"], ...]
 
 
 @dataclass(frozen=True)
 class Split:
-    """Row positions. test is never seen by the search; folds are (train, valid) positions within `search`."""
+    """Row positions. test is never seen by the search; folds are (train, valid) positions within `search`.
+
+    notes: what a user has to know of these parts.
+    """
 
     search: np.ndarray
     test: np.ndarray
     folds: FoldRows
+    notes: tuple[str, ...] = ()
 
 
 def split_rows(
@@ -38,7 +46,7 @@ def split_rows(
     """Hold out a share of the rows once, then make folds of the rest.
 
     kind: as `tuning.definition.options.SplitOptions.kind`; "auto" stratifies classes as far as their rows allow.
-    along: (n,) group codes for "group", sortable moments for "time".
+    along: (n,) group codes for "group", sortable moments for "time", hashes of rows or of their keys for "stable".
 
     With few rows there are fewer folds (never fewer than two); the hold-out has at least one row.
     """
@@ -49,6 +57,9 @@ def split_rows(
     if kind == TIME:
         assert along is not None
         return _by_time(along, test_size, folds)
+    if kind == STABLE:
+        assert along is not None
+        return _stable(y, along, classification, test_size, folds)
     return _shuffled(y, classification and kind != RANDOM, test_size, folds, seed)
 
 
@@ -175,6 +186,90 @@ def _boundary(ordered: np.ndarray, position: int) -> int:
     """The position moved to the beginning of its moment, or, where nothing would come before, to its end."""
     before = int(np.searchsorted(ordered, ordered[position], side="left"))
     return before or int(np.searchsorted(ordered, ordered[position], side="right"))
+
+
+def _stable(y: np.ndarray, hashes: np.ndarray, classification: bool, test_size: float, folds: int) -> Split:
+    """Each row's part by its hash alone, so that rows which come later move none of those that are there.
+
+    Rows with one hash are never divided. Where a part would lack what the evaluation needs (a row to hold out, two of
+    each class to learn from), as few as possible are put there against their hashes, and a note says so.
+    """
+    units, unit_of = np.unique(hashes, return_inverse=True)
+    if len(units) < 3:
+        raise CustomerError(
+            f"{amount(len(units), 'different row')} or keys of `split.by`; at least 3 are needed, one for the hold-out "
+            "and two for the folds."
+        )
+    labels = y if classification else np.zeros(len(y), dtype=np.int64)
+    rows_of = np.bincount(unit_of)
+    has = np.zeros((len(units), int(labels.max()) + 1), dtype=bool)  # which units have rows of which class
+    has[unit_of, labels] = True
+    order = _spread(units ^ HOLD_OUT)
+    meant = order < test_size
+    held = _with_enough(meant, order, has)
+    search, test = np.flatnonzero(~held[unit_of]), np.flatnonzero(held[unit_of])
+    if classification:
+        _smallest(y[search])
+    left = np.flatnonzero(~held)
+    fold_of = np.full(len(units), -1)
+    fold_of[left], dealt = _stable_folds(_spread(units[left] ^ FOLD), has[left], folds)
+    parts = fold_of[unit_of[search]]
+    pairs = ((np.flatnonzero(parts != part), np.flatnonzero(parts == part)) for part in range(folds))
+    whole = [(train, valid) for train, valid in pairs if len(valid) and _teaches(labels[search], train)]
+    moved = int(rows_of[held != meant].sum()) + (len(search) if dealt else 0)
+    return Split(search, test, tuple(whole), tuple(_stable_notes(len(test), len(y), test_size, moved)))
+
+
+def _spread(hashes: np.ndarray) -> np.ndarray:
+    """(n,) each hash as a number from 0 to below 1, all equally likely."""
+    return (mixed(hashes) >> np.uint64(11)) / 2.0**53
+
+
+def _with_enough(meant: np.ndarray, order: np.ndarray, has: np.ndarray) -> np.ndarray:
+    """(units,) which are held out: those that are meant to be, unless the search or the hold-out lacks them."""
+    held = meant.copy()
+    needed = np.minimum(2, has.sum(axis=0))
+    for label in range(has.shape[1]):
+        back = np.flatnonzero(held & has[:, label])
+        short = int(needed[label] - (~held & has[:, label]).sum())
+        if short > 0:
+            held[back[np.argsort(-order[back])][:short]] = False
+    if not held.any():
+        spare = (~has | (has.sum(axis=0) > needed)).all(axis=1)
+        held[np.argmin(np.where(spare, order, order + 1))] = True
+    return held
+
+
+def _stable_folds(order: np.ndarray, has: np.ndarray, folds: int) -> tuple[np.ndarray, bool]:
+    """(units,) the fold of each, and whether they were dealt in turn, since their hashes leave fewer than two folds."""
+    found = (order * folds).astype(np.int64)
+    labels = has.argmax(axis=1)
+    usable = sum(bool((found == part).any()) and _teaches(labels, found != part) for part in range(folds))
+    if usable >= 2:
+        return found, False
+    count = min(folds, max(2, int(np.bincount(labels)[np.unique(labels)].min())))
+    dealt = np.empty(len(order), dtype=np.int64)
+    dealt[np.lexsort((order, labels))] = np.arange(len(order)) % count
+    return dealt, True
+
+
+def _teaches(labels: np.ndarray, train: np.ndarray) -> bool:
+    """Whether some rows have every class that is there twice or more."""
+    total = np.bincount(labels)
+    return bool((np.bincount(labels[train], minlength=len(total))[total > 1] > 0).all())
+
+
+def _stable_notes(held: int, rows: int, test_size: float, moved: int) -> Iterator[str]:
+    if not 0.5 <= held / (rows * test_size) <= 2:
+        yield (
+            f"{held} of {rows} rows are held out, where `split.test` is {test_size:.0%}: under `type: stable` hashes "
+            "say which, and of few rows these may be few or many"
+        )
+    if moved:
+        yield (
+            f"{moved} of {rows} rows are not in the part that their hashes say, for lack of rows to hold out or of a "
+            "class to learn from; they may move as rows come"
+        )
 
 
 def _pairs(split: Iterable[tuple[np.ndarray, np.ndarray]]) -> FoldRows:
