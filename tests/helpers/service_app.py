@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from fastapi import FastAPI
@@ -38,6 +39,23 @@ def write_here(run_directory: str, folder: Path) -> None:
 def bearer(service: Service, team: str = "churn", role: Role = Role.ADMIN, name: str = "test") -> dict[str, str]:
     """The header of a new token."""
     return {"Authorization": f"Bearer {service.tokens.create(team, role, name, service.clock())}"}
+
+
+def request_scope(method: str, path: str, headers: Mapping[str, str]) -> dict[str, object]:
+    """What a server hands to an application with a request, whose body comes as a test wants it to."""
+    return {
+        "type": "http",
+        "http_version": "1.1",
+        "method": method,
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "root_path": "",
+        "scheme": "http",
+        "server": ("testserver", 80),
+        "client": ("c", 1),
+        "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
+    }
 
 
 def routes_of(app: FastAPI) -> list[tuple[str, str]]:

@@ -78,15 +78,20 @@ class Supervised:
 
     def launchers(self) -> int:
         """How many launchers of this server's drivers are alive."""
-        found = 0
-        for file in Path("/proc").glob("[0-9]*/cmdline"):
-            with suppress(OSError):
-                words = file.read_bytes().split(b"\0")
-                found += b"launcher.py" in b"".join(words[3:4]) and bytes(self.folder) in b"".join(words[4:5])
-        return found
+        return launchers_in(self.folder)
 
     def command(self, run: SubmittedRun) -> Sequence[str]:
         return ["/bin/sh", "-c", f"RUN={run.run_directory}; echo $$ >> {self.folder}/starts; {self.script}"]
+
+
+def launchers_in(folder: Path) -> int:
+    """How many launchers are alive whose drivers work in a folder."""
+    found = 0
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            words = file.read_bytes().split(b"\0")
+            found += b"launcher.py" in b"".join(words[3:4]) and bytes(folder) in b"".join(words[4:5])
+    return found
 
 
 def gone(pid: int) -> bool:

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from chaos import wait_for
 from service_app import ORIGIN
 from starlette.testclient import TestClient
+from supervised import launchers_in
 
 from tuning.service.database import schema
 from tuning.service.database.connection import Database
@@ -32,6 +34,8 @@ def database(tmp_path: Path, _empty_database: Path) -> Iterator[Database]:
     made = Database(f"sqlite:///{shutil.copy(_empty_database, tmp_path)}")
     yield made
     made.close()
+    if (tmp_path / "work").exists():
+        wait_for(lambda: not launchers_in(tmp_path), what="the end of the drivers: a test leaves no process behind")
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import uvicorn
 from paths import ROOT
-from service_app import bearer, planned
+from service_app import bearer, planned, request_scope
 from starlette.testclient import TestClient
 
 from tuning.service.database.runs import Runs
@@ -47,20 +47,7 @@ def sent(
         told.append(message)
 
     given = {"content-type": "application/json", **bearer(service, name=secrets.token_hex(4)), **headers}
-    scope = {
-        "type": "http",
-        "http_version": "1.1",
-        "method": "POST",
-        "path": path,
-        "raw_path": path.encode(),
-        "query_string": b"",
-        "root_path": "",
-        "scheme": "http",
-        "server": ("testserver", 80),
-        "client": ("c", 1),
-        "headers": [(name.lower().encode(), value.encode()) for name, value in given.items()],
-    }
-    asyncio.run(create_app(service)(scope, receive, send))
+    asyncio.run(create_app(service)(request_scope("POST", path, given), receive, send))
     headers_of = {name.decode(): value.decode() for name, value in told[0]["headers"]}
     body = b"".join(message.get("body", b"") for message in told[1:])
     assert headers_of["content-type"] == MEDIA_TYPE

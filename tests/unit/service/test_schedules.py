@@ -135,7 +135,7 @@ def test_what_a_quota_refuses_is_the_schedules_problem(database: Database) -> No
 def test_what_a_team_may_not_use_any_more_is_refused_at_the_time(
     database: Database, tmp_path: Path, taken: dict[str, object], reason: str
 ) -> None:
-    server = Supervised(database, tmp_path, "touch begun; exec sleep 60", slots=1)
+    server = Supervised(database, tmp_path)
     team = Team(data=(str(tmp_path / "data"),), code=("ours.metrics:profit",))
     server.settings = server.settings.model_copy(update={"teams": {"churn": team}})
     definition = {"data": "a.csv", "target": "y", "metric": "ours.metrics:profit", "name": "week"}
@@ -151,8 +151,6 @@ def test_what_a_team_may_not_use_any_more_is_refused_at_the_time(
     assert after.problem is not None
     assert after.problem.startswith(reason)
     server.settings, server.now = allowed, MONDAY + WEEK
-    blocking = server.submit("credit")  # has the slot, so that the team's run waits
-    server.runs.change(blocking, RunState.RUNNING, server.now, slots=1)
     server.again().look()
     (run,) = server.runs.page("churn")
     assert (run.schedule, schedules.get(made.id, "churn").problem) == (made.id, None)

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from chaos import wait_for
 from fastapi import FastAPI
-from service_app import bearer, finished, submitted
+from service_app import bearer, finished, request_scope, submitted
 
 from tuning.errors import QuotaError, RunError
 from tuning.service.service import Service
@@ -29,20 +29,7 @@ class Stream:
     def __init__(self, app: FastAPI, path: str, headers: Mapping[str, str]) -> None:
         self.status: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self.leaves = asyncio.Event()
-        scope = {
-            "type": "http",
-            "http_version": "1.1",
-            "method": "GET",
-            "path": path,
-            "raw_path": path.encode(),
-            "query_string": b"",
-            "root_path": "",
-            "scheme": "http",
-            "server": ("testserver", 80),
-            "client": ("c", 1),
-            "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
-        }
-        self.task = asyncio.ensure_future(app(scope, self._receive, self._send))
+        self.task = asyncio.ensure_future(app(request_scope("GET", path, headers), self._receive, self._send))
 
     async def _receive(self) -> Mapping[str, object]:
         await self.leaves.wait()
