@@ -85,6 +85,8 @@ class Counter:
     _first: tuple[float, int, float] | None = None  # when the first report came, the trials and the work done by then
     _reports: int = 0  # since then
     _marks: deque[tuple[float, float]] = field(default_factory=deque)  # when, and the work done by then
+    _fitting: float = 0.0  # work of the last fits that go on
+    _fits_end: float = 0.0  # when the last of them probably ends
 
     def __post_init__(self) -> None:
         self._started = self.clock()
@@ -132,6 +134,8 @@ class Counter:
             known = report.best if self._best is None else self._best
             self._best = min(known, report.best) if self.smaller else max(known, report.best)
         now = self.clock()
+        self._fitting = max(0.0, self._fitting + report.fitting)
+        self._fits_end = max(self._fits_end, now + report.fit_seconds) if self._fitting else 0.0
         if self._first is None:
             self._first, self._reports = (now, self.done_trials, self.done_work), 0
         self._reports += 1
@@ -190,14 +194,16 @@ class Counter:
 
     def _seconds_left(self) -> float | None:
         """By the pace of the later half of the time so far: the first trials wait for libraries, and a portfolio's take
-        longer than those that a scheduler stops. It falls between two reports. Nothing where it would be 0, or is over:
-        something still goes on, such as the last fit of the largest customer."""
+        longer than those that a scheduler stops. It falls between two reports. Last fits that go on are judged by the
+        trials before them: what smaller customers report meanwhile says nothing of them. Nothing where it would be 0,
+        or is over: something still goes on."""
         if self.done_studies >= self.n_studies or not self._sure():
             return None
         since, before = self._marks[0]
         last, done = self._marks[-1][0], self.done_work - before
-        at_last = (self.work - self.done_work) * (last - since) / done if done > 0 else 0.0
-        left = at_last - (self.clock() - last)
+        to_begin = max(0.0, self.work - self.done_work - self._fitting)
+        at_last = to_begin * (last - since) / done if done > 0 else 0.0
+        left = max(last + at_last, self._fits_end) - self.clock()
         return left if left > LEAST_LEFT_S else None
 
     def _median_gain(self) -> float | None:

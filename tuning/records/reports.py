@@ -22,6 +22,8 @@ class PartWritten:
         unspent: trials that its studies have left.
         no_model: studies that ended without one.
         gains: of its studies that have one, as of `tuning.records.gains.compared_gains`.
+        fitting: work of the last fits that begin with it, less that of those which have ended.
+        fit_seconds: how long the longest of those that begin probably takes.
     """
 
     part: str
@@ -33,6 +35,8 @@ class PartWritten:
     unspent: int = 0
     no_model: int = 0
     gains: tuple[float, ...] = ()
+    fitting: float = 0.0
+    fit_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

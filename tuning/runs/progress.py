@@ -105,6 +105,7 @@ class Progress:
             f"{self.done_studies}/{self.studies} {'studies' if self.noun == 'study' else f'{self.noun}s'}" * several,
             # of several studies it is not known before
             amount(self.done_trials, "trial") if several else f"{self.done_trials}/{self.trials} trials",
+            self._last_fits,
             "" if self.seconds_left is None else f"{duration(self.seconds_left)} left",
             ""
             if self.median_gain is None
@@ -116,6 +117,16 @@ class Progress:
             self.doing,
         ]
         return [*filter(None, parts)]
+
+    @property
+    def _last_fits(self) -> str:
+        """What still goes on where all trials are recorded."""
+        left = self.studies - self.done_studies
+        if self.state != RUNNING or not left or not 0 < self.trials <= self.done_trials or self.doing:
+            return ""
+        if self.noun == "study":
+            return "choosing the winner" if left == 1 else f"choosing {left} winners"
+        return "the last fit goes on" if left == 1 else f"{left} last fits go on"
 
     @property
     def _median_gain(self) -> str:

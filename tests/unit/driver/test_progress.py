@@ -1,4 +1,4 @@
-"""The progress: how much there will be, what has come of it so far, and how long it will take."""
+"""The progress: how much there will be, and what has come of it so far."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ import pytest
 from builders import definition, tuner_of, write_customers
 
 from tuning import TuneRunner
-from tuning.basics.timing import Timing
 from tuning.driver import display, session
 from tuning.driver.display import Display
-from tuning.driver.progress import Counter, Pace
+from tuning.driver.progress import Counter
 from tuning.errors import DefinitionError
-from tuning.records.parts import ENDING
+from tuning.records.parts import ENDING, PartWriter
 from tuning.records.reports import PartWritten, StepReport, TrialLength, WorkerReport
 from tuning.steps import Step
 from tuning.study.study import TRIAL_ROWS
@@ -33,120 +32,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
-
-
-def test_the_first_estimate_waits_until_there_is_a_pace() -> None:
-    clock = Clock()
-    counter = Counter(n_trials=1010, n_studies=101, work=1010, clock=clock)
-    clock.now = 40.0  # Ray and the workers have started
-    for worker in range(10):  # whose first reports come all at once
-        counter(PartWritten(f"first-{worker}", trials=1, work=1))
-    assert counter.now.seconds_left is None
-    clock.now = 44.0
-    counter(PartWritten("a", trials=50, work=50))
-    assert counter.now.seconds_left is None
-    clock.now = 50.0
-    counter(PartWritten("b", trials=41, work=41))
-    assert counter.now.seconds_left == pytest.approx(133.0, abs=0.1)
-    assert "2 min left" in str(counter.now)
-    counter(PartWritten("c", studies=101, work=909))
-    assert counter.now.seconds_left is None
-
-
-@pytest.mark.parametrize(
-    ("trials", "each", "first"),
-    [(1000, 0.5, 10.0), (40, 0.5, 5.0), (200, 4.0, 36.0), (9, 60.0, 120.0)],
-    ids=["many reports: ten seconds", "a short run: a quarter of it", "slow trials: ten of them", "few and slow ones"],
-)
-def test_no_time_is_named_before_enough_has_come_to_judge_by(trials: int, each: float, first: float) -> None:
-    clock = Clock()
-    counter = Counter(n_trials=trials, n_studies=1, work=trials, clock=clock)
-    said = dict[float, float]()
-    for number in range(trials):
-        clock.now = number * each
-        counter(PartWritten(str(number), trials=1, work=1))
-        if (left := counter.now.seconds_left) is not None:
-            said[clock.now] = left
-    assert min(said) == first < trials * each / 2
-    assert all(left == pytest.approx((trials - 1) * each - at) for at, left in said.items())
-
-
-def test_what_all_workers_report_at_once_is_no_pace() -> None:
-    clock = Clock()
-    counter = Counter(n_trials=1000, n_studies=1, work=1000, clock=clock)
-    for worker in range(16):
-        clock.now = worker / 20
-        counter(PartWritten(f"first-{worker}", trials=1, work=1))
-    for clock.now in (1.0, 5.0, 10.0, 20.0):
-        assert counter.now.seconds_left is None
-
-
-def test_while_other_workers_start_nothing_is_estimated_and_then_by_their_pace_alone() -> None:
-    clock = Clock()
-    counter = Counter(n_trials=200, n_studies=20, work=200, clock=clock, doing="starting")
-    for clock.now in range(20):
-        counter(PartWritten(f"fork-{clock.now}", trials=1, work=1))
-    assert counter.now.seconds_left == pytest.approx(180.0)
-    counter.doing = "starting Ray"
-    clock.now = 30.0
-    assert str(counter.now) == "0/20 customers, 20 trials, starting Ray"
-    for clock.now in range(40, 60):
-        assert counter.now.seconds_left is None or clock.now >= 45
-        counter(PartWritten(f"ray-{clock.now}", trials=4, work=4))
-    assert counter.now.seconds_left == pytest.approx(25.0)
-    assert counter.now.rate == pytest.approx(4.0)
-
-
-def test_while_a_last_fit_takes_longer_than_the_pace_says_no_time_is_named() -> None:
-    clock = Clock()
-    counter = Counter(n_trials=1000, n_studies=2, work=1004, clock=clock)
-    for clock.now in range(101):
-        counter(PartWritten(f"{clock.now}", trials=10 * (clock.now > 0), work=10 * (clock.now > 0)))
-    counter(PartWritten("first", studies=1, work=2))
-    for clock.now in (100.0, 101.0, 160.0, 1000.0, 10_000.0):
-        assert counter.now.seconds_left is None
-        assert "left" not in str(counter.now)
-    resumed = Counter(n_trials=10, n_studies=1, work=12, done_trials=10, done_work=12, clock=clock)
-    for clock.now in (0.0, 10.0):
-        resumed(PartWritten(f"{clock.now}", trials=0, work=1))
-    assert str(resumed.now) == "10/10 trials"
-
-
-def test_between_two_reports_the_time_left_falls_until_it_is_over() -> None:
-    """As while the largest customer's last fit goes on, and nobody else is left."""
-    clock = Clock()
-    counter = Counter(n_trials=100, n_studies=1, work=100, clock=clock)
-    for clock.now in range(81):
-        counter(PartWritten(f"{clock.now}", trials=1, work=1))
-    said = []
-    for clock.now in range(80, 100, 5):
-        said.append(counter.now.seconds_left)
-    assert said == [pytest.approx(19.0), pytest.approx(14.0), pytest.approx(9.0), pytest.approx(4.0)]
-    clock.now = 100.0
-    assert counter.now.seconds_left is None
-
-
-@pytest.mark.parametrize("order", ["largest first", "smallest first", "as they come"])
-def test_at_half_time_the_estimate_is_right_although_customers_differ_in_size(order: str) -> None:
-    """A customer takes as long as its rows say, the largest a thousand times as long as the smallest."""
-    rng = np.random.default_rng(1)
-    rows = np.exp(rng.uniform(np.log(50), np.log(50_000), 200))
-    rows = rows if order == "as they come" else np.sort(rows)[:: -1 if order == "largest first" else 1]
-    trials, clock = 20, Clock()
-    unit = TRIAL_ROWS + rows
-    seconds = 1e-4 * unit * rng.lognormal(sigma=0.5, size=(trials + ENDING, len(rows)))  # of each trial, and the end
-    counter = Counter(trials * len(rows), len(rows), float((trials + ENDING) * unit.sum()), clock=clock)
-    total, said = seconds.sum(), None
-    for customer, each in enumerate(unit):
-        for trial in range(trials):
-            clock.now += seconds[trial, customer]
-            counter(PartWritten(f"{customer}-{trial}", trials=1, work=each))
-            if said is None and clock.now >= total / 2:
-                said = counter.now.seconds_left
-        clock.now += seconds[trials:, customer].sum()
-        counter(PartWritten(f"{customer}", studies=1, work=ENDING * each))
-    assert said == pytest.approx(total / 2, rel=0.2)
-    assert counter.now.share == pytest.approx(1.0)
 
 
 def test_the_line_says_what_has_come_of_the_run_so_far() -> None:
@@ -170,6 +55,45 @@ def test_of_an_error_the_median_gain_is_in_percent(gain: float, said: str) -> No
     counter(PartWritten("a", studies=3, gains=(gain, 9.0, -9.0)))
     assert f"median gain {said}" in str(counter.now)
     assert (counter.now.to_dict()["median_gain"], counter.now.relative) == (gain, True)
+
+
+def test_while_a_last_fit_goes_on_that_is_said() -> None:
+    one = Counter(n_trials=5, n_studies=1)
+    assert str(one.now) == "0/5 trials"
+    one(PartWritten("trials", trials=5))
+    assert str(one.now) == "5/5 trials, the last fit goes on"
+    one(PartWritten("study", studies=1))
+    assert str(one.now) == "5/5 trials"
+    many = Counter(n_trials=20, n_studies=4)
+    many(PartWritten("trials", trials=19, studies=1))
+    assert str(many.now) == "1/4 customers, 19 trials"
+    many(PartWritten("trial", trials=1))
+    assert str(many.now) == "1/4 customers, 20 trials, 3 last fits go on"
+    objective = Counter(n_trials=5, n_studies=1, noun="study")
+    objective(PartWritten("trials", trials=5))
+    assert str(objective.now) == "5/5 trials, choosing the winner"
+
+
+def test_a_last_fit_is_reported_from_the_last_trial_on_until_its_study_is_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a worker does that writes each record at once."""
+    heard = list[PartWritten]()
+
+    class Heard(Counter):
+        def __call__(self, report: WorkerReport) -> None:
+            super().__call__(report)
+            if isinstance(report, PartWritten):
+                heard.append(report)
+
+    monkeypatch.setattr(session, "Counter", Heard)
+    monkeypatch.setattr(PartWriter, "due", True)
+    write_customers(tmp_path / "data", 1, rows=80)
+    TuneRunner(**definition(tmp_path / "data")).run(str(tmp_path / "run"), progress=False, in_process=True)
+    assert [report.trials for report in heard] == [1, 1, 1, 1, 0]
+    fit = ENDING * (TRIAL_ROWS + 80)
+    assert [report.fitting for report in heard] == [0, 0, 0, pytest.approx(fit, rel=0.1), -heard[3].fitting]
+    assert [report.fit_seconds > 0 for report in heard] == [False, False, False, True, False]
 
 
 def test_workers_have_started_with_the_first_step_of_a_trial() -> None:
@@ -361,35 +285,3 @@ def test_a_terminal_without_a_size_gets_lines(monkeypatch: pytest.MonkeyPatch) -
         shown = os.read(ours, 10_000).decode()
     os.close(ours)
     assert "3/3 trials" in shown
-
-
-def test_the_rest_is_judged_by_the_pace_so_far() -> None:
-    clock = Clock()
-    counter = Counter(n_trials=100, n_studies=1, done_trials=20, clock=clock)
-    pace = Pace(counter, Timing(first_trial_s=3.0))
-    clock.now = 2.9
-    counter(PartWritten("a", trials=1))
-    assert not pace.slower_than(8.0)  # it has waited for libraries
-    clock.now = 3.9
-    counter(PartWritten("b", trials=8))
-    assert pace.slower_than(8.0)  # 71 more, 8 per second
-    assert not pace.slower_than(9.0)
-    clock.now = 4.9
-    counter(PartWritten("c", trials=63))
-    assert not pace.slower_than(8.0)
-    clock.now = 13.0  # nothing has come since
-    assert pace.slower_than(8.0)
-
-
-def test_a_first_trial_that_takes_long_is_a_slow_one() -> None:
-    clock = Clock()
-    counter = Counter(n_trials=100, n_studies=1, clock=clock)
-    pace = Pace(counter, Timing(first_trial_s=3.0))
-    clock.now = 2.9
-    assert not pace.slower_than(8.0)
-    clock.now = 3.1
-    assert pace.slower_than(8.0)
-    counter(PartWritten("a", trials=1))
-    assert not pace.slower_than(8.0)
-    clock.now = 4.2  # more than a second for the next
-    assert pace.slower_than(8.0)
