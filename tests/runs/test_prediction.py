@@ -16,8 +16,8 @@ from sklearn.linear_model import LinearRegression
 from tuning import RunResult, TuneRunner
 from tuning.cli.program import main
 from tuning.data.registry import file_formats, suffixes
-from tuning.errors import CustomerError
-from tuning.runs.prediction import predict_file
+from tuning.errors import CustomerError, DefinitionError
+from tuning.runs.prediction import predict_rows
 from tuning.tracking.loader import _load_pyfunc
 
 QUICK = {
@@ -257,11 +257,42 @@ def test_one_customers_bad_cells_cost_nobody_else_the_prediction(tmp_path: Path)
     new.loc[3, "x"] = "n.a.?"
     new.loc[new["id"] == "c", "x"] = "lost"
     new.to_csv(tmp_path / "new.csv", index=False)
-    found = predict_file(result, str(tmp_path / "new.csv"))
+    found = predict_rows(result, str(tmp_path / "new.csv"))
     assert found.without == {"c": "column 'x' held numbers when the model was fitted, now it holds text ('lost')."}
     assert found.rows["prediction"].notna().tolist() == [*[True] * 40, *[False] * 20]
     clean = table[table["id"] == "b"].head(20)
     np.testing.assert_array_equal(found.rows["prediction"][20:40], result.model("b").predict(clean))
+
+
+def test_a_frame_goes_through_each_customers_own_model_from_python(tmp_path: Path) -> None:
+    table = pd.concat([make_frame(40, seed).assign(id=seed) for seed in (7, 8)])
+    result = run(tmp_path, data=table, by="id", bounds=[-1, 1])
+    new = pd.concat([table.groupby("id").head(20), make_frame(2).assign(id=9)]).sample(frac=1, random_state=0)
+    found = result.predict(new)
+    pd.testing.assert_frame_equal(found[new.columns], new)
+    for customer in (7, 8):
+        rows = new["id"] == customer
+        np.testing.assert_array_equal(found["prediction"][rows], result.model(customer).predict(new[rows]))
+    assert found["prediction"][new["id"] == 9].isna().all()
+    assert list(found.attrs["without"]) == ["9"]
+    assert found.attrs["held_back"] == found["prediction"].isin([-1, 1]).sum() > 0
+    new.to_parquet(tmp_path / "new.parquet")
+    np.testing.assert_array_equal(result.predict(tmp_path / "new.parquet")["prediction"], found["prediction"])
+    one = result.predict(new[:5].drop(columns="id"), 8)
+    assert one.index.equals(new.index[:5])
+    np.testing.assert_array_equal(one["prediction"], result.model(8).predict(new[:5]))
+
+
+def test_of_customers_who_are_files_one_is_named_and_the_only_one_is_not(tmp_path: Path) -> None:
+    for name in "ab":
+        make_frame(40).to_csv(tmp_path / f"{name}.csv", index=False)
+    only = run(tmp_path / "one", data=str(tmp_path / "a.csv"))
+    np.testing.assert_array_equal(only.predict(make_frame(5))["prediction"], only.model().predict(make_frame(5)))
+    assert predict(only, "--data", tmp_path / "b.csv").exit_code == 0
+    both = run(tmp_path / "both", data=str(tmp_path / "*.csv"))
+    with pytest.raises(DefinitionError, match="`customer` is needed: the run's customers are files"):
+        both.predict(make_frame(5))
+    assert "--customer is needed" in predict(both, "--data", tmp_path / "b.csv").stderr
 
 
 @pytest.mark.parametrize(
@@ -275,7 +306,7 @@ def test_one_customers_key_does_not_change_who_the_others_are(known: list[str], 
             tmp_path / f"{name}.csv", index=False
         )
     result = run(tmp_path, data=str(tmp_path / "t.csv"), by="id")
-    found = predict_file(result, str(tmp_path / "new.csv"))
+    found = predict_rows(result, str(tmp_path / "new.csv"))
     assert set(found.without) == set(new) - set(known)
     assert found.rows["prediction"].notna().sum() == 40
 
@@ -295,7 +326,7 @@ def test_one_customers_own_model_that_raises_costs_nobody_else_the_prediction(tm
     result = run(tmp_path, data=table, by="id", **fields)
     table["x"] = table["x"].where(table["id"] != "b", 1e12)
     table.to_csv(tmp_path / "new.csv", index=False)
-    found = predict_file(result, str(tmp_path / "new.csv"), allow_code=True)
+    found = predict_rows(result, str(tmp_path / "new.csv"), allow_code=True)
     assert found.without == {"b": "ZeroDivisionError: far out"}
     assert found.rows["prediction"].notna().tolist() == (table["id"] != "b").tolist()
 

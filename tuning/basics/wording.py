@@ -195,6 +195,11 @@ def advice_for_the_shell() -> Iterator[None]:
         _READER["shell"] = before
 
 
+def option(name: str) -> str:
+    """An option of a command, which in Python is an argument."""
+    return f"--{name}" if _READER["shell"] else f"`{name}`"
+
+
 def resume_advice(run_dir: str, *, change: str = "", by_runner: bool = False) -> str:
     """How to resume a run, in the reader's language.
 

@@ -16,7 +16,7 @@ from tuning.data.file_access import is_same_file
 from tuning.data.formats.csv_file import csv_text, guarded_frame
 from tuning.data.registry import check_writable, format_of
 from tuning.errors import DataError
-from tuning.runs.prediction import PREDICTION, predict_file
+from tuning.runs.prediction import PREDICTION, predict_rows
 from tuning.runs.results import RunResult
 from tuning.storage.names import mask
 
@@ -57,7 +57,7 @@ def predict(
     if output is not None and is_same_file(output, data):
         raise DataError(f"--output: {mask(output)!r} is the file of --data; name another one.")
     run_dir, customer = run_and_customer(names, customer)
-    answer = predict_file(RunResult(run_dir), data, customer, allow_code=allow_code)
+    answer = predict_rows(RunResult(run_dir), data, customer, allow_code=allow_code)
     _write(answer.rows if formulas == "keep" else guarded_frame(answer.rows), output)
     if answer.column != PREDICTION:
         click.echo(f"the predictions are in {answer.column!r}: the rows have a column {PREDICTION!r}", err=True)

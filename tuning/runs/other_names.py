@@ -21,26 +21,16 @@ class OfResult(Public):
     """Those of `RunResult`."""
 
     public = (
-        *("leaderboard", "trials", "customer", "best_config", "model", "importance", "parameter_effects", "to_optuna"),
-        *(
-            "warm_start",
-            "best_studies",
-            "trial_records",
-            "study_records",
-            "summary",
-            "notes",
-            "unfinished",
-            "directory",
-        ),
+        *("leaderboard", "trials", "customer", "best_config", "model", "predict", "importance", "parameter_effects"),
+        *("to_optuna", "warm_start", "best_studies", "trial_records", "study_records", "summary", "notes"),
+        *("unfinished", "directory"),
     )
     elsewhere: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("best_params", "best_params_", "get_best_params", "get_best_config"), BEST),
         **dict.fromkeys(("best_score", "best_score_", "best_value", "best_loss", "score", "scores"), SCORE),
         **dict.fromkeys(("best_model", "get_best_model", "best_estimator", "best_estimator_", "get_model"), MODEL),
         **dict.fromkeys(("best_trial", "get_best_trial", "get_best_result", "best_result"), "customer().winner"),
-        **dict.fromkeys(
-            ("predict", "predict_proba"), "model().predict(rows), of one customer of many model('acme').predict(rows)"
-        ),
+        "predict_proba": "predict(rows), which has a column for each class, or model('acme').predict_proba(rows)",
         **dict.fromkeys(
             ("models", "estimators"),
             "model('acme'); of all that have one: "

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 
-from tuning.basics.wording import raised
+from tuning.basics.wording import option, raised
 from tuning.data.cells import unmarked
 from tuning.data.column_types import concatenated, to_frame, with_text
-from tuning.data.keys import Key, check_columns, customer_id, row_keys
+from tuning.data.keys import Key, check_columns, customer_id, key_table, row_keys
 from tuning.data.registry import file_source
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError, DataError, DefinitionError, TuningError, UntrustedCodeError
+from tuning.preprocessing.columns import text_names
 from tuning.runs.plan_file import frozen_definition
 
 if TYPE_CHECKING:
-    import numpy as np
-    import pandas as pd
-
     from tuning.models.customer_model import CustomerModel
     from tuning.runs.results import RunResult
 
 PREDICTION = "prediction"
+NewRows: TypeAlias = "pd.DataFrame | str | Path"
 
 
 @dataclass(frozen=True)
@@ -44,28 +46,34 @@ class PredictedRows:
     held_back: int = 0
 
 
-def predict_file(
-    result: RunResult, path: str, customer: str | None = None, *, allow_code: bool = False
+def predict_rows(
+    result: RunResult, rows: NewRows, customer: object = None, *, allow_code: bool = False
 ) -> PredictedRows:
-    """The rows of a file with predictions.
+    """New rows with predictions.
 
-    customer: whose model; None takes each row's own, by the key columns of the definition.
+    rows: a frame, whose index is kept, or a file. customer: whose model; None takes each row's own, by the key columns
+    of the definition, or the model of the run's only customer.
     """
+    if not isinstance(rows, pd.DataFrame | str | Path):
+        raise DefinitionError(f"new rows are a pandas DataFrame or a file; this is {rows!r:.50}.")
     definition = frozen_definition(result.directory)
-    if customer is None and not definition.by:
-        raise DefinitionError("--customer is needed: the run's customers are files, so rows name no customer.")
-    model = None if customer is None else result.model(customer, allow_code=allow_code)
-    rows = _Rows(path, definition)
-    names = rows.names
+    if customer is None and not definition.by and len(result) > 1:
+        raise DefinitionError(
+            f"{option('customer')} is needed: the run's customers are files, so rows name no customer."
+        )
+    model = None if customer is None and definition.by else result.model(customer, allow_code=allow_code)
+    new = _FrameRows(rows, definition) if isinstance(rows, pd.DataFrame) else _FileRows(str(rows), definition)
+    names = new.names
     column = free_name(PREDICTION, names)
     if model is not None:
-        answers, held_back = _answer(model, rows.of(model), names)
-        return PredictedRows(rows.shown(model.text).join(answers), column, {}, held_back)
-    check_columns(definition.by, names)
-    answers, without, held_back = _by_key(result, rows, names, allow_code)
-    shown = rows.shown(())
+        shown, without = new.shown(model.text), dict[str, str]()
+        answers, held_back = _answer(model, new.of(model), names)
+    else:
+        check_columns(definition.by, names)
+        shown = new.shown(())
+        answers, without, held_back = _by_key(result, new, names, allow_code)
     found = shown.join(answers) if len(answers) else shown.assign(**{column: None})
-    return PredictedRows(found, column, without, held_back)
+    return PredictedRows(found.set_axis(new.index), column, without, held_back)
 
 
 def free_name(name: str, taken: Iterable[str]) -> str:
@@ -77,7 +85,27 @@ def free_name(name: str, taken: Iterable[str]) -> str:
     return found
 
 
-class _Rows:
+class _FrameRows:
+    """The rows of a frame, whose types are its own."""
+
+    def __init__(self, frame: pd.DataFrame, definition: Definition) -> None:
+        self._frame, self._by, self.index = text_names(frame).reset_index(drop=True), definition.by, frame.index
+        self.names = list(self._frame.columns)
+
+    def keys(self) -> tuple[np.ndarray, list[Key]]:
+        """(code of each row, keys), as of `row_keys`."""
+        return row_keys(key_table(self._frame, self._by), self._by)
+
+    def of(self, model: CustomerModel, rows: np.ndarray | None = None) -> pd.DataFrame:
+        """Some of the rows, all by default."""
+        return self._frame if rows is None else self._frame.iloc[rows]
+
+    def shown(self, text: Sequence[str]) -> pd.DataFrame:
+        """All rows as they are handed back, numbered."""
+        return self._frame
+
+
+class _FileRows:
     """The rows of a file; what the cells of a CSV are is decided for each customer, by its model and its own rows."""
 
     def __init__(self, path: str, definition: Definition) -> None:
@@ -92,6 +120,7 @@ class _Rows:
         self._table = concatenated([piece.rows for piece in pieces])
         self._keys = concatenated([piece.keys for piece in pieces])
         self.names = list(to_frame(self._table[:0], self._csv).columns)
+        self.index = pd.RangeIndex(len(self._table))
 
     def keys(self) -> tuple[np.ndarray, list[Key]]:
         """(code of each row, keys), as of `row_keys`."""
@@ -110,12 +139,9 @@ class _Rows:
 
 
 def _by_key(
-    result: RunResult, rows: _Rows, names: Sequence[str], allow_code: bool
+    result: RunResult, rows: _FrameRows | _FileRows, names: Sequence[str], allow_code: bool
 ) -> tuple[pd.DataFrame, dict[str, str], int]:
     """(predictions, who has none and why, rows that were held back)."""
-    import numpy as np
-    import pandas as pd
-
     codes, keys = rows.keys()
     parts: list[pd.DataFrame] = []
     without: dict[str, str] = {}
@@ -142,8 +168,6 @@ def _by_key(
 
 def _answer(model: CustomerModel, rows: pd.DataFrame, taken: Sequence[str]) -> tuple[pd.DataFrame, int]:
     """The columns that a model adds to rows, and for how many it was held back."""
-    import pandas as pd
-
     found = model.prediction(rows)
     columns = {free_name(PREDICTION, taken): model.labels(found)}
     if model.task.classification and found.proba is not None:

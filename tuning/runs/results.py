@@ -10,7 +10,6 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,7 +18,6 @@ from tuning.basics.wording import amount, did_you_mean, name_list, resume_advice
 from tuning.definition.plain_values import IN_MEMORY
 from tuning.errors import NoModelError, UnknownCustomerError
 from tuning.records.figures import FigureRow
-from tuning.records.gains import compared_gains
 from tuning.records.lease import last_heartbeat
 from tuning.records.ownership import begun_term
 from tuning.records.parts import STUDIES, TRIALS, accepted, read_some_trials, read_studies, read_table, read_trials
@@ -37,12 +35,14 @@ from tuning.storage.run_directory import RunDirectory
 from tuning.study.warm_start import best_entries
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
     from optuna import Study
 
     from tuning.models.customer_model import CustomerModel
     from tuning.runs.optuna_study import Storage
     from tuning.runs.parameter_effects import ParameterEffect
+    from tuning.runs.prediction import NewRows
 
 _NO_MODELS = {
     False: "models were not saved (save_models: false)",
@@ -273,17 +273,11 @@ class RunResult(OfResult):
 
     def ended_gains(self) -> np.ndarray:
         """The gains, as `compared_gains` has them, of the studies that had ended before the newest owner began."""
-        ended = self._studies.filter(pc.is_in(self._studies["study"], value_set=self._plan.ended["study"]))
-        gains, baselines = (ended[name].to_pylist() for name in ("gain", "baseline_test_score"))
-        found = np.asarray(compared_gains(gains, baselines, self._plan.metric))
-        kept: np.ndarray = found[~np.isnan(found)]
-        return kept
+        return self._standings.gains_of(self._plan.ended["study"], self._plan.metric)
 
     def some_trials(self, columns: Sequence[str], most: int) -> pa.Table:
-        """Columns of recorded trials; of about so many where there are more, from parts drawn at random.
-
-        columns: of trial records, with "study" and "trial" among them.
-        """
+        """Columns of recorded trials, "study" and "trial" among them; of about so many where there are more, from parts
+        drawn at random."""
         return read_some_trials(self.directory, self._parts, columns, most, self._damaged)
 
     def summary(self) -> RunCounts:
@@ -360,9 +354,8 @@ class RunResult(OfResult):
     ) -> CustomerModel:
         """A customer's best model, checked against the recorded digest.
 
-        customer: as of `customer`. allow_code: also one that runs code of others: a
-        `prepare` that no run of this user has run here, or a model that was saved with cloudpickle. allow_pickle: what
-        it was called before; a `TypeError` says so.
+        customer: as of `customer`. allow_code: also one that runs code of others: a `prepare` that no run of this user
+        has run here, or a model that was saved with cloudpickle. allow_pickle: its name before, a `TypeError` says so.
         """
         if allow_pickle is not None:
             raise TypeError("allow_pickle is now called allow_code, for all code that a run brings.")
@@ -376,6 +369,19 @@ class RunResult(OfResult):
         model = load_model(self.directory, best["model_path"], best["model_sha256"], allow_code=allow_code)
         check_preparation(model.preparation, self.directory, allow_code)
         return model
+
+    def predict(self, rows: NewRows, customer: object = None, *, allow_code: bool = False) -> pd.DataFrame:
+        """New rows, those of a frame or a file, with columns of predictions; by default of each row's own customer's
+        model, which its key columns name.
+
+        customer, allow_code: as of `model`. `attrs` of the answer has `without`, the customers that got none, and why,
+        and `held_back`, how many predictions went beyond `bounds`, and were held there.
+        """
+        from tuning.runs.prediction import predict_rows
+
+        found = predict_rows(self, rows, customer, allow_code=allow_code)
+        found.rows.attrs.update(without=found.without, held_back=found.held_back)
+        return found.rows
 
     def _best(self, customer: object) -> tuple[str, Json]:
         """A customer and the record of its best study, by column; an empty one where none has ended."""

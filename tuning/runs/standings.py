@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tuning.basics.wording import natural_order, value_text
+from tuning.records.gains import compared_gains
 from tuning.records.schema import FINISHED, OK, UNFINISHED
 from tuning.records.user_scores import user_score
 
@@ -98,6 +99,14 @@ class Standings:
         if "seconds" not in columns:
             return found
         return found.set_column(list(columns).index("seconds"), "seconds", pa.array(self.seconds[there]))
+
+    def gains_of(self, studies: pa.ChunkedArray, metric: str) -> np.ndarray:
+        """The gains of some studies by their ids, as `compared_gains` has them; those without one are left out."""
+        some = self.studies.filter(pc.is_in(self.studies["study"], value_set=studies))
+        gains, baselines = (some[name].to_pylist() for name in ("gain", "baseline_test_score"))
+        found = np.asarray(compared_gains(gains, baselines, metric))
+        kept: np.ndarray = found[~np.isnan(found)]
+        return kept
 
     @cached_property
     def trials(self) -> np.ndarray:

@@ -55,23 +55,25 @@ def write_report(run: str, customer: str) -> None:
     Path(ANSWER).write_text(customer_page(RunResult(run), customer), encoding="utf-8")
 
 
-def write_predictions(run: str, customer: str | None, most: int) -> None:
-    """The rows with predictions, as JSON or CSV, as they came. most: rows that are taken."""
+def write_predictions(run: str, customer: str | None, most: int, formulas: str) -> None:
+    """The rows with predictions, as JSON or CSV, as they came. most: rows that are taken. formulas: "keep" or "guard",
+    what becomes of texts in CSV that a spreadsheet would run."""
     rows = _json_rows(most) if Path(ROWS_JSON).exists() else None
     if rows is None:
         _check_csv(most)
 
     import pyarrow.parquet as pq
 
-    from tuning.data.formats.csv_file import csv_text
-    from tuning.runs.prediction import predict_file
+    from tuning.data.formats.csv_file import csv_text, guarded_frame
+    from tuning.runs.prediction import predict_rows
     from tuning.runs.results import RunResult
 
     if rows is None:
-        text = csv_text(predict_file(RunResult(run), ROWS_CSV, customer).rows)
+        found = predict_rows(RunResult(run), ROWS_CSV, customer).rows
+        text = csv_text(found if formulas == "keep" else guarded_frame(found))
     else:
         pq.write_table(_table(rows), ROWS_TABLE)
-        text = json.dumps(_answered(rows, predict_file(RunResult(run), ROWS_TABLE, customer)), allow_nan=False)
+        text = json.dumps(_answered(rows, predict_rows(RunResult(run), ROWS_TABLE, customer)), allow_nan=False)
     Path(ANSWER).write_text(text, encoding="utf-8", newline="")
 
 
@@ -149,6 +151,7 @@ def _answered(rows: Sequence[Mapping[str, object]], found: PredictedRows) -> dic
         ],
         "column": found.column,
         "without": found.without,
+        "held_back": found.held_back,
     }
 
 
@@ -165,7 +168,7 @@ def main() -> None:
         elif kind == "report":
             write_report(run, customer)
         else:
-            write_predictions(run, customer, asked["most"])
+            write_predictions(run, customer, asked["most"], asked["formulas"])
     except TuningError as error:
         json.dump({"error": type(error).__name__, "says": str(error)}, sys.stdout)
         sys.exit(REFUSED)

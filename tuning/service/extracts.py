@@ -31,15 +31,17 @@ MOST_REPORTS = 100  # of customers of one run, that are kept
 LIMITS = ChildLimits(seconds=120.0)
 
 RowsForm = Literal["csv", "json"]
+Formulas = Literal["keep", "guard"]
 
 
 @dataclass(frozen=True)
 class _Asked:
-    """What the child is told. most: rows that are predicted."""
+    """What the child is told. most, formulas: as of `extract_child.write_predictions`."""
 
     kind: Literal["model", "report", "predictions"]
     customer: str | None
     most: int = 0
+    formulas: Formulas = "keep"
 
 
 class Extracts:
@@ -57,10 +59,12 @@ class Extracts:
         at once; the child's errors are those of `tuning.errors`."""
         return self._queue.submit(run.team, lambda: self._extract(run, _Asked("model", customer)))
 
-    def predictions(self, run: SubmittedRun, customer: str | None, rows: bytes, form: RowsForm) -> Future[BinaryIO]:
+    def predictions(
+        self, run: SubmittedRun, customer: str | None, rows: bytes, form: RowsForm, formulas: Formulas
+    ) -> Future[BinaryIO]:
         """Rows with predictions, in the form in which they were sent; errors as of `model`."""
         given = {ROWS_CSV if form == "csv" else ROWS_JSON: rows}
-        asked = _Asked("predictions", customer, self._settings.prediction_rows)
+        asked = _Asked("predictions", customer, self._settings.prediction_rows, formulas)
         return self._queue.submit(run.team, lambda: self._extract(run, asked, given))
 
     def report(self, run: SubmittedRun, customer: str) -> Future[BinaryIO]:
@@ -119,5 +123,5 @@ def _refusal(told: Mapping[str, str], run: SubmittedRun) -> TuningError:
 
 
 def _outside(sentence: str, run: SubmittedRun) -> str:
-    """A sentence without the server's own places, and with the parameter in place of the command's option."""
-    return sentence.replace(run.run_directory, f"run {run.id}").replace("--customer", "id")
+    """A sentence without the server's own places, and with the parameter in place of Python's argument."""
+    return sentence.replace(run.run_directory, f"run {run.id}").replace("`customer`", "`id`")

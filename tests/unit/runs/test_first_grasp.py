@@ -36,7 +36,7 @@ def test_a_result_has_a_length_and_its_customers(result: RunResult) -> None:
         result["d"]
 
 
-@pytest.mark.parametrize("name", ["best_params", "best_score", "best_model", "plot", "predict", "best_trial"])
+@pytest.mark.parametrize("name", ["best_params", "best_score", "best_model", "plot", "predict_proba", "best_trial"])
 def test_a_name_of_another_tool_says_ours(result: RunResult, name: str) -> None:
     for each in (result, result["a"]):
         if name in type(each).elsewhere:

@@ -83,12 +83,16 @@ def test_rows_in_any_form_are_predicted_as_the_model_does(
     assert [{name: row[name] for name in sent[0]} for row in found["rows"]] == sent
     expected = [*result.model(HOSTILE).predict(asked[:2]), *result.model("c0001").predict(asked[2:4]), None]
     assert [row[found["column"]] for row in found["rows"]] == [pytest.approx(each) for each in expected]
-    assert list(found["without"]) == ["tiny"]
+    assert (list(found["without"]), found["held_back"]) == (["tiny"], 0)
     headers = {"Content-Type": "text/csv; charset=utf-8"}
-    as_csv = api.post("predictions", content=asked[:2].to_csv(index=False), headers=headers, params={"id": "c0001"})
-    assert as_csv.headers["content-type"].startswith("text/csv")
-    back = pd.read_csv(io.StringIO(as_csv.text))
-    assert list(back["prediction"]) == pytest.approx(list(result.model("c0001").predict(asked[:2])))
+    asked["note"] = "=1+1"
+    for formulas, note in ((None, "=1+1"), ("guard", "'=1+1")):
+        params = {"id": "c0001", **({} if formulas is None else {"formulas": formulas})}
+        as_csv = api.post("predictions", content=asked[:2].to_csv(index=False), headers=headers, params=params)
+        assert as_csv.headers["content-type"].startswith("text/csv")
+        back = pd.read_csv(io.StringIO(as_csv.text))
+        assert list(back["prediction"]) == pytest.approx(list(result.model("c0001").predict(asked[:2])))
+        assert set(back["note"]) == {note}
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from starlette.responses import Response, StreamingResponse
 from tuning.basics.wording import shorten
 from tuning.errors import RefusedChangeError
 from tuning.service.database.runs import SubmittedRun
-from tuning.service.extracts import RowsForm
+from tuning.service.extracts import Formulas, RowsForm
 from tuning.service.web.auth import ServiceOf
 from tuning.service.web.limits import JSON
 from tuning.service.web.messages import PredictionsMessage, RowsMessage
@@ -62,14 +62,23 @@ async def model(found: TeamRun, service: ServiceOf, id: CustomerId = None) -> Re
     openapi_extra=BODY,
     responses={200: {"content": {CSV: TEXT}}},
 )
-async def predict(found: TeamRun, service: ServiceOf, request: Request, id: CustomerId = None) -> object:
+async def predict(
+    found: TeamRun,
+    service: ServiceOf,
+    request: Request,
+    id: CustomerId = None,
+    formulas: Annotated[
+        Formulas,
+        Query(description="Of texts in CSV that a spreadsheet would run: `guard` puts an apostrophe before them."),
+    ] = "keep",
+) -> object:
     """Rows in, predictions out, in the form in which they came: the rows with a column `prediction`, and one of
     probabilities per class where the model has them. CSV is read as the run's data are."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in FORMS:
         raise HTTPException(415, f"Content-Type {shorten(repr(kind))} is not taken. Send {JSON[0]} or {CSV}.")
     rows = await request.body()
-    return await streamed(service.extracts.predictions(recorded(found), id, rows, FORMS[kind]), kind)
+    return await streamed(service.extracts.predictions(recorded(found), id, rows, FORMS[kind], formulas), kind)
 
 
 def recorded(run: SubmittedRun) -> SubmittedRun:
