@@ -54,6 +54,7 @@ def fill(database: Database) -> None:
                 "ended": ended, "outcome": {"customers": 3} if ended else None, "schedule": SCHEDULE,
                 "stop_asked": at + 15 if state is RunState.STOPPING else None,
                 "ending": "stopped" if state is RunState.STOPPING else None, "bytes": 5 * 2**30,
+                "submitted_by": "kept" if number else None,
             }
         )  # fmt: skip
         events.append({"run": run, "at": at, "state": RunState.QUEUED, "reason": ""})

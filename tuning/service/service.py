@@ -7,7 +7,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -102,13 +102,13 @@ class Service:
         """Where the service keeps what is its own of a run: definition, log, tables for pages."""
         return self.settings.work / run
 
-    def submit(self, admitted: Admitted) -> SubmittedRun:
-        """Queue what was admitted, and again at the times of its timetable.
+    def submit(self, admitted: Admitted, by: str) -> SubmittedRun:
+        """Queue what was admitted, and again at the times of its timetable. by: the name of the token that asks.
 
         A repeated submission whose run is there without its schedule, because the server was killed between the two,
         gets it now.
         """
-        submission, timetable = admitted.submission, admitted.timetable
+        submission, timetable = replace(admitted.submission, submitted_by=by), admitted.timetable
         with self._submitting if timetable else contextlib.nullcontext():
             run, _ = self.requests.submit(submission, self.clock())
             if timetable is None or run.schedule is not None:

@@ -46,6 +46,7 @@ class SubmittedRun:
     outcome: Json | None
     schedule: str | None
     bytes: int
+    submitted_by: str | None = None
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,10 @@ class StateEvent:
 
 @dataclass(frozen=True)
 class Submission:
-    """What is needed to queue a run. key: of `Idempotency-Key`; digest: of the body that came with it."""
+    """What is needed to queue a run.
+
+    key: of `Idempotency-Key`; digest: of the body that came with it. submitted_by: the name of the token that asks.
+    """
 
     team: str
     name: str
@@ -71,6 +75,7 @@ class Submission:
     schedule: str | None = None
     key: str | None = None
     digest: str = ""
+    submitted_by: str | None = None
 
 
 def new_id() -> str:
@@ -116,6 +121,7 @@ class Runs:
                 "submitted": now,
                 "queued": now,
                 "schedule": submission.schedule,
+                "submitted_by": submission.submitted_by,
             }
             connection.execute(insert(RUNS).values(values))
             _tell(connection, run, RunState.QUEUED, "", now)

@@ -67,7 +67,8 @@ METADATA = MetaData(
 #: those that it has while it works. `stop_asked`: when it was asked to end, `ending`: "stopped" or "cancelled".
 #: `attempts`: resumes after the machine's failures since the last request of a user; `not_before`: when the next may
 #: begin. `outcome`: what the command said at its end.
-#: `bytes`: the size of the run directory when it was last measured, for the team's quota.
+#: `bytes`: the size of the run directory when it was last measured, for the team's quota. `submitted_by`: the name of
+#: the token that asked for it; None of a schedule's run, and of those from before names were kept.
 RUNS = Table(
     "runs",
     METADATA,
@@ -92,6 +93,7 @@ RUNS = Table(
     Column("outcome", ToldDocument),
     Column("schedule", String(32)),
     Column("bytes", BigInteger, nullable=False, default=0),
+    Column("submitted_by", String(255)),
     Index(None, "state", "team"),
     Index(None, "team", "submitted", "id"),
 )

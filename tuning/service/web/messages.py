@@ -57,6 +57,9 @@ class RunMessage(_Message):
     started: AwareDatetime | None
     ended: AwareDatetime | None
     not_before: AwareDatetime | None = Field(description="When the next try may begin; null for at once.")
+    submitted_by: str | None = Field(
+        description="The name of the token that has; null of a schedule's later runs.", examples=["alice"]
+    )
     schedule: str | None = Field(description="The schedule that has submitted it.", examples=[None])
     progress: ProgressMessage | None = Field(description="null before the run has said how far it is.")
     outcome: Mapping[str, object] | None = Field(description="What the run said at its end.")

@@ -59,6 +59,7 @@ def run_message(run: SubmittedRun, place: int | None = None, *, whole: bool = Fa
         started=moment(run.started),
         ended=moment(run.ended),
         not_before=moment(run.not_before) if run.state is RunState.QUEUED and run.not_before else None,
+        submitted_by=run.submitted_by,
         schedule=run.schedule,
         progress=progress_of(run) if whole else None,
         outcome=None if run.outcome is None else {k: v for k, v in run.outcome.items() if k != OWN_PLACE},

@@ -21,6 +21,7 @@ from tuning.errors import DefinitionError, NotAllowedError, QuotaError
 from tuning.planning.run_time import RunTime
 from tuning.records.user_scores import metric_text
 from tuning.service.admission import admit
+from tuning.service.database.tokens import TokenHolder
 from tuning.service.plans import OPEN, AskedPlan
 from tuning.service.service import Service
 from tuning.service.settings import ServiceSettings
@@ -67,7 +68,7 @@ def send(
     try:
         if action == "plan":
             return RedirectResponse(f"/plans/{_ask_plan(service, holder.team, typed)}", 303)
-        return RedirectResponse(f"/runs/{_submit(service, holder.team, typed, key)}", 303)
+        return RedirectResponse(f"/runs/{_submit(service, holder, typed, key)}", 303)
     except (DefinitionError, NotAllowedError, QuotaError) as error:
         problem = shorten(mask_in(str(error)), LONGEST)
         return render("new.html", 422, **_form(service, holder.team, typed), problem=problem)
@@ -110,11 +111,12 @@ def _ask_plan(service: Service, team: str, typed: str) -> str:
     return service.plans.ask(admitted.submission, now, typed).id
 
 
-def _submit(service: Service, team: str, typed: str, key: str) -> str:
+def _submit(service: Service, holder: TokenHolder, typed: str, key: str) -> str:
     digest = sha256(_bytes(typed)).hexdigest()
     once = f"page-{key or secrets.token_hex(16)}-{digest}"
     values, now = _values(typed), service.clock()
-    run = service.submit(admit(values, team, service.settings, key=once, digest=digest, now=now))
+    admitted = admit(values, holder.team, service.settings, key=once, digest=digest, now=now)
+    run = service.submit(admitted, holder.name)
     service.wake()
     return run.id
 

@@ -151,8 +151,8 @@ def _definition(run: SubmittedRun, settings: ServiceSettings) -> str:
 
 
 def _facts(run: SubmittedRun) -> dict[str, object]:
-    told = ("id", "name", "state", "reason", "submitted", "started", "ended", "slots", "slots_asked", "schedule")
-    return {name: getattr(run, name) for name in told}
+    told = ("id", "name", "state", "reason", "submitted", "started", "ended", "slots", "slots_asked")
+    return {name: getattr(run, name) for name in (*told, "schedule", "submitted_by")}
 
 
 def _links(run: SubmittedRun, mlflow: str | None) -> list[Mapping[str, str]]:

@@ -72,7 +72,7 @@ def submit(
     """Queue a definition. With `Idempotency-Key` a repeated submission is the same run."""
     now = service.clock()
     admitted = admit(sent.values, holder.team, service.settings, key=idempotency_key, digest=sent.digest, now=now)
-    run = service.submit(admitted)
+    run = service.submit(admitted, holder.name)
     response.headers["Location"] = f"/api/v1/runs/{run.id}"
     return _changed(service, run)
 
