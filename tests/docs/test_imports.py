@@ -48,6 +48,13 @@ def test_planning_loads_nothing_that_searches(tmp_path: Path) -> None:
     assert not loaded(RUN_COMMAND, "plan", str(tmp_path / "definition.yaml")) & (SEARCHING - {"sklearn", "scipy"})
 
 
+def test_an_unknown_algorithm_is_refused_before_libraries_are_loaded(tmp_path: Path) -> None:
+    definition = tmp_path / "definition.yaml"
+    definition.write_text("data: acme.csv\ntarget: y\n")
+    refused = RUN_COMMAND.replace("exit_code == 0", "exit_code == 2 and 'rndom' in answer.stderr")
+    assert not loaded(refused, "compare", str(definition), "--algorithms", "rndom,optuna") & SEARCHING
+
+
 def test_comparing_loads_what_it_computes_with_when_it_is_used() -> None:
     assert not loaded("import tuning.compare") & (SEARCHING | READING)
     assert loaded("from tuning.compare import analyse") & SEARCHING == {"scipy"}

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Iterable, Mapping
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from inspect import isfunction
 from typing import TYPE_CHECKING, ClassVar
 
 from tuning.basics.wording import did_you_mean
+
+SILENT_S = 2.0  # which nobody takes for a program that hangs
 
 
 class Public:
@@ -34,6 +39,26 @@ class Public:
             raise AttributeError(f"a {kind} has no {name!r}.{hint}", name=name, obj=self)
 
 
+def own_functions(module: Mapping[str, object]) -> list[str]:
+    """The public functions that a module defines itself, by its globals: what Tab shows of it."""
+    own = (name for name, value in module.items() if getattr(value, "__module__", "") == module["__name__"])
+    return sorted(name for name in own if isfunction(module[name]) and not name.startswith("_"))
+
+
 def typing() -> bool:
     """Whether somebody types at Python's prompt, or in a notebook: both set `sys.ps1`."""
     return hasattr(sys, "ps1")
+
+
+@contextlib.contextmanager
+def wait_notice(what: str) -> Iterator[None]:
+    """Where somebody watches, say what takes its time, once it takes longer than a moment."""
+    stream = sys.stderr
+    timer = threading.Timer(SILENT_S, lambda: stream.write(f"{what} …\n"))
+    timer.daemon = True
+    if typing() or stream.isatty():
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

@@ -84,13 +84,13 @@ def compare(definition: str | None, **asked: Unpack[CompareCall]) -> None:
 
     Or, without a definition, from finished curves, recorded evaluations or an earlier run; see docs/compare.md.
     """
-    from tuning.cli.output import show_comparison
-
     source = _source(definition, asked)
     _refuse_idle(source, asked)
     if (html := asked["html"]) is not None:
         check_target(html, "--html", definition, asked["from_curves"], asked["from_table"])
     found, result = _SOURCES[source](definition, asked, cast("AnalysisOptions", _given(asked, ANALYSIS)))
+    from tuning.cli.output import show_comparison
+
     if html is not None:
         found.save(html)
         click.echo(f"report       {html}", err=True)
@@ -125,12 +125,18 @@ def _refuse_idle(source: str, asked: Mapping[str, object]) -> None:
 
 
 def _run(definition: str | None, asked: CompareCall, analysis: AnalysisOptions) -> tuple[Comparison, RunResult | None]:
-    from tuning.compare.on_data import comparing, keep
-    from tuning.driver.runner import TuneRunner
+    from tuning.definition.compared_methods import parse_methods
 
     assert definition is not None
     overrides = cast(Overrides, {name: value for name, value in asked.items() if name in Overrides.__annotations__})
-    made = comparing(read(definition, **overrides), _given(asked, COMPARED), asked["trials"], {})
+    given = read(definition, **overrides)
+    if asked["algorithms"] is not None:
+        parse_methods(asked["algorithms"])  # a wrong name is told before libraries are loaded, which takes seconds
+
+    from tuning.compare.on_data import comparing, keep
+    from tuning.driver.runner import TuneRunner
+
+    made = comparing(given, _given(asked, COMPARED), asked["trials"], {})
     result = TuneRunner(made).run(
         asked["run_dir"], progress=asked["progress"], in_process=asked["in_process"], resume=asked["resume"]
     )

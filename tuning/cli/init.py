@@ -6,6 +6,7 @@ import os
 
 import click
 
+from tuning.cli.output import say_wait
 from tuning.cli.program import Command
 from tuning.cli.starter import starter
 from tuning.errors import DefinitionError
@@ -30,6 +31,7 @@ def init(
     if output is not None and os.path.exists(output) and not force:
         raise DefinitionError(f"{output!r} is there already; choose another --output, or replace it with --force.")
     folder = os.path.dirname(os.path.abspath(output)) if output is not None else os.getcwd()
+    say_wait("looking at the data")
     text = starter(data, target, by, folder, metric)
     if output is None:
         click.echo(text, nl=False)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tuning.basics.public import wait_notice
 from tuning.basics.wording import better_text, shorten, value_text
 from tuning.cli import exit_codes
 from tuning.data.formats.csv_file import csv_text, guarded_frame
@@ -61,7 +62,7 @@ def show_comparison(found: Comparison, output: str, result: RunResult | None = N
     elif output == "csv":
         click.echo(csv_text(guarded_frame(found.table().reset_index())), nl=False)
     else:
-        click.echo(found.text())
+        click.echo(found.text(window_width()))
         if result is not None:
             from tuning.compare.on_data import CURVES, PAGE
 
@@ -274,9 +275,8 @@ def show_pages(text: Iterable[str]) -> None:
 
 
 def say_wait(what: str) -> None:
-    """What a command does before its first word, to somebody who watches."""
-    if sys.stderr.isatty():
-        click.echo(f"{what} …", err=True)
+    """What a command does before its first word, to somebody who watches and waits for it."""
+    click.get_current_context().with_resource(wait_notice(what))
 
 
 def window_width() -> int | None:

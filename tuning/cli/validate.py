@@ -11,6 +11,7 @@ import click
 
 from tuning.basics.wording import amount, some_names
 from tuning.cli import exit_codes
+from tuning.cli.output import say_wait
 from tuning.cli.program import Command
 from tuning.cli.shared_options import Overrides, definition_options, read
 from tuning.planning.plan import make_plan
@@ -30,7 +31,9 @@ def validate(definition: str, first: int, everybody: bool, output: str, **option
     Exit codes: 0 fine, 2 the definition or the data as a whole is wrong, 3 some customers would get no model,
     4 none would.
     """
-    made = make_plan(read(definition, **options))
+    asked = read(definition, **options)
+    say_wait("looking at the data, and reading customers")
+    made = make_plan(asked)
     task, metric = made.spec.task or "an objective", user_metric(made.spec.metric)
     chosen = made.studies if everybody else made.studies[:first]
     refused = check_customers(made, [study.customer for study in chosen])

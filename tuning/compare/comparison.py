@@ -124,9 +124,9 @@ class Comparison(Public, ComparisonResult):
             "against": {name: {**asdict(count), "p": test.p} for name, (count, test) in pairs.items()},
         }
 
-    def text(self) -> str:
-        """The report for a terminal."""
-        return text(self)
+    def text(self, width: int | None = None) -> str:
+        """The report for a terminal. width: characters of a line, for which columns of the table are left out."""
+        return text(self, width)
 
     def save(self, path: str | Path) -> Path:
         """Write the report as one self-contained HTML page that needs no network."""

@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Unpack, overload
 
-from tuning.basics.public import Public, typing
-from tuning.basics.timing import USUAL
+from tuning.basics.public import Public, typing, wait_notice
+from tuning.basics.timing import USUAL, Timing
 from tuning.basics.wording import resume_advice
 from tuning.definition.definition import Definition
 from tuning.definition.given import changed, definition_arguments, definition_of, keys_help, signature
@@ -25,6 +25,7 @@ from tuning.driver.session import RunSession
 from tuning.driver.signals import Signals
 from tuning.errors import PlanError, RunError, RunInterrupted, signal_name
 from tuning.planning.plan import Plan, make_plan
+from tuning.planning.run_time import RunTime
 from tuning.records.ownership import newest_term
 from tuning.runs.begin import OwnedRun, abandon, begin, resume_run
 from tuning.runs.earlier_runs import run_time
@@ -74,9 +75,9 @@ class TuneRunner(Public):
     def plan(self) -> Plan:
         """What would run, and where. Neither Ray nor MLflow is imported; messages of libraries that your code loads are
         hidden."""
-        with held_messages():
+        with wait_notice("looking at the data"), held_messages():
             plan = make_plan(self.definition, timing=self.timing)
-        return replace(plan, estimate=partial(run_time, timing=self.timing))
+        return replace(plan, estimate=partial(_run_time, timing=self.timing))
 
     def tuner(self, run_dir: str | Path | None = None) -> Tuner:
         """The `tune.Tuner` of the definition, over a new run directory.
@@ -251,3 +252,8 @@ def _too_early(number: int, run_dir: str | Path | None) -> str:
         if run_dir is not None and newest_term(directory := RunDirectory(run_dir)) is not None:
             return f"{text}. Resume with: {resume_advice(directory.shown)}"
     return f"{text}. Nothing was recorded; start the run again."
+
+
+def _run_time(plan: Plan, timing: Timing) -> RunTime:
+    with wait_notice("timing some trials"):
+        return run_time(plan, timing=timing)

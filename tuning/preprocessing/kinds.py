@@ -64,17 +64,19 @@ def nearly_numbers(texts: pd.Series, counts: np.ndarray | None = None) -> bool:
 def seeming(texts: Sequence[str]) -> str:
     """What nearly all of some texts seem to be, though they are read as text, and what to do; nothing for others."""
     texts = [text for text in texts if text != MISSING]
-    ways_out: dict[str, Callable[[str], object]] = {
-        "numbers with a decimal comma: set `csv: {decimal: ','}`, or convert them": DECIMAL_COMMA.match,
-        "dates in several notations: write them in one, or convert them with `prepare`": is_like_a_date,
-    }
-    for said, fits in ways_out.items():
-        for some in (texts[:LOOKED_AT], texts):  # a few tell of most columns that they are something else
-            if not some or sum(bool(fits(text)) for text in some) < NEARLY_ALL * len(some):
-                break
-        else:
-            return said
-    return ""
+    if _nearly_all(texts, DECIMAL_COMMA.match):
+        return "numbers with a decimal comma: set `csv: {decimal: ','}`, or convert them"
+    if not _nearly_all(texts, is_like_a_date):
+        return ""
+    if date_format(pd.Series(texts), None) is None:
+        return "dates in several notations: write them in one, or convert them with `prepare`"
+    return "dates: have `prepare` make numbers of them, such as the days since another date"
+
+
+def _nearly_all(texts: Sequence[str], fits: Callable[[str], object]) -> bool:
+    """Whether nearly all of some texts are of one kind; a few tell of most columns that they are something else."""
+    parts = (texts[:LOOKED_AT], texts)
+    return bool(texts) and all(sum(bool(fits(text)) for text in part) >= NEARLY_ALL * len(part) for part in parts)
 
 
 class Values:

@@ -1,4 +1,4 @@
-"""A scale that a few values cannot ruin: what lies far beyond all others is cut off, and named."""
+"""Scales: one that a few values cannot ruin, as what lies far beyond all others is cut off, and a logarithmic one."""
 
 from __future__ import annotations
 
@@ -57,3 +57,15 @@ def cut_scale(
         va="bottom" if below else "top",
         bbox={"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1.5},
     )
+
+
+def log_x_scale(axes: Axes) -> None:
+    """A logarithmic x-axis, up to three decades with 1, 2, 5, 10, … as plain numbers: matplotlib's run into another."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    axes.set_xscale("log")
+    low, high = axes.get_xlim()
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    if high < 1000 * low:
+        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))

@@ -14,6 +14,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from tuning.basics.public import own_functions
 from tuning.basics.wording import shorten
 from tuning.reporting.figure import COLOURS, shown_axes
 
@@ -27,6 +28,11 @@ MOST_DOTS = 2000  # each of them is a line of the file
 MOST_CLASSES = 8  # with a curve each, those with most rows
 MOST_CELLS = 12  # classes of a confusion matrix
 BINS = 10
+
+
+def __dir__() -> list[str]:
+    """What Tab shows: the pictures."""
+    return own_functions(globals())
 
 
 def predicted_and_actual(found: Unseen, ax: Axes | None = None) -> Axes:

@@ -20,14 +20,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from matplotlib.axes import Axes
-from matplotlib.ticker import LogFormatter, LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
+from matplotlib.ticker import LogFormatter, MaxNLocator
 
+from tuning.basics.public import own_functions
 from tuning.basics.wording import shorten
 from tuning.records.gains import ERRORS, user_metric
 from tuning.records.schema import FAILED, FINISHED, OK, STOPPED, TrialRecord, best_first
 from tuning.records.user_scores import user_score
 from tuning.reporting.figure import COLOURS, give_room, shown_axes
-from tuning.reporting.scale import cut_scale
+from tuning.reporting.scale import cut_scale, log_x_scale
 from tuning.runs.optuna_study import METRIC, of_one_kind, trials_shown
 
 if TYPE_CHECKING:
@@ -48,6 +49,11 @@ NOTHING_TO_COMPARE = (
     "Nothing can be compared: no two completed trials have the same parameters, as those of one model family have. "
     "Give the study more trials, or search fewer families."
 )
+
+
+def __dir__() -> list[str]:
+    """What Tab shows: the pictures."""
+    return own_functions(globals())
 
 
 # --- one study ------------------------------------------------------------------------------------
@@ -252,7 +258,7 @@ def score_and_size(customers: CustomerRows, metric: str, ax: Axes | None = None)
     shown = _some(len(score))
     axes.scatter(rows[shown], score[shown], color=BLUE, alpha=0.6, s=18)
     if len(rows) and rows.max() > 20 * rows.min():
-        _log(axes)
+        log_x_scale(axes)
     else:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     sizes = np.abs(score[score != 0.0])
@@ -337,7 +343,7 @@ def time_and_failures(customers: CustomerRows, ax: Axes | None = None) -> Axes:
         label=[f"{int(chosen.sum()):,} {label}" for chosen, _, label in parts],
     )
     if wide:
-        _log(axes)
+        log_x_scale(axes)
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_title("How long customers took")
     axes.set_xlabel("seconds, all trials of a customer together")
@@ -378,16 +384,6 @@ def _ids(customers: pa.Table, chosen: np.ndarray) -> list[str | None]:
         return []
     ids: list[str | None] = customers["customer"].filter(pa.array(chosen)).to_pylist()
     return ids
-
-
-def _log(axes: Axes) -> None:
-    """A logarithmic x-axis, up to three decades with 1, 2, 5, 10, … as plain numbers: matplotlib's run into another."""
-    axes.set_xscale("log")
-    low, high = axes.get_xlim()
-    axes.xaxis.set_minor_formatter(NullFormatter())
-    if high < 1000 * low:
-        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
 
 
 def _some(count: int) -> slice:

@@ -143,6 +143,17 @@ def test_text_for_the_terminal(comparison: Comparison) -> None:
         assert word in text
 
 
+def test_in_a_narrow_window_the_table_keeps_what_is_decided(comparison: Comparison) -> None:
+    def table(width: int | None) -> list[str]:
+        return comparison.text(width).split("\n\n")[1].splitlines()
+
+    assert len(table(None)[0]) > 80
+    assert table(200) == table(None)
+    assert max(map(len, table(80))) <= 80
+    assert {"method", "regret", "difference", "(Holm)", "verdict"} <= set(table(80)[0].split())
+    assert [line.split()[0] for line in table(80)] == [line.split()[0] for line in table(None)]
+
+
 def test_a_notebook_shows_the_sentence_and_the_table(comparison: Comparison) -> None:
     shown = comparison._repr_html_()
     assert shown.startswith("<p><b>Use optuna")

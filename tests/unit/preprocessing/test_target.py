@@ -150,3 +150,16 @@ def test_numbers_with_a_decimal_comma_are_said_to_be_such() -> None:
     with pytest.raises(CustomerError, match="They seem to be numbers with a decimal comma"):
         read_target(target, REGRESSION)
     assert "decimal comma" not in agreed_task({"a": pd.Series(["a,b", "c", "1,5"] * 10)})[1]
+
+
+@pytest.mark.parametrize("notation", ["%Y-%m-%d", "%d.%m.%Y"])
+def test_dates_in_one_notation_are_said_to_be_dates(notation: str) -> None:
+    days = pd.Series(pd.date_range("2024-01-01", periods=60), name="y")
+    assert "these seem to be dates: have `prepare`" in agreed_task({"a": days})[1]
+    target = days.dt.strftime(notation)
+    assert "these seem to be dates: have `prepare` make numbers of them" in agreed_task({"a": target})[1]
+    with pytest.raises(CustomerError, match="They seem to be dates: have `prepare` make numbers of them"):
+        read_target(target, REGRESSION)
+    mixed = pd.Series([f"2024-03-{day}" if day % 2 else f"{day}.03.2024" for day in range(10, 30)], name="y")
+    with pytest.raises(CustomerError, match="They seem to be dates in several notations"):
+        read_target(mixed, REGRESSION)

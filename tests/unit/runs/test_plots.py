@@ -11,7 +11,7 @@ import pytest
 from matplotlib import pyplot
 
 from tuning.reporting.figure import drawn_svg
-from tuning.runs import plots
+from tuning.runs import hold_out_plots, plots
 from tuning.runs.parameter_effects import TOO_FEW, ParameterEffect, parameter_effects
 
 TWO = json.dumps([{"family": "ridge", "trial": 1}, {"family": "xgboost", "trial": 2}], separators=(",", ":"))
@@ -33,6 +33,13 @@ CUSTOMERS = pa.table(
 def _closed() -> Iterator[None]:
     yield
     pyplot.close("all")
+
+
+def test_tab_shows_the_pictures_alone() -> None:
+    assert {"gains", "learning_curves", "winning_families"} <= set(dir(plots))
+    assert set(dir(hold_out_plots)) == {"predicted_and_actual", "residuals", "confusion", "roc", "calibration"}
+    for module in (plots, hold_out_plots):
+        assert all(getattr(module, name).__annotations__["return"] == "Axes" for name in dir(module))
 
 
 def test_gains_are_bars_with_the_largest_first() -> None:

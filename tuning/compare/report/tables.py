@@ -79,14 +79,25 @@ def _reach(final: Anytime) -> np.ndarray | None:
     return np.where(reached.any(axis=1), final.share[first], np.nan)
 
 
-def text(comparison: ComparisonResult) -> str:
-    """The report for a terminal: the sentence, the table, Friedman's test, the notes."""
-    return "\n".join([recommend(comparison).sentence, "", table_text(comparison), "", *footnotes(comparison)])
+def text(comparison: ComparisonResult, width: int | None = None) -> str:
+    """The report for a terminal: the sentence, the table, Friedman's test, the notes. width: as of `table_text`."""
+    return "\n".join([recommend(comparison).sentence, "", table_text(comparison, width), "", *footnotes(comparison)])
 
 
-def table_text(comparison: ComparisonResult) -> str:
-    """The summary with few digits, one line per method."""
-    return str(readable(comparison).to_string(index=False))
+#: What the table of a narrow window does without, in this order; files and pages have it.
+SPARED = ("= random after", "cost", "rank", "better/same/worse")
+
+
+def table_text(comparison: ComparisonResult, width: int | None = None) -> str:
+    """The summary with few digits, one line per method. width: characters of a line; None is no limit."""
+    shown = readable(comparison)
+    found = str(shown.to_string(index=False))
+    for name in SPARED:
+        if width is None or len(found.partition("\n")[0]) <= width:
+            break
+        shown = shown[[column for column in shown.columns if column.partition(" (")[0] != name]]
+        found = str(shown.to_string(index=False))
+    return found
 
 
 def readable(comparison: ComparisonResult) -> pd.DataFrame:
