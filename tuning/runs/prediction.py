@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -23,10 +23,20 @@ from tuning.runs.plan_file import frozen_definition
 
 if TYPE_CHECKING:
     from tuning.models.customer_model import CustomerModel
-    from tuning.runs.results import RunResult
+    from tuning.storage.run_directory import RunDirectory
 
 PREDICTION = "prediction"
 NewRows: TypeAlias = "pd.DataFrame | str | Path"
+
+
+class SavedModels(Protocol):
+    """Where a run's models are found: its `RunResult`."""
+
+    directory: RunDirectory
+
+    def __len__(self) -> int: ...
+
+    def model(self, customer: object = None, *, allow_code: bool = False) -> CustomerModel: ...
 
 
 @dataclass(frozen=True)
@@ -47,7 +57,7 @@ class PredictedRows:
 
 
 def predict_rows(
-    result: RunResult, rows: NewRows, customer: object = None, *, allow_code: bool = False
+    result: SavedModels, rows: NewRows, customer: object = None, *, allow_code: bool = False
 ) -> PredictedRows:
     """New rows with predictions.
 
@@ -139,7 +149,7 @@ class _FileRows:
 
 
 def _by_key(
-    result: RunResult, rows: _FrameRows | _FileRows, names: Sequence[str], allow_code: bool
+    result: SavedModels, rows: _FrameRows | _FileRows, names: Sequence[str], allow_code: bool
 ) -> tuple[pd.DataFrame, dict[str, str], int]:
     """(predictions, who has none and why, rows that were held back)."""
     codes, keys = rows.keys()
