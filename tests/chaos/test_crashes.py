@@ -120,6 +120,7 @@ def _kills(tmp_path: Path, customers: int, trials: int, kills: int, longest: int
     assert 0 <= again <= kills * (interval + 1)
 
 
+@pytest.mark.slow
 def test_workers_killed_at_random_lose_nothing(tmp_path: Path) -> None:
     _kills(tmp_path, customers=5, trials=20, kills=30, longest=6, interval=2)
 
@@ -144,6 +145,7 @@ def test_a_study_that_hangs_is_ended_by_its_own_limit(tmp_path: Path) -> None:
     assert done["starts"] == 2 + 2  # of each, one that hangs and one that puts it aside
 
 
+@pytest.mark.slow
 def test_a_hang_is_ended_where_no_limit_is_set(tmp_path: Path) -> None:
     soon = "import tuning.basics.timing; tuning.basics.timing.HANG_S_OF_OBJECTIVE = 3.0"
     result = lone_workers(tmp_path, "loop_in_c", soon, limits={"crashes_before_quarantine": 1})

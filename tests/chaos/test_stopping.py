@@ -93,6 +93,7 @@ def test_a_command_in_one_process_stops_says_how_to_go_on_and_ends_with_the_sign
     assert len(RunResult(directory).trial_records) > 0
 
 
+@pytest.mark.slow
 def test_interrupting_in_a_notebook_and_going_on_gives_the_same_result(ray_cluster: None, tmp_path: Path) -> None:
     write_customers(tmp_path / "data", 4)
     runner = TuneRunner(**definition(tmp_path / "data", trials=150))

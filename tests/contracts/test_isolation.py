@@ -36,7 +36,7 @@ CLOCK = {each.name for each in (*STUDY_FIGURES, *TRIAL_FIGURES) if each.clock}
 ELSEWHERE = CLOCK | {"run", "worker", "model_path", "model_sha256", "model_bytes"}
 QUICK = {
     "target": "y", "task": "regression", "algorithm": "random", "scheduler": "fifo", "trials": 2, "slots": 1,
-    "search_space": "ridge", "mlflow": False, "limits": {"max_rows": 500, "max_columns": 100},
+    "search_space": "ridge", "mlflow": False, "report": False, "limits": {"max_rows": 500, "max_columns": 100},
 }  # fmt: skip
 
 

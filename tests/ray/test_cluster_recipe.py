@@ -84,6 +84,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_refused_token_is_named_as_that_at_once(cluster: dict[str, str], folder: Path) -> None:
     for code, output in tuning(cluster, folder, ["doctor"], ["plan", "churn.yaml"], ["run", "churn.yaml"]):
         assert code == 1

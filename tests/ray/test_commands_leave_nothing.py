@@ -28,7 +28,7 @@ ON_RAY = {"doctor", "resume", "compare"}  # of `demo` forks do the work
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(each, marks=[pytest.mark.slow] * (each == "compare")) for each in COMMANDS]
+    "name", [pytest.param(each, marks=[pytest.mark.slow] * (each in ("compare", "doctor"))) for each in COMMANDS]
 )
 def test_no_process_is_left_when_a_command_returns(name: str, tmp_path: Path) -> None:
     write_customers(tmp_path / "data", 2)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import yaml
 from builders import definition, write_customers
 from chaos import environment, wait_for
@@ -78,6 +79,7 @@ except RunInterrupted:
 """
 
 
+@pytest.mark.slow
 def test_a_run_on_ray_loads_no_mlflow_and_leaves_workers_for_the_next_cell(tmp_path: Path) -> None:
     """Beside the cell, too. Before it is refused, it loads no Ray; with its process, all of Ray ends."""
     processes = _shown(tmp_path, CELLS)
@@ -113,6 +115,7 @@ def score(y_true, y_pred):
 """
 
 
+@pytest.mark.slow
 def test_a_quiet_exit_costs_its_customer_alone_and_of_ray_nothing_is_left(tmp_path: Path) -> None:
     """In forks first, and then on Ray, whose processes have ended when the command has.
 

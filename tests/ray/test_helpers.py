@@ -36,6 +36,7 @@ def killed(folder: Path, most: int, hangs: bool = False) -> RunResult:
     return runner.run(folder / "run", progress=False)
 
 
+@pytest.mark.slow
 def test_helpers_find_what_one_process_finds(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(80, 3))

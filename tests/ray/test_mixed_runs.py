@@ -67,6 +67,7 @@ def test_a_giant_and_small_customers_are_searched_in_one_tuner_as_they_are_alone
     )
 
 
+@pytest.mark.slow
 def test_what_crashes_is_put_aside_in_either_placement_and_costs_the_others_nothing(
     ray_cluster: None, tmp_path: Path
 ) -> None:
@@ -101,6 +102,7 @@ OF_A_GANG: dict[str, Any] = {
 
 
 @pytest.mark.timeout(400)
+@pytest.mark.slow
 def test_giants_whose_files_are_broken_get_a_reason_and_the_others_what_they_get_without_them(
     gang_cluster: None, tmp_path: Path
 ) -> None:

@@ -28,6 +28,7 @@ def cluster() -> Iterator[ClusterProcess]:
     made.end()
 
 
+@pytest.mark.slow
 def test_a_cluster_of_three_nodes_is_divided_anew_when_it_grows_and_loses_a_node(
     cluster: ClusterProcess, tmp_path: Path
 ) -> None:

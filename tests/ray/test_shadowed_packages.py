@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import yaml
 from builders import definition, write_customers
 from chaos import environment
@@ -13,6 +14,7 @@ from chaos import environment
 from tuning import RunResult
 
 
+@pytest.mark.slow
 def test_folders_called_like_our_packages_are_left_alone_by_workers(tmp_path: Path) -> None:
     write_customers(tmp_path / "data", 2)
     (tmp_path / "d.yaml").write_text(yaml.safe_dump(definition(tmp_path / "data", trials=2, slots=1)))

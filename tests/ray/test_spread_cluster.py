@@ -205,6 +205,7 @@ def test_workers_have_a_frames_rows_from_the_file_that_the_run_has_written(
     assert [record.status for record in result.study_records] == ["ok", "ok"]
 
 
+@pytest.mark.slow
 def test_a_resume_does_not_need_the_frame(ray_cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = str(tmp_path / "run")
     rng = np.random.default_rng(0)

@@ -56,6 +56,7 @@ def test_a_killed_worker_costs_the_trial_the_steps_since_its_checkpoint(ray_clus
     assert len(run) < 9 + 5  # 9 steps, and at most the one or two since the last checkpoint again
 
 
+@pytest.mark.slow
 def test_a_trial_that_hangs_is_killed_and_its_study_goes_on(ray_cluster: None, tmp_path: Path) -> None:
     write_hazards(tmp_path / "data", 1, {0: "loop_in_c"})  # it holds the interpreter: nothing in the worker can help
     fields: dict[str, Any] = {"objective": hazard, "algorithm": "random", "placement": "spread", "trials": 4}
@@ -119,6 +120,7 @@ def test_customers_spread_over_workers_get_models(ray_cluster: None, tmp_path: P
     assert len(again.trial_records) == len(result.trial_records)
 
 
+@pytest.mark.slow
 def test_a_spread_study_finds_the_ensemble_that_it_finds_packed(ray_cluster: None, tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     frame = pd.DataFrame(rng.uniform(-1, 1, size=(120, 3)), columns=["a", "b", "c"])

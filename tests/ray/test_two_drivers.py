@@ -67,6 +67,7 @@ def write(folder: Path, name: str, **fields: Any) -> dict[str, Any]:
     return given
 
 
+@pytest.mark.slow
 def test_two_runs_at_once_share_nothing_and_find_what_each_finds_alone(tmp_path: Path) -> None:
     """Of 200 customers each, on Ray; alone they run in this process, whose records are those of every placement."""
     write_customers(tmp_path / "data", 200)

@@ -55,7 +55,10 @@ def forgetful(method: Callable[..., Any]) -> Callable[..., Any]:
 
 @pytest.mark.parametrize(
     ("target", "models"),
-    [("churned", ["logistic", "xgboost", "hist_gradient_boosting"]), ("tickets", ["ridge", "random_forest", "knn"])],
+    [
+        ("churned", ["logistic", "xgboost", "hist_gradient_boosting"]),
+        pytest.param("tickets", ["ridge", "random_forest", "knn"], marks=pytest.mark.slow),
+    ],
 )
 def test_the_search_is_the_same_without_caches_and_shortcuts(
     customers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str, models: list[str]

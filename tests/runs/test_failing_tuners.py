@@ -99,6 +99,7 @@ def test_three_tuners_without_progress_end_the_run_with_the_reason(
     assert truth(TuneRunner.resume(run, progress=False, in_process=True)) == undisturbed
 
 
+@pytest.mark.slow
 def test_a_real_tuner_that_a_callback_ends_is_followed_by_another_one(
     search: TuneRunner,
     undisturbed: dict[str, Any],

@@ -291,6 +291,7 @@ def _driver(run: Path, data: Path, where: str) -> subprocess.Popen[bytes]:
 
 
 @pytest.mark.chaos
+@pytest.mark.slow
 def test_drivers_killed_in_the_middle_lose_nothing(customers: Path, tmp_path: Path) -> None:
     """SIGKILL at random moments of a run without Ray, each time after something new was recorded."""
     seed = random.randrange(10**6)

@@ -83,6 +83,7 @@ def test_the_client_submits_once_waits_and_reads_the_leaderboard(
         ended.model("tiny")
 
 
+@pytest.mark.slow
 def test_a_stopped_run_goes_on_where_it_was(served: ServedFolder, client: TuningClient) -> None:
     run = client.submit(served.definition, name="stopped", trials=300)
     wait_for(lambda: client.run(run.id).progress is not None, 120)
