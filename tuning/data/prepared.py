@@ -17,6 +17,7 @@ from tuning.data.prepare_process import PrepareProcess
 from tuning.definition.definition import Definition
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import DefinitionError
+from tuning.evaluation.baseline import given_prediction
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.objective import Objective, resolve_objective
 from tuning.evaluation.out_of_fold import KeptPredictions
@@ -134,6 +135,8 @@ class CustomerData:
             note = self._several_rows_note(customer, rows, frame, data)
             data = replace(data, preparation=preparation, example=preparation.example, notes=(*data.notes, *note))
         data = replace(keep_scorable_folds(data, self.metric(data)), pool=self.pool)
+        if data.given is not None:
+            given_prediction(data, self.metric(data))  # what is wrong with it is known before anything is trained
         if not spec.definition.wants_ensembles:
             return data
         left_out = sum(len(unseen) for _, unseen in data.split.folds)

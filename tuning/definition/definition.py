@@ -18,6 +18,8 @@ from schedulers import SchedulerSpec
 from schedulers.spec import MOST_STEPS
 from search_spaces import algorithms
 from search_spaces.algorithms import Algorithm
+from tuning.definition.baselines import Baseline, check_baseline, column_of
+from tuning.definition.column_roles import NamedColumns, check_roles, not_features, some
 from tuning.definition.compared_methods import CompareOptions
 from tuning.definition.complaints import complaints
 from tuning.definition.customer_limits import Limits
@@ -46,6 +48,7 @@ from tuning.definition.options import (
     Resources,
     Space,
     SplitOptions,
+    SplitOrType,
     WarmStart,
 )
 from tuning.definition.plain_values import IN_MEMORY
@@ -135,7 +138,7 @@ class Definition(Options):
         "widened by its width on each side. `[0, null]` names the least and the most, `null` for that of `auto`; "
         "`off` is none.",
     )
-    split: SplitOptions = Field(
+    split: SplitOrType = Field(
         SplitOptions(),
         description="How rows are divided into folds and hold-out: `{folds: 5}`, `{group: COLUMN}`, `{type: time, "
         "column: COLUMN}`.",
@@ -194,8 +197,14 @@ class Definition(Options):
     portfolio: Portfolio = Field(
         SHIPPED,
         description="Configurations that every study tries first, as far as its search space has them; the first is "
-        "the baseline. `shipped` comes with the program, `none` is the default of a comparison. Else a YAML file, a "
-        "run directory to learn from, or a list (docs/models.md).",
+        "the default `baseline`. `shipped` comes with the program, `none` is the default of a comparison. Else a YAML "
+        "file, a run directory to learn from, or a list (docs/models.md).",
+    )
+    baseline: Baseline = Field(
+        None,
+        description="What models are compared with: `{column: NAME}`, your own predictions in that column; a "
+        "configuration, or a model family, which studies then try first; `mean`, a constant. By default it is the "
+        "first of the `portfolio` (docs/data.md#the-baseline).",
     )
     warm_start: tuple[WarmStart, ...] = Field(
         (),
@@ -267,11 +276,6 @@ class Definition(Options):
         None, description="Algorithms and seeds to compare, in place of `algorithm` and `scheduler` (docs/compare.md)."
     )
 
-    @field_validator("split", mode="before")
-    @classmethod
-    def _split(cls, value: object) -> object:
-        return {"type": value} if isinstance(value, str) else value
-
     @field_validator("objective", mode="plain")
     @classmethod
     def _objective(cls, value: object) -> object:
@@ -310,6 +314,7 @@ class Definition(Options):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Definition:
+        check_baseline(self.baseline, compares=self.compare is not None, of_objective=self.objective is not None)
         if self.objective is not None and self.models:
             raise ValueError("models: an objective is tuned instead of models; leave one of them out")
         if self.objective is None:
@@ -319,7 +324,7 @@ class Definition(Options):
                 raise ValueError("data: a glob, file, mapping or DataFrame is missing")
             if self.by and isinstance(self.data, Mapping):
                 raise ValueError("by: `data` is a mapping, which names the customers already; remove one of them")
-            self._one_role_each()
+            check_roles(self.named_columns)
             if self.winner == "one_standard_error" and "ensemble" in self.model_fields_set and self.ensemble != "none":
                 raise ValueError(
                     "ensemble: an ensemble is never simpler than its members, which `winner: one_standard_error` is "
@@ -335,27 +340,6 @@ class Definition(Options):
         elif isinstance(self.search_space, str):
             raise ValueError(f"search_space: {self.search_space!r} is a preset for models; an objective needs its own")
         return self
-
-    def _one_role_each(self) -> None:
-        """A column that is named under two keys does nothing under one of them."""
-        left_out = {
-            "by": self.by,
-            "drop": self.drop,
-            "weight": (self.weight,),
-            "split.group": (self.split.group,),
-            "split.by": self.split.by,
-        }
-        for field, names in {**left_out, "features": self.features or (), "split.column": (self.split.column,)}.items():
-            if self.target in names:
-                raise ValueError(
-                    f"target: {self.target!r} is the column to predict, so it cannot be under `{field}` too"
-                )
-        for field, names in left_out.items():
-            both = [name for name in self.features or () if name in names]
-            if both:
-                raise ValueError(
-                    f"features: {both[0]!r} is also under `{field}`, and such a column is not predicted from; keep one"
-                )
 
     @property
     def own_metric(self) -> bool:
@@ -378,16 +362,27 @@ class Definition(Options):
         return {"encoding": self.encoding, **self.csv.model_dump(exclude_defaults=True)}
 
     @property
+    def baseline_column(self) -> str | None:
+        """The column of the user's own predictions, where these are the baseline."""
+        return column_of(self.baseline)
+
+    @property
+    def named_columns(self) -> NamedColumns:
+        """Columns of the data by the key that names them."""
+        split, own = self.split, {"weight": some(self.weight), "baseline.column": some(self.baseline_column)}
+        own |= {"split.group": some(split.group), "split.column": some(split.column), "split.by": split.by}
+        return {"target": some(self.target), "features": self.features or (), "drop": self.drop, "by": self.by, **own}
+
+    @property
     def not_features(self) -> tuple[str, ...]:
         """Columns that describe rows and are not predicted from, beside the target."""
-        named = (*self.drop, *self.by, self.weight, *self.split.grouping)
-        return tuple(name for name in named if name is not None)
+        return not_features(self.named_columns)
 
     def needed_of(self, names: Sequence[str]) -> list[str] | None:
         """Those of a file's columns that a search can use; None when all may be needed."""
         if self.features is None or self.prepare is not None or self.objective is not None:
             return None
-        wanted = {*self.features, self.target, self.weight, *self.split.grouping, self.split.column, *self.by}
+        wanted = {name for key, columns in self.named_columns.items() if key != "drop" for name in columns}
         return [name for name in names if name in wanted]
 
     def fingerprint(self) -> str:

@@ -96,6 +96,7 @@ def _forms(split_types: list[str]) -> dict[str, Schema]:
         "portfolio": _any_of(
             {**TEXT, "minLength": 1}, {"type": "array", "items": {"type": "object"}, "minItems": 1}, NOTHING
         ),
+        "baseline": _any_of({**TEXT, "minLength": 1}, {"type": "object", "minProperties": 1}, NOTHING),
         "algorithm": _ref("algorithm"),
         "scheduler": _ref("scheduler"),
         "stop": _any_of(_stop(), NOTHING),

@@ -44,6 +44,7 @@ class DefinitionKeys(TypedDict, total=False):
     scheduler: object
     stop: object
     portfolio: object
+    baseline: object
     warm_start: Sequence[object]
     trials: int
     time_budget: float | str | None

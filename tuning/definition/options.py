@@ -146,16 +146,19 @@ class SplitOptions(Options):
         return self
 
     @property
-    def grouping(self) -> tuple[str, ...]:
-        """Columns whose equal values stay together, which are not predicted from."""
-        return self.by if self.group is None else (self.group,)
-
-    @property
     def kind(self) -> str:
         """The type with "auto" resolved as far as the columns tell."""
         if self.type != "auto":
             return self.type
         return "group" if self.group else "time" if self.column else "stable" if self.by else "auto"
+
+
+def _split(value: object) -> object:
+    return {"type": value} if isinstance(value, str) else value
+
+
+SplitOrType: TypeAlias = Annotated[SplitOptions, BeforeValidator(_split)]
+"""The same, or the type alone."""
 
 
 class CsvOptions(Options):

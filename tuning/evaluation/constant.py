@@ -47,6 +47,10 @@ class ConstantPrediction:
         statistic = self.config.get("strategy")
         return "the shares of the classes" if statistic is None else f"the {statistic} of the target"
 
+    def answers(self, data: StudyData) -> Prediction:
+        """What it answers to the hold-out rows."""
+        return _answer(self.config, data, data.split.search, len(data.split.test))
+
     def member(self, data: StudyData, *, all_rows: bool) -> Member:
         """Its model, fitted on the rows of the search or on all. It asks for the columns that any model asks for."""
         encoder, rows = data.everything(FAMILY) if all_rows else data.whole(FAMILY)[:2]

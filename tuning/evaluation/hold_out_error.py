@@ -1,4 +1,4 @@
-"""How sure a score on the hold-out rows is, and a gain: standard errors over these rows."""
+"""A score on the hold-out rows, and how sure it is, and a gain: standard errors over these rows."""
 
 from __future__ import annotations
 
@@ -11,6 +11,19 @@ from tuning.evaluation.study_data import StudyData
 from tuning.preprocessing.task import Prediction
 
 GROUPS = 20  # of rows, each left out once: so many scores cost less than one fit
+
+
+def hold_out_score(prediction: Prediction, data: StudyData, metric: Metric) -> tuple[float | None, str | None]:
+    """The score of a prediction for the hold-out rows, and why there is none."""
+    test = data.split.test
+    weight = None if data.weight is None else data.weight[test]
+    try:
+        score = metric.score(data.y[test], prediction, weight)
+    except ValueError as error:
+        return None, f"the hold-out ({len(test)} rows) cannot be scored: {error}"
+    if not math.isfinite(score):
+        return None, f"{metric.name} is not defined on the hold-out ({len(test)} rows)"
+    return score, None
 
 
 def scores_without(prediction: Prediction, data: StudyData, metric: Metric) -> np.ndarray | None:
@@ -29,7 +42,7 @@ def scores_without(prediction: Prediction, data: StudyData, metric: Metric) -> n
         for group in range(GROUPS):
             kept = groups != group
             left = None if weight is None else weight[kept]
-            scores.append(metric.score(data.y[test][kept], _of(prediction, kept), left))
+            scores.append(metric.score(data.y[test][kept], prediction.take(kept), left))
     except ValueError:  # of one class, or of a model without probabilities
         return None
     return np.array(scores)
@@ -42,8 +55,3 @@ def hold_out_error(scores: np.ndarray | None) -> float | None:
         return None
     spread = math.sqrt((GROUPS - 1) * float(np.var(scores)))
     return spread if math.isfinite(spread) else None
-
-
-def _of(prediction: Prediction, kept: np.ndarray) -> Prediction:
-    proba, decision = (None if each is None else each[kept] for each in (prediction.proba, prediction.decision))
-    return Prediction(prediction.values[kept], proba, decision)

@@ -228,11 +228,21 @@ def score_range(name: str) -> tuple[float, float]:
 
 def needs_probabilities(name: str, task: str, function: Callable[..., float] | None = None) -> bool:
     """Whether a classifier without probabilities cannot be scored by a metric; function: where it is the user's own."""
+    decision = np.arange(6) % 2 - 0.5 if task == BINARY else np.eye(3)[np.arange(6) % 3]
+    return _refuses(name, task, function, decision)
+
+
+def needs_scores(name: str, task: str, function: Callable[..., float] | None = None) -> bool:
+    """Whether predicted labels alone cannot be scored by a metric; function: as of `needs_probabilities`."""
+    return _refuses(name, task, function, None)
+
+
+def _refuses(name: str, task: str, function: Callable[..., float] | None, decision: np.ndarray | None) -> bool:
+    """Whether labels with such decision values cannot be scored."""
     if function is not None:
         return bool(getattr(function, "needs_proba", False))
     classes = 2 if task == BINARY else 3
     y = np.arange(6) % classes
-    decision = y - 0.5 if classes == 2 else np.eye(3)[y]
     try:
         Metric(name, Task(task, tuple(range(classes)))).score(y, Prediction(values=y, decision=decision))
     except ValueError:

@@ -53,7 +53,7 @@ class StudyData:
     preparation: what new rows have to go through, None without the user's `prepare`. kept: trials' predictions for an
     ensemble, None where there is to be none. bounds: what the definition says of them. rows: the features as they came,
     for the run's pool; None where the run is to have none. pool: that one, as far as it is there. pooled: what it says
-    of these rows.
+    of these rows. given: the user's own predictions of the target, where these are the baseline.
     """
 
     task: Task
@@ -72,6 +72,7 @@ class StudyData:
     rows: pd.DataFrame | None = None
     pool: RunPool | None = None
     pooled: PooledAnswers | None = None
+    given: pd.Series | None = None
     _folds: dict[tuple[str, bool], list[tuple[Matrix, Matrix]]] = field(default_factory=dict)
     _whole: dict[tuple[str, bool], tuple[Encoder, Matrix, Matrix]] = field(default_factory=dict)
 
@@ -171,8 +172,9 @@ def study_data(
     along = wanted.group if wanted.kind == GROUP else wanted.column
     split_columns = (along, *wanted.by)
     positive = positive if definition.positive is None else definition.positive
-    there = dict.fromkeys(frame.columns.tolist())
-    for role, name in (("target", target), *(("split column", name) for name in split_columns), ("weight", weight)):
+    there, said = dict.fromkeys(frame.columns.tolist()), definition.baseline_column
+    roles = [("target", target), *(("split column", name) for name in split_columns), ("weight", weight)]
+    for role, name in [*roles, ("baseline's column", said)]:
         if name is not None and name not in there:
             raise CustomerError(
                 f"the {role} {name!r} is not among the columns: {name_list(there)}.{separator_hint(there)}"
@@ -230,6 +232,7 @@ def study_data(
         example=_example(frame, usable),
         bounds=definition.bounds,
         rows=None if definition.pool == "off" else frame[names],
+        given=None if said is None else frame[said],
     )
 
 

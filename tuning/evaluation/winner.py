@@ -1,8 +1,8 @@
 """Choosing a study's winner from its records, refitting it, and scoring it once on the hold-out rows.
 
 Only a trial with its full budget can win. Where trials are better together, what is refitted and scored is their
-ensemble; the winner stays the best single one. The baseline (trial 0) and a constant are scored beside it, so that what
-the search has gained, and whether there was anything to learn, is always known. The baseline is kept when nothing is
+ensemble; the winner stays the best single one. The baseline and a constant are scored beside it, so that what the
+search has gained, and whether there was anything to learn, is always known. The first trial is kept when nothing is
 better on the folds, and what does not beat the constant there gives way to it.
 """
 
@@ -15,11 +15,13 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from tuning.basics.wording import name_list, raised, value_text
+from tuning.definition.baselines import GivenBaseline, is_first_trial
 from tuning.errors import CustomerError
+from tuning.evaluation.baseline import ScoredBaseline, find_baseline
 from tuning.evaluation.constant import ConstantPrediction, find_constant
 from tuning.evaluation.contradictions import Promise, contradiction_note
 from tuning.evaluation.ensemble import Ensemble, find_ensemble
-from tuning.evaluation.hold_out_error import hold_out_error, scores_without
+from tuning.evaluation.hold_out_error import hold_out_error, hold_out_score, scores_without
 from tuning.evaluation.leaks import leak_note
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.pooling import pooled_answers
@@ -48,10 +50,9 @@ class StudyOutcome:
     """
 
     winner: TrialRecord | None
-    baseline: TrialRecord | None
+    baseline: ScoredBaseline | None
     reason: str = ""
     test_score: float | None = None
-    baseline_test_score: float | None = None
     model: CustomerModel | None = None
     notes: str | None = None
     ensemble: Ensemble | None = None
@@ -66,7 +67,7 @@ class StudyOutcome:
     @property
     def gain(self) -> float | None:
         """The model's hold-out score minus the baseline's; positive is better whatever the direction."""
-        return self._gain_over(self.baseline_test_score)
+        return self._gain_over(None if self.baseline is None else self.baseline.test_score)
 
     @property
     def gain_over_constant(self) -> float | None:
@@ -88,7 +89,7 @@ class StudyOutcome:
 
 
 def choose(records: Sequence[TrialRecord], simple_first: SimpleFirst | None = None) -> StudyOutcome:
-    """The winner by score alone; of equal ones the earliest, so the baseline when nothing is better.
+    """The winner by score alone; of equal ones the earliest, so the first trial when nothing is better.
 
     simple_first: for the rule of one standard error (Breiman et al., Classification and Regression Trees, 1984,
     section 3.4.3): of the trials whose score is within one standard error (over the folds) of the best one's, the
@@ -96,7 +97,8 @@ def choose(records: Sequence[TrialRecord], simple_first: SimpleFirst | None = No
     the simpler parameters (a stronger penalty, a smaller depth), then the earliest.
     """
     eligible = best_first(records)
-    baseline = next((record for record in eligible if record.trial == 0), None)
+    first = next((record for record in eligible if record.trial == 0), None)
+    baseline = None if first is None else ScoredBaseline.of_trial(first)
     if not eligible:
         return StudyOutcome(None, baseline, reason=_why_none(records))
     winner = eligible[0]
@@ -107,8 +109,11 @@ def choose(records: Sequence[TrialRecord], simple_first: SimpleFirst | None = No
     return StudyOutcome(winner, baseline)
 
 
-def _kept_note(winner: TrialRecord, records: Sequence[TrialRecord]) -> str | None:
-    """Why the baseline is what is handed over; None where it is not, or where there was nothing else."""
+def _kept_note(winner: TrialRecord, records: Sequence[TrialRecord], what: str) -> str | None:
+    """Why the first trial is what is handed over; None where it is not, or where there was nothing else.
+
+    what: it is called.
+    """
     others = [each for each in records if each.trial != winner.trial]
     if winner.trial != 0 or winner.score is None or not others:
         return None
@@ -116,11 +121,11 @@ def _kept_note(winner: TrialRecord, records: Sequence[TrialRecord]) -> str | Non
     if not finished:
         none = f"none of the other {len(others)} trials finished"
         who = "the only other trial did not finish" if len(others) == 1 else none
-        return f"the baseline was kept: {who}"
+        return f"{what} was kept: {who}"
     best = min(finished, key=lambda record: record.loss)
     rule = ", within one standard error of the best" if best.loss < winner.loss else ""
     own, other = (value_text(user_score(each.score, each.metric)) for each in (winner, best))
-    return f"the baseline was kept: on the folds it scores {own}{rule}, the best of the others {other}"
+    return f"{what} was kept: on the folds it scores {own}{rule}, the best of the others {other}"
 
 
 def standard_error(scores: Sequence[float]) -> float | None:
@@ -155,23 +160,22 @@ def conclude(
     simple_first: SimpleFirst | None = None,
     alive: Callable[[], None] = lambda: None,
     or_constant: bool = True,
+    given: GivenBaseline = None,
 ) -> StudyOutcome:
     """Choose (see `choose`), refit on the search rows, score on the hold-out; `fitted_on_all` is for afterwards.
 
     alive: called before each of the parts that take as long as a trial. or_constant: whether what does not beat the
-    constant on the folds gives way to it.
+    constant on the folds gives way to it. given: the baseline, as the definition has it.
     """
     outcome = choose(records, simple_first)
-    winner, baseline = outcome.winner, outcome.baseline
+    winner = outcome.winner
     if winner is None:
         return outcome
     data, pool_note = _with_answers_of_the_pool(data, customer)
     refits = Refits(data)
     ensemble, failed = _together(records, winner, data, metric, refits, alive)
     constant = find_constant(data, metric, 1.0 if winner.mode == "max" else -1.0)
-    baseline_test_score, baseline_note = None, _why_no_baseline(records)
-    if baseline is not None:
-        baseline_test_score, baseline_note = _scored(refits.of(baseline)[1], data, metric)
+    baseline, baseline_note = find_baseline(given, records, constant, refits, data, metric)
     choice: list[str | None]
     test_error = gain_error = refit_seconds = predict_ms_per_row = held_back = None
     if or_constant and constant is not None and (why := _gives_way(winner, ensemble, constant)):
@@ -186,19 +190,20 @@ def conclude(
         members = tuple(replace(member, weight=weight) for (member, _), weight in zip(fitted, weights, strict=True))
         said = [prediction for _, prediction in fitted]
         mean = average(said, weights, data.task)
-        test_score, note = _scored(mean, data, metric)
+        test_score, note = hold_out_score(mean, data, metric)
         if test_score is not None:
             scores = scores_without(mean, data, metric)
             test_error = hold_out_error(scores)
-            if baseline is not None and baseline_test_score is not None and scores is not None:
-                other = scores_without(refits.of(baseline)[1], data, metric)
+            if scores is not None and baseline is not None and baseline.said is not None:
+                other = None if baseline.test_score is None else scores_without(baseline.said, data, metric)
                 gain_error = None if other is None else hold_out_error(scores - other)
         refit_seconds = sum(refits.fit_seconds[record.trial] for record, _ in picked)
         seconds = sum(refits.predict_seconds[record.trial] for record, _ in picked)
         predict_ms_per_row = 1000 * seconds / len(data.split.test)
         unbounded = all(member.bounds is None for member in members)
         held_back = None if unbounded else mean.held_back
-        alone = (_kept_note(winner, records), _refit_note(winner, data)) if ensemble is None else ()
+        first = "the baseline" if is_first_trial(given) else "the first configuration"
+        alone = (_kept_note(winner, records, first), _refit_note(winner, data)) if ensemble is None else ()
         nothing = None if constant is None else constant.score
         leak = leak_note(data, metric, winner.score, outcome.cv_error, nothing)
         promised = winner.score if ensemble is None else ensemble.score
@@ -218,7 +223,7 @@ def conclude(
     return replace(
         outcome,
         test_score=test_score,
-        baseline_test_score=baseline_test_score,
+        baseline=baseline,
         model=CustomerModel(customer, data.task, members, data.example, data.preparation),
         notes="; ".join(filter(None, notes)) or None,
         ensemble=ensemble,
@@ -325,19 +330,6 @@ def fitted_on_all(outcome: StudyOutcome, data: StudyData, alive: Callable[[], No
     )
 
 
-def _scored(prediction: Prediction, data: StudyData, metric: Metric) -> tuple[float | None, str | None]:
-    """Its score on the hold-out rows, and why there is none."""
-    test = data.split.test
-    weight = None if data.weight is None else data.weight[test]
-    try:
-        score = metric.score(data.y[test], prediction, weight)
-    except ValueError as error:
-        return None, f"the hold-out ({len(test)} rows) cannot be scored: {error}"
-    if not math.isfinite(score):
-        return None, f"{metric.name} is not defined on the hold-out ({len(test)} rows)"
-    return score, None
-
-
 def _held_note(members: Sequence[Member], said: Sequence[Prediction], count: int | None) -> str:
     if not count:
         return ""
@@ -354,13 +346,6 @@ def _refit_note(record: TrialRecord, data: StudyData) -> str:
 def _target_note(records: Sequence[TrialRecord], data: StudyData) -> str:
     ignored = any(record.config.get(TARGET) == LOG and data.target_of(record.config) != LOG for record in records)
     return "target: log is plain here, as a target is not above 0" if ignored else ""
-
-
-def _why_no_baseline(records: Sequence[TrialRecord]) -> str | None:
-    baseline = next((record for record in records if record.trial == 0), None)
-    if baseline is None or baseline.state == FINISHED:
-        return None
-    return f"there is no gain: the baseline (trial 0) {baseline.state}: {baseline.reason}"
 
 
 def _why_none(records: Sequence[TrialRecord]) -> str:

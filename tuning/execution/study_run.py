@@ -179,6 +179,7 @@ class _Ending:
                 simple_first,
                 alive,
                 or_constant=definition.compare is None,  # else it would stand for what an algorithm has found
+                given=definition.baseline,
             )
             if definition.save_models and definition.final_fit == ALL_ROWS:
                 self._outcome = fitted_on_all(self._outcome, self.data, alive)
@@ -272,7 +273,7 @@ def study_record(
         cv_error=outcome.cv_error,
         test_score=outcome.test_score,
         baseline_cv_score=baseline.score if baseline else None,
-        baseline_test_score=outcome.baseline_test_score,
+        baseline_test_score=baseline.test_score if baseline else None,
         gain=outcome.gain,
         trials=len(records),
         stopped=sum(record.state == STOPPED for record in records),
@@ -294,7 +295,7 @@ def study_record(
         error=error,
         notes=outcome.notes,
         positive=_positive(data),
-        baseline=baseline.family if baseline else None,
+        baseline=baseline.name if baseline else None,
         constant_cv_score=constant.score if constant else None,
         constant_test_score=constant.test_score if constant else None,
         gain_over_constant=outcome.gain_over_constant,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -74,18 +74,8 @@ def check_columns(definition: Definition, customers: Customers, code: OwnCode) -
 
 
 def _keys_by_column(definition: Definition) -> dict[str, str]:
-    """Column -> the key that names it."""
-    split = definition.split
-    keys: dict[str, Sequence[str | None]] = {
-        "target": (definition.target,),
-        "features": definition.features or (),
-        "drop": definition.drop,
-        "weight": (definition.weight,),
-        "split.group": (split.group,),
-        "split.column": (split.column,),
-        "split.by": split.by,
-    }
-    return {name: key for key, names in keys.items() for name in names if name is not None}
+    """Column -> the key that names it; key columns have been found already."""
+    return {name: key for key, names in definition.named_columns.items() if key != "by" for name in names}
 
 
 def _features(definition: Definition, names: Iterable[str]) -> list[str]:
@@ -96,7 +86,8 @@ def _features(definition: Definition, names: Iterable[str]) -> list[str]:
 
 def _taken(definition: Definition, names: Iterable[str]) -> str:
     taken = [name for name in names if name in definition.not_features]
-    return f"{name_list(taken)} {'is' if len(taken) == 1 else 'are'} taken by `drop`, `by`, `weight` or `split`"
+    is_are = "is" if len(taken) == 1 else "are"
+    return f"{name_list(taken)} {is_are} taken by `drop`, `by`, `weight`, `split` or `baseline`"
 
 
 def _headers(definition: Definition, customers: Customers, code: OwnCode) -> Iterator[list[str] | CustomerError]:

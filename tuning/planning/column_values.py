@@ -1,4 +1,5 @@
-"""Columns are read of some customers, before anything is paid for: weights, what splits the rows, and odd text."""
+"""Columns are read of some customers, before anything is paid for: weights, predictions, what splits the rows, and odd
+text."""
 
 from __future__ import annotations
 
@@ -14,19 +15,19 @@ from tuning.data.sampling import sample_frames
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError, PlanError
 from tuning.preprocessing.kinds import TEXT, Values, seeming
-from tuning.preprocessing.roles import read_groups, read_moments, read_weights
+from tuning.preprocessing.roles import check_predictions, read_groups, read_moments, read_weights
 
 MOST_ROWS, MOST_COLUMNS = 2000, 50  # of a customer, looked at for odd text
 
 
 def check_values(definition: Definition, customers: Customers, code: OwnCode) -> None:
-    """`PlanError` where no customer looked at has weights, or moments or groups, that can be used.
+    """`PlanError` where no customer looked at has weights, moments, groups or predictions that can be used.
 
     The first one that has them is enough; the others get their reasons in the run.
     """
     split = definition.split
-    named = {"weight": definition.weight, "split.column": split.column, "split.group": split.group}
-    if definition.objective is not None or not any(named.values()):
+    named = (definition.weight, split.column, split.group, definition.baseline_column)
+    if definition.objective is not None or not any(named):
         return
     refused: dict[str, list[str]] = {}
     for customer, frame in sample_frames(definition, customers, code):
@@ -48,6 +49,7 @@ def _refusal(definition: Definition, frame: pd.DataFrame) -> tuple[str, str] | N
         "weight": (definition.weight, read_weights),
         "split.column": (split.column, partial(read_moments, dates=definition.dates)),
         "split.group": (split.group, read_groups),
+        "baseline.column": (definition.baseline_column, check_predictions),
     }
     rows = frame[frame[target].notna()] if target in frame.columns else frame
     for key, (name, read) in roles.items():

@@ -20,6 +20,7 @@ from tuning.basics.wording import amount, duration, name_list
 from tuning.data.customers import Customer, Customers, about_rows, find_customers, places_of
 from tuning.data.prepare_process import PrepareProcess
 from tuning.data.prepared import OwnCode
+from tuning.definition.baselines import baseline_name
 from tuning.definition.definition import Definition
 from tuning.definition.options import Resources
 from tuning.definition.run_spec import RunSpec
@@ -179,6 +180,7 @@ class Plan:
             "algorithm": self._names("algorithm"),
             "scheduler": self._names("scheduler"),
             "portfolio": len(self.portfolio),
+            "baseline": baseline_name(self.spec.definition.baseline),
             "placement": self.placement,
             "slots": self.slots,
             "shards": len(self.shards),
@@ -189,17 +191,20 @@ class Plan:
 
     @cached_property
     def portfolio(self) -> list[Configuration]:
-        """The configurations that studies of the run's search space try first; the first is the baseline."""
+        """The configurations that studies of the run's search space try first, a given baseline not among them."""
         return warm_start.fitting(self.spec.portfolio, self.spec.space)
 
     @property
     def _portfolio_text(self) -> str:
+        given = self.spec.definition.baseline
         if not self.portfolio:
-            return "none; the baseline is the default configuration"
+            first = "the default configuration" if given is None else baseline_name(given)
+            return f"none; the baseline is {first}"
         portfolio = self.spec.definition.portfolio
         source = f" ({portfolio})" if isinstance(portfolio, str) else ""
+        baseline = family_of(self.portfolio[0]) if given is None else baseline_name(given)
         number = "1 configuration" if len(self.portfolio) == 1 else f"{len(self.portfolio)} configurations"
-        return f"{number}{source}; the baseline is {family_of(self.portfolio[0])}"
+        return f"{number}{source}; the baseline is {baseline}"
 
     @property
     def _positive(self) -> str:

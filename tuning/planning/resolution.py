@@ -17,7 +17,7 @@ from tuning.data.sampling import TargetSample, sample_target
 from tuning.definition.definition import Definition
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import PlanError
-from tuning.evaluation.metrics import is_of_numbers, resolve_metric
+from tuning.evaluation.metrics import is_of_numbers, needs_scores, resolve_metric
 from tuning.models import bounds
 from tuning.planning.column_values import odd_text_notes
 from tuning.planning.model_space import check_models, space_of
@@ -26,7 +26,7 @@ from tuning.planning.random_split import random_split_notes
 from tuning.preprocessing.classes import Label, find_label, guess_positive, read_classes
 from tuning.preprocessing.roles import read_target
 from tuning.preprocessing.splitting import AUTO, STRATIFIED
-from tuning.preprocessing.task import BINARY, REGRESSION, agreed_task
+from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, agreed_task
 from tuning.records.gains import is_error, user_metric
 
 SMALLER_IS_BETTER = {
@@ -59,6 +59,7 @@ def resolve(definition: Definition, customers: Customers, code: OwnCode) -> tupl
         metric = _metric(definition, task, code)
         if definition.metric is None:
             notes.append(f"metric {user_metric(metric)!r} is the default for {task}; set `metric` to choose.")
+    _check_baseline(definition, task, metric, code)
     try:
         space, left_out = resolve_space(definition, task, metric, code)
     except PlanError as error:
@@ -178,6 +179,16 @@ def _metric(definition: Definition, task: str, code: OwnCode) -> str:
             "which scores are better: of errors such as mae and rmse smaller ones, of others larger ones. Remove mode."
         )
     return resolve_metric(definition.metric, task, weighted=definition.weight is not None)
+
+
+def _check_baseline(definition: Definition, task: str | None, metric: str, code: OwnCode) -> None:
+    """`PlanError` for predictions in a column that the metric cannot score."""
+    if definition.baseline_column is None or task != MULTICLASS or not needs_scores(metric, task, code.metric):
+        return
+    raise PlanError(
+        f"baseline.column: {user_metric(metric)} needs a probability of each of several classes, and a column holds "
+        "one class per row. Set a metric of predicted classes, such as accuracy or f1_macro, or another baseline."
+    )
 
 
 def _check_task(definition: Definition, task: str) -> None:

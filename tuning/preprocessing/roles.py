@@ -1,4 +1,4 @@
-"""Columns with a role of their own: target, weights, groups, moments. Each is checked once per customer."""
+"""Columns with a role of their own: target, weights, groups, moments, predictions. Each is checked per customer."""
 
 from __future__ import annotations
 
@@ -112,6 +112,17 @@ def read_weights(values: pd.Series) -> np.ndarray:
     if not (weights > 0).any():
         raise CustomerError(f"the weights {values.name!r} are all 0.")
     return weights
+
+
+def check_predictions(values: pd.Series) -> None:
+    """`CustomerError` where a row has no prediction of the user's own."""
+    check_plain(values)
+    missing = values.isna().to_numpy()
+    if missing.any():
+        raise CustomerError(
+            f"the baseline's column {values.name!r} is empty in {int(missing.sum())} of {len(values)} rows with a "
+            f"target (first in row {int(missing.argmax()) + 1}): each of these rows needs a prediction."
+        )
 
 
 def read_groups(values: pd.Series) -> np.ndarray:

@@ -67,6 +67,11 @@ class Prediction:
         assert values is not None
         return Prediction(values, *others)
 
+    def take(self, rows: np.ndarray) -> Prediction:
+        """The answer for some of the rows, by their places or by which of them are meant."""
+        others = (None if each is None else each[rows] for each in (self.proba, self.decision, self.held))
+        return Prediction(self.values[rows], *others)
+
     def copy(self) -> Prediction:
         """Another one, with arrays of its own."""
         others = (None if each is None else each.copy() for each in (self.proba, self.decision, self.held))

@@ -152,13 +152,14 @@ STUDY_FIGURES = (
     Figure(
         "baseline",
         TEXT,
-        "family of the baseline, which is trial 0; empty when that trial did not finish",
+        "the [baseline](data.md#the-baseline): the family of trial 0 (empty when that trial did not finish), or what "
+        "`baseline` names",
         ("leaderboard", "terminal", "customer", "details"),
     ),
     Figure(
         "baseline_test_score",
         FLOAT,
-        "the baseline's score on the hold-out rows, refitted on the search rows",
+        "the baseline's score on the hold-out rows; a model is refitted on the search rows for it",
         ("leaderboard", "terminal", "customer", "report", "mlflow", "mlflow_model"),
         better="metric",
         spared=3,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tuning.basics.wording import amount, gain_text, params_text, score_text, value_text
+from tuning.definition.baselines import GivenBaseline, baseline_name, column_of
 from tuning.records.figures import FigureRow
 from tuning.records.gains import is_error, user_metric
 from tuning.records.user_scores import metric_text
@@ -26,14 +27,14 @@ def answer(result: RunResult, counts: RunCounts) -> list[str]:
     left = f"The run has not ended, {amount(result.unfinished, 'study')} left: " if stopped else ""
     board = result.board()
     if counts["customers"] == counts["succeeded"] == 1:
-        return [left + of_one(board.first(1)[0], metric_text(board.metric, board.mode))]
+        return [left + of_one(board.first(1)[0], metric_text(board.metric, board.mode), result.baseline)]
     counted = f"{left}{result.outcome(counts)}{without}; {amount(counts['trials'], 'trial')}."
-    told = of_many(counts["typical"], board.metric, board.mode) if counts["succeeded"] else ""
+    told = of_many(counts["typical"], board.metric, board.mode, result.baseline) if counts["succeeded"] else ""
     return [counted, told] if told else [counted]
 
 
-def of_many(typical: Typical, metric: str, mode: str) -> str:
-    """The answer for customers. metric, mode: as recorded."""
+def of_many(typical: Typical, metric: str, mode: str, baseline: GivenBaseline = None) -> str:
+    """The answer for customers. metric, mode: as recorded. baseline: as the definition has it."""
     name = user_metric(metric)
     score = typical["test_score"]
     if score is None:
@@ -47,7 +48,9 @@ def of_many(typical: Typical, metric: str, mode: str) -> str:
         known += f", {_less(over)} than a constant guess"
     else:
         known += f"; a constant guess has {value_text(nothing)}"
-    return " ".join(filter(None, [f"{known}.", _against_baseline(typical, metric), _meaning(typical)]))
+    return " ".join(
+        filter(None, [f"{known}.", _against_baseline(typical, metric, baseline), _meaning(typical, baseline)])
+    )
 
 
 def _less(gain: float) -> str:
@@ -55,7 +58,7 @@ def _less(gain: float) -> str:
     return f"{gain_text(abs(gain), True)} {'less' if gain >= 0 else 'more'} error"
 
 
-def _against_baseline(typical: Typical, metric: str) -> str:
+def _against_baseline(typical: Typical, metric: str, baseline: GivenBaseline) -> str:
     if typical["gain"] is None:
         return ""
     unit = " % of the error" if is_error(metric) else ""
@@ -65,29 +68,55 @@ def _against_baseline(typical: Typical, metric: str) -> str:
     )
     interval = f" (95 % confidence interval: {low} to {high})" if low and high else ""
     better, worse = typical["surely_better"], typical["surely_worse"]
-    return (
-        f"Compared with the baseline, the first model tried, its gain is {gain}{unit}{interval}; customer by customer "
-        f"{better:,} surely better, {worse:,} surely worse, {typical['compared'] - better - worse:,} undecided."
-    )
+    compared = f"Compared with the baseline, {baseline_name(baseline)}, its gain is {gain}{unit}{interval}"
+    undecided = typical["compared"] - better - worse
+    customers = f"customer by customer {better:,} surely better, {worse:,} surely worse, {undecided:,} undecided"
+    return f"{compared}; {customers}."
 
 
-def _meaning(typical: Typical) -> str:
+def _meaning(typical: Typical, baseline: GivenBaseline) -> str:
     over, low, high = typical["gain_over_constant"], typical["gain_low"], typical["gain_high"]
     if over is not None and over <= 0:
         return "So these columns tell little of the target: find better ones before you tune longer."
     if typical["gain"] is None:
         return ""
+    few, better, worse, unsure = _meanings(baseline)
     if low is None or high is None:
-        return "So use these models; for so few customers it cannot be said whether tuning improved on the first one."
-    if low > 0:
-        return "So use these models: tuning has paid."
-    if high < 0:
-        return "So the first model tried is the better one here: more rows may change that, more trials will not."
-    return "So use these models; it is not proven that tuning improved on the first one."
+        return few
+    return better if low > 0 else worse if high < 0 else unsure
 
 
-def of_one(row: FigureRow, metric: str) -> str:
-    """The answer for a single customer, or for an objective. metric: its name and better direction."""
+def _meanings(baseline: GivenBaseline) -> tuple[str, str, str, str]:
+    """What is said of a few customers, and where the models are surely better, surely worse, or neither."""
+    changes = "more rows may change that, more trials will not."
+    if baseline is None:
+        return (
+            "So use these models; for so few customers it cannot be said whether tuning improved on the first one.",
+            "So use these models: tuning has paid.",
+            f"So the first model tried is the better one here: {changes}",
+            "So use these models; it is not proven that tuning improved on the first one.",
+        )
+    what = baseline_name(baseline)
+    if column_of(baseline) is None:
+        return (
+            f"So use these models; for so few customers it cannot be said whether they are better than {what}.",
+            f"So use these models: they are better than {what}.",
+            f"So {what} is the better one here: {changes}",
+            f"So use these models; it is not proven that they are better than {what}.",
+        )
+    return (
+        f"For so few customers it cannot be said whether these models are better than {what}.",
+        f"So use these models: they are better than {what}.",
+        f"So keep {what}: {changes}",
+        f"So keep whichever is easier to run: it is not proven that these models are better than {what}.",
+    )
+
+
+def of_one(row: FigureRow, metric: str, baseline: GivenBaseline = None) -> str:
+    """The answer for a single customer, or for an objective.
+
+    metric: its name and better direction. baseline: as the definition has it.
+    """
     tried = "the only trial" if row["trials"] == 1 else f"the best of {row['trials']} trials"
     if row["test_score"] is None:
         values = params_text(row["params"]) if isinstance(row["params"], dict) else ""
@@ -100,7 +129,8 @@ def of_one(row: FigureRow, metric: str) -> str:
     first = value_text(row["baseline_test_score"])
     if not first:
         return known
-    return f"{known} The baseline, {row['baseline']}, the first model tried, has {first}: {_difference(row)}."
+    what = f"{row['baseline']}, {baseline_name(None)}" if baseline is None else baseline_name(baseline)
+    return f"{known} The baseline, {what}, has {first}: {_difference(row)}."
 
 
 def _difference(row: FigureRow) -> str:

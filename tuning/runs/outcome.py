@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tuning.basics.public import typing
 from tuning.basics.wording import amount, size_text
+from tuning.definition.baselines import GivenBaseline, baseline_name, is_first_trial
 from tuning.runs.answer import answer
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def remarks(result: RunResult, counts: RunCounts) -> list[str]:
     """What is to be known beside the answer."""
     return [
         *_contradicted(counts),
-        *_worse_than_baseline(counts),
+        *_worse_than_baseline(counts, result.baseline),
         *_ensembles(counts),
         *_constants(counts),
         *_worse_than_constants(counts, result.directory.shown),
@@ -46,17 +47,19 @@ def by_chance(count: int) -> tuple[int, int]:
     return math.ceil(count / 2 - spread) if count > spread * 2 else 0, min(count, math.floor(count / 2 + spread))
 
 
-def _worse_than_baseline(counts: RunCounts) -> list[str]:
+def _worse_than_baseline(counts: RunCounts, given: GivenBaseline) -> list[str]:
     """What was done where tuning gained nothing, which says nothing of how good the models are."""
     compared, worse = counts["compared_with_baseline"], counts["worse_than_baseline"]
     if not worse or compared == 1:
         return []
     low, high = by_chance(compared)
+    chance = f"on the hold-out rows; were both equally good, chance would give {low:,} to {high:,}."
+    if not is_first_trial(given):
+        return [f"For {worse:,} of {compared:,} customers the model does worse than {baseline_name(given)} {chance}"]
     both = ", or an ensemble has both" * bool(counts["ensembles"])
     return [
-        f"For {worse:,} of {compared:,} customers the chosen model did worse than the baseline on the hold-out rows; "
-        f"were both equally good, chance would give {low:,} to {high:,}. It is kept because it was better on the "
-        f"folds{both}. More data rows per customer make such a choice surer."
+        f"For {worse:,} of {compared:,} customers the chosen model did worse than the baseline {chance} It is kept "
+        f"because it was better on the folds{both}. More data rows per customer make such a choice surer."
     ]
 
 

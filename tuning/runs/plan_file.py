@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from search_spaces.yaml_text import dump_yaml
 from tuning.basics.columnar import FieldColumn
 from tuning.basics.documents import Json
+from tuning.definition.baselines import GivenBaseline
 from tuning.definition.definition import Definition, define
 from tuning.definition.plain_values import IN_MEMORY
 from tuning.definition.run_spec import RunSpec
@@ -68,6 +69,7 @@ class PlannedNames:
         mode: its better direction.
         of_objective: whether a user's function is tuned instead of models.
         notes: of the plan that the run began with.
+        baseline: as the definition has it.
         studies: the columns study and customer of the studies that the term's owner had to run.
         ended: the same of those that had ended under earlier owners.
     """
@@ -77,6 +79,7 @@ class PlannedNames:
     mode: str
     of_objective: bool
     notes: tuple[str, ...]
+    baseline: GivenBaseline
     studies: pa.Table
     ended: pa.Table
 
@@ -141,6 +144,7 @@ def write_plan(directory: RunDirectory, plan: Plan, term: Term, run: str, ended:
         "shards": len(plan.shards),
         "left": len(plan.shards) + bool(plan.spread),  # row groups of studies that have not ended
         "notes": plan.notes,
+        "baseline": plan.spec.definition.baseline,
         "versions": versions(),
         "packs": plan.spec.definition.packs_models(len(plan.studies) + len(ended)),
         **plan.spec.to_dict(),
@@ -192,6 +196,7 @@ def read_names(directory: RunDirectory, term: Term) -> PlannedNames:
         mode=header["mode"],
         of_objective=header["task"] is None,
         notes=tuple(header.get("notes", ())),
+        baseline=header.get("baseline"),
         studies=_joined(tables[:left]),
         ended=_joined(tables[left:]),
     )

@@ -216,7 +216,7 @@ def gains(customers: CustomerRows, metric: str, ax: Axes | None = None) -> Axes:
     axes.bar(places, shown, width=width, color=colours)
     axes.axhline(0.0, color="black", linewidth=0.8)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_title(f"Tuning helped {helped:,} of {compared:,} customers")
+    axes.set_title(f"Better than the baseline for {helped:,} of {compared:,} customers")
     axes.set_xlabel("customers, the largest gain first")
     axes.set_ylabel(f"gain over the baseline\n({unit}, hold-out)")
     return axes

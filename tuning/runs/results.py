@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from tuning.basics.documents import Json
 from tuning.basics.wording import amount, did_you_mean, name_list, resume_advice, score_text, time_text, without_text
+from tuning.definition.baselines import GivenBaseline
 from tuning.definition.plain_values import IN_MEMORY
 from tuning.errors import NoModelError, UnknownCustomerError
 from tuning.records.figures import FigureRow
@@ -253,6 +254,11 @@ class RunResult(OfResult):
             plan = self._plan
             self._boards[sort] = Leaderboard(self._standings, plan.metric, plan.mode, self._so_far, sort)
         return self._boards[sort]
+
+    @property
+    def baseline(self) -> GivenBaseline:
+        """What models are compared with, as the definition has it."""
+        return self._plan.baseline
 
     @property
     def notes(self) -> tuple[str, ...]:

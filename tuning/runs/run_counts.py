@@ -8,6 +8,7 @@ from typing import TypedDict
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tuning.definition.baselines import MEAN, baseline_name, is_first_trial
 from tuning.evaluation.contradictions import CONTRADICTED
 from tuning.evaluation.leaks import is_too_good, leaking_columns
 from tuning.records.schema import OK
@@ -23,7 +24,8 @@ COUNTED = ["cv_error", "rows", "status", "trial", "ensemble", "notes", "model_by
 class RunCounts(TypedDict):
     """Customers are counted once, whatever the number of their studies.
 
-    compared_with_baseline: winners other than the baseline, on rows that the search never saw. model_bytes: of the
+    baseline: what it is, in words. compared_with_baseline: models other than it, on rows that the search never saw.
+    model_bytes: of the
     winners' models in all. constants: models that are one. worse_than_constant: models that do worse than one on the
     hold-out rows. contradicted: models that are much worse there than the folds promised, and not by chance. leaking:
     columns that alone do as well as the model, each with the number of its customers. too_good: models that are perfect
@@ -35,6 +37,7 @@ class RunCounts(TypedDict):
     customers: int
     succeeded: int
     without_model: int
+    baseline: str
     compared_with_baseline: int
     worse_than_baseline: int
     ensembles: int
@@ -65,6 +68,8 @@ def run_counts(
     ok, constant = pc.equal(best["status"], OK), best["trial"].is_null()
     ensemble, gain = best["ensemble"].is_valid(), best["gain"]
     other = pc.or_(pc.fill_null(pc.not_equal(best["trial"], 0), True), ensemble)
+    if not is_first_trial(plan.baseline):
+        other = pc.invert(constant) if plan.baseline == MEAN else pc.is_valid(best["status"])
     gains = gain.filter(other).drop_null()
     succeeded, over_constant = _count(ok), best["gain_over_constant"]
     return {
@@ -73,6 +78,7 @@ def run_counts(
         "customers": customers,
         "succeeded": succeeded,
         "without_model": customers - succeeded,
+        "baseline": baseline_name(plan.baseline),
         "compared_with_baseline": len(gains),
         "worse_than_baseline": _count(pc.less(gains, 0)),
         "ensembles": _count(ensemble),

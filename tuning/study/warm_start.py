@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from search_spaces import SearchSpace, SpaceError
-from tuning.basics.wording import did_you_mean
+from search_spaces.parameters import Choice, Parameter
+from tuning.basics.wording import did_you_mean, name_list
+from tuning.definition.baselines import COLUMN, MEAN, GivenBaseline, configuration_of
 from tuning.definition.options import WarmStart
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import PlanError
-from tuning.records.schema import Config, TrialRecord, best_first
+from tuning.records.schema import MODEL, Config, TrialRecord, best_first
 from tuning.study.interfaces import Configuration
 
 
@@ -25,10 +27,12 @@ class StartingPoints:
     Attributes:
         portfolio: configurations to try, some of which its search space may not have.
         entries: of `warm_start`, those for everybody and for its customer.
+        baseline: what is tried before all others; None is the first of the portfolio.
     """
 
     portfolio: Sequence[Configuration] = ()
     entries: Sequence[WarmStart] = ()
+    baseline: Configuration | None = None
 
 
 #: Of a study that begins with the default configuration and knows nothing.
@@ -37,7 +41,9 @@ DEFAULT_ONLY = StartingPoints()
 
 def start_of(spec: RunSpec, customer: str) -> StartingPoints:
     """What the studies of a customer start with."""
-    return StartingPoints(spec.portfolio, of_customer(spec.definition.warm_start, customer))
+    given = configuration_of(spec.definition.baseline)
+    entries = of_customer(spec.definition.warm_start, customer)
+    return StartingPoints(spec.portfolio, entries, None if given is None else dict(given))
 
 
 def of_customer(entries: Iterable[WarmStart], customer: str) -> tuple[WarmStart, ...]:
@@ -57,11 +63,11 @@ def fitting(portfolio: Iterable[Configuration], space: SearchSpace) -> list[Conf
 def points_to_try(space: SearchSpace, start: StartingPoints) -> list[Configuration]:
     """What a study tries first, each configuration once.
 
-    The baseline comes first, with which every score is compared: the first of the portfolio that the space has, else
-    the default configuration. Then come the entries without a score in their order, which somebody has named for this
-    search, then the rest of the portfolio.
+    The given baseline comes first, else the first of the portfolio that the space has, else the default configuration:
+    with it every score is compared, unless the baseline is no configuration. Then come the entries without a score in
+    their order, which somebody has named for this search, then the rest of the portfolio.
     """
-    if start.entries:
+    if start.entries or start.baseline is not None:
         return _in_order(space, start)
     points = _of_portfolio(space, _SamePortfolio(start.portfolio))
     return [{name: _copied(value) for name, value in config.items()} for config in points]
@@ -91,10 +97,11 @@ def _copied(value: object) -> object:
 
 
 def _in_order(space: SearchSpace, start: StartingPoints) -> list[Configuration]:
-    baseline, *rest = fitting(start.portfolio, space) or [space.default()]
+    first, *rest = fitting(start.portfolio, space) or [space.default()]
     given = [space.complete(entry.config) for entry in start.entries if entry.score is None]
+    order = (first, *given, *rest) if start.baseline is None else (space.complete(start.baseline), *given, first, *rest)
     points: dict[str, Configuration] = {}
-    for config in (baseline, *given, *rest):
+    for config in order:
         points.setdefault(json.dumps(config, sort_keys=True), config)
     return list(points.values())
 
@@ -129,6 +136,7 @@ def check(spec: RunSpec, own: Mapping[str, SearchSpace]) -> list[str]:
         except SpaceError as error:
             way_out = "give the parameters defaults that the constraints allow, since every search starts there"
             raise PlanError(f"{whose}search_space: {error}; {way_out}.") from error
+    _check_baseline(spec.definition.baseline, [space, *own.values()])
     for number, entry in enumerate(entries):
         spaces = [own.get(entry.customer, space)] if entry.customer is not None else [space, *own.values()]
         for each in {id(one): one for one in spaces}.values():
@@ -137,7 +145,7 @@ def check(spec: RunSpec, own: Mapping[str, SearchSpace]) -> list[str]:
             except SpaceError as error:
                 raise PlanError(str(error.under(f"warm_start.{number}.config"))) from error
     everybody = [entry for entry in entries if entry.customer is None]
-    filled = len(points_to_try(space, StartingPoints(spec.portfolio, everybody)))
+    filled = len(points_to_try(space, start_of(spec, "")))
     if n_trials > 1 and filled >= n_trials:
         given = sum(entry.score is None for entry in everybody)
         by = (
@@ -148,6 +156,28 @@ def check(spec: RunSpec, own: Mapping[str, SearchSpace]) -> list[str]:
             "proposes none; raise trials to have it search."
         ]
     return []
+
+
+def _check_baseline(given: GivenBaseline, spaces: Sequence[SearchSpace]) -> None:
+    """`PlanError` for a configuration that is not in all of the search spaces: in each it would be another one."""
+    config = configuration_of(given)
+    if config is None:
+        return
+    for space in spaces:
+        models = [str(value) for each in space.parameters if each.name == MODEL for value in _values_of(each)]
+        if isinstance(given, str) and given not in models:
+            raise PlanError(
+                f"baseline: {given!r} is no model of the search space, which has {name_list(models, 20)}."
+                f"{did_you_mean(given, [*models, MEAN])} Predictions of your own are {{{COLUMN}: NAME}}."
+            )
+        try:
+            space.complete(config)
+        except SpaceError as error:
+            raise PlanError(f"{error.under('baseline')}. Correct it, or widen `search_space`.") from error
+
+
+def _values_of(parameter: Parameter) -> Sequence[object]:
+    return parameter.values if isinstance(parameter, Choice) else (parameter.default,)
 
 
 def best_entries(trials: Iterable[TrialRecord], best: int) -> list[dict[str, object]]:

@@ -13,6 +13,7 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from search_spaces import presets
 from tuning import TuneRunner
+from tuning.evaluation.baseline import ScoredBaseline
 from tuning.evaluation.winner import SimpleFirst, StudyOutcome, choose, standard_error
 from tuning.models.registry import families
 from tuning.records.schema import FINISHED, StepRecord, TrialRecord
@@ -40,7 +41,7 @@ def test_the_default_is_kept_unless_something_is_better_on_cross_validation() ->
 @pytest.mark.parametrize(("mode", "test", "baseline"), [("max", -0.0, 0.0), ("min", 0.0, -0.0)])
 def test_no_gain_is_nought_and_not_less(mode: str, test: float, baseline: float) -> None:
     won = replace(trial(1, 0.7), mode=mode)
-    gain = StudyOutcome(won, None, test_score=test, baseline_test_score=baseline).gain
+    gain = StudyOutcome(won, ScoredBaseline("ridge", 0.7, baseline), test_score=test).gain
     assert gain is not None
     assert math.copysign(1, gain) == 1
 

@@ -44,7 +44,7 @@ def test_tab_shows_the_pictures_alone() -> None:
 
 def test_gains_are_bars_with_the_largest_first() -> None:
     axes = plots.gains(CUSTOMERS, "r2")
-    assert axes.get_title() == "Tuning helped 2 of 3 customers"
+    assert axes.get_title() == "Better than the baseline for 2 of 3 customers"
     assert [bar.get_height() for bar in axes.patches] == [0.3, 0.2, -0.1]
 
 
@@ -95,7 +95,7 @@ def test_one_customer_does_not_ruin_the_scale_and_is_named() -> None:
 def test_a_million_gains_are_as_many_bars_as_there_are_pixels() -> None:
     axes = plots.gains(pa.table({"gain": np.linspace(-1, 1, 100_000)}), "r2")
     assert len(axes.patches) == plots.MOST_BARS
-    assert axes.get_title() == "Tuning helped 50,000 of 100,000 customers"
+    assert axes.get_title() == "Better than the baseline for 50,000 of 100,000 customers"
 
 
 def test_customers_without_a_score_are_no_dots() -> None:

@@ -63,7 +63,11 @@ def customer_page(result: RunResult, customer: str) -> str:
     row = next(each for each in board if each["customer"] == customer)
     run = result.summary()["run"]
     metric = metric_text(board.metric, board.mode)
-    lead = of_one(row, metric) if found.params is not None else f"{customer} has no model: {found.reason}."
+    lead = (
+        of_one(row, metric, result.baseline)
+        if found.params is not None
+        else f"{customer} has no model: {found.reason}."
+    )
     facts = pd.DataFrame(found.facts(), columns=["", "value"])
     blocks: list[Block] = [HtmlTable(facts)] if len(facts) else []
     sections = [

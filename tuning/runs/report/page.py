@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tuning.basics.wording import amount, shorten
+from tuning.definition.baselines import baseline_name
 from tuning.evaluation.contradictions import CONTRADICTED
 from tuning.records.figures import Figure, View, shown_in
 from tuning.records.gains import is_error, user_metric
@@ -112,7 +113,8 @@ def pictures(result: RunResult, trials: pa.Table) -> list[Block]:
         draw(
             lambda axes: plots.gains(studies, metric, axes),
             "Gain over the baseline of every customer, the largest first",
-            "A bar above the line is a customer whose model tuning made better, on rows that the search never saw.",
+            f"A bar above the line is a customer whose model is better than {baseline_name(result.baseline)}, on rows "
+            "that the search never saw.",
         )
     if studies["test_score"].null_count < len(studies):
         draw(

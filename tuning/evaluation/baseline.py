@@ -1,0 +1,138 @@
+"""What a study's model is compared with: its first trial, a constant, or what the user has predicted before."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from tuning.basics.wording import name_list, shorten
+from tuning.definition.baselines import GivenBaseline, baseline_name, is_first_trial
+from tuning.errors import CustomerError
+from tuning.evaluation.constant import ConstantPrediction
+from tuning.evaluation.hold_out_error import hold_out_score
+from tuning.evaluation.metrics import Metric, needs_scores
+from tuning.evaluation.refit import Refits
+from tuning.evaluation.study_data import StudyData
+from tuning.preprocessing.classes import Label, find_label
+from tuning.preprocessing.roles import check_predictions
+from tuning.preprocessing.task import BINARY, Prediction, Task, as_prediction, numbers_among
+from tuning.records.schema import FINISHED, TrialRecord
+
+
+@dataclass(frozen=True)
+class ScoredBaseline:
+    """A baseline with its scores.
+
+    Attributes:
+        name: as the customer's row shows it; of a trial its family.
+        score: on the folds.
+        test_score: on the hold-out rows; None where there is none.
+        said: what it says of the hold-out rows; None where that is not needed.
+    """
+
+    name: str
+    score: float
+    test_score: float | None = None
+    said: Prediction | None = None
+
+    @classmethod
+    def of_trial(cls, record: TrialRecord) -> ScoredBaseline:
+        """A trial that finished, as its record tells it."""
+        assert record.score is not None
+        return cls(record.family, record.score)
+
+
+def find_baseline(
+    given: GivenBaseline,
+    records: Sequence[TrialRecord],
+    constant: ConstantPrediction | None,
+    refits: Refits,
+    data: StudyData,
+    metric: Metric,
+) -> tuple[ScoredBaseline | None, str | None]:
+    """A study's baseline, and why there is none, or none on the hold-out.
+
+    given: as the definition has it. records: of all trials. constant: of the study.
+    """
+    if is_first_trial(given):
+        first = next((record for record in records if record.trial == 0), None)
+        if first is None or first.state != FINISHED or first.score is None:
+            return None, _why_no_trial(first)
+        said = refits.of(first)[1]
+        test_score, note = hold_out_score(said, data, metric)
+        return ScoredBaseline(first.family, first.score, test_score, said), note
+    name = baseline_name(given)
+    if data.given is None:
+        if constant is None:
+            return None, f"there is no gain: {metric.name} is not defined for a constant"
+        return ScoredBaseline(name, constant.score, constant.test_score, constant.answers(data)), None
+    whole = given_prediction(data, metric)
+    unseen = [data.split.search[valid] for _, valid in data.split.folds]
+    try:
+        scores = [
+            metric.score(data.y[rows], whole.take(rows), None if data.weight is None else data.weight[rows])
+            for rows in unseen
+        ]
+    except ValueError as error:
+        return None, f"there is no gain: {name} cannot be scored: {error}"
+    said = whole.take(data.split.test)
+    test_score, note = hold_out_score(said, data, metric)
+    return ScoredBaseline(name, math.fsum(scores) / len(scores), test_score, said), note
+
+
+def _why_no_trial(first: TrialRecord | None) -> str | None:
+    if first is None or first.state == FINISHED:
+        return None
+    return f"there is no gain: the baseline (trial 0) {first.state}: {first.reason}"
+
+
+def given_prediction(data: StudyData, metric: Metric) -> Prediction:
+    """What the user has predicted for all of a customer's rows; `CustomerError` says what is wrong with it.
+
+    Of a regression they are numbers. Under a metric that needs more than labels they are probabilities of the positive
+    class; under others labels, or, where not all of them are labels of the two classes, such probabilities.
+    """
+    assert data.given is not None
+    check_predictions(data.given)
+    values, task = data.given.astype(object), data.task
+    numbers, wrong = numbers_among(values)
+    if not task.classification:
+        _check(values, wrong | ~np.isfinite(numbers.to_numpy()), "which is no number")
+        return Prediction(numbers.to_numpy())
+    off = wrong | ~((numbers >= 0) & (numbers <= 1)).to_numpy()
+    probability = f"the probability of {task.positive!r}, from 0 to 1"
+    if needs_scores(metric.name, task.kind, metric.function):
+        _check(values, off, f"and {metric.name} needs {probability}")
+        return _of_probabilities(numbers.to_numpy(), task)
+    found = {value: find_label(_plain(value), task.classes) for value in values.unique()}
+    unknown = values.map({value: label is None for value, label in found.items()}).to_numpy(dtype=bool)
+    classes = f"no class of the target here ({name_list(task.classes)})"
+    if task.kind == BINARY and unknown.any():
+        _check(values, off & unknown, f"which is {classes}, nor {probability}")
+        _check(values, off, "a class, beside others that are none")
+        return _of_probabilities(numbers.to_numpy(), task)
+    _check(values, unknown, f"which is {classes}")
+    codes = {value: task.classes.index(label) for value, label in found.items() if label is not None}
+    return Prediction(values.map(codes).to_numpy(dtype=np.int64))
+
+
+def _of_probabilities(positive: np.ndarray, task: Task) -> Prediction:
+    return as_prediction(np.column_stack([1.0 - positive, positive]), task)
+
+
+def _plain(value: object) -> Label:
+    plain = value.item() if hasattr(value, "item") else value
+    return plain if isinstance(plain, str | int | float | bool) else str(plain)
+
+
+def _check(values: pd.Series, wrong: np.ndarray, why: str) -> None:
+    """`CustomerError` with the first value that is wrong."""
+    if wrong.any():
+        place = int(wrong.argmax())
+        first = shorten(repr(_plain(values.iloc[place])), 40)
+        where = f"in {int(wrong.sum())} of {len(values)} rows, first in row {place + 1}"
+        raise CustomerError(f"the baseline's column {values.name!r} holds {first} ({where}), {why}.")
