@@ -58,7 +58,7 @@ def signature(function: Callable[..., object] | None = None) -> inspect.Signatur
     function: that takes them behind its own parameters; by default one that takes a definition or its keys.
     """
     kind = inspect.Parameter
-    own = [kind("definition", kind.POSITIONAL_OR_KEYWORD, default=None)]
+    own = [kind("definition", kind.POSITIONAL_OR_KEYWORD, default=None), kind("fixed", kind.KEYWORD_ONLY, default={})]
     if function is not None:
         own = [each for each in inspect.signature(function).parameters.values() if each.kind is not kind.VAR_KEYWORD]
     keys = [

@@ -26,6 +26,7 @@ from tuning.driver.signals import Signals
 from tuning.errors import PlanError, RunError, RunInterrupted, signal_name
 from tuning.planning.plan import Plan, make_plan
 from tuning.planning.run_time import RunTime
+from tuning.planning.studies import NONE_FIXED, Fixed
 from tuning.records.ownership import newest_term
 from tuning.runs.begin import OwnedRun, abandon, begin, resume_run
 from tuning.runs.earlier_runs import run_time
@@ -46,7 +47,8 @@ class TuneRunner(Public):
     >>> result.leaderboard()
 
     definition: a `Definition`, or a mapping of its keys. fields: keys one by one, named as in a YAML file. A field
-    replaces the definition's own key.
+    replaces the definition's own key. fixed: configurations by customer, such as `RunResult.fixed_configurations` of an
+    earlier run: each of these customers gets a model with its configuration, fitted once on all rows, and no search.
     """
 
     __signature__ = signature()
@@ -59,9 +61,14 @@ class TuneRunner(Public):
     }
 
     def __init__(
-        self, definition: Definition | Mapping[str, object] | None = None, **fields: Unpack[DefinitionKeys]
+        self,
+        definition: Definition | Mapping[str, object] | None = None,
+        *,
+        fixed: Fixed = NONE_FIXED,
+        **fields: Unpack[DefinitionKeys],
     ) -> None:
         self.definition = definition_of(definition, fields)
+        self.fixed = fixed
         self.timing = USUAL
 
     def __repr__(self) -> str:
@@ -76,7 +83,7 @@ class TuneRunner(Public):
         """What would run, and where. Neither Ray nor MLflow is imported; messages of libraries that your code loads are
         hidden."""
         with wait_notice("looking at the data"), held_messages():
-            plan = make_plan(self.definition, timing=self.timing)
+            plan = make_plan(self.definition, timing=self.timing, fixed=self.fixed)
         return replace(plan, estimate=partial(_run_time, timing=self.timing))
 
     def tuner(self, run_dir: str | Path | None = None) -> Tuner:
@@ -90,7 +97,7 @@ class TuneRunner(Public):
         """
         if self.definition.pool == "on":
             raise PlanError("pool: on is trained before the Tuner's trials, by run(). Use that, or `pool: off`.")
-        owned = begin(self.definition, run_dir, self.timing)
+        owned = begin(self.definition, run_dir, self.timing, fixed=self.fixed)
         owned.lease.release()  # nobody here watches over what the caller does with it
         try:
             return RayHost(owned).tuner()
@@ -149,9 +156,13 @@ class TuneRunner(Public):
         def start() -> OwnedRun:
             if resume and run_dir is not None:
                 return resume_run(
-                    RunDirectory(run_dir, self.timing), self.definition, self.timing, in_process=in_process
+                    RunDirectory(run_dir, self.timing),
+                    self.definition,
+                    self.timing,
+                    in_process=in_process,
+                    fixed=self.fixed,
                 )
-            return begin(self.definition, run_dir, self.timing, in_process=in_process)
+            return begin(self.definition, run_dir, self.timing, in_process=in_process, fixed=self.fixed)
 
         style = style_of(progress)
         return (_run_beside if background else _run)(start, run_dir, style, in_process)

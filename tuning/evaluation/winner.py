@@ -21,11 +21,12 @@ from tuning.evaluation.baseline import ScoredBaseline, find_baseline
 from tuning.evaluation.constant import ConstantPrediction, find_constant
 from tuning.evaluation.contradictions import Promise, contradiction_note
 from tuning.evaluation.ensemble import Ensemble, find_ensemble
+from tuning.evaluation.fixed import FixedConfiguration, FixedMember
 from tuning.evaluation.hold_out_error import hold_out_error, hold_out_score, scores_without
 from tuning.evaluation.leaks import leak_note
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.pooling import pooled_answers
-from tuning.evaluation.refit import AllRows, Refits, stages_of
+from tuning.evaluation.refit import AllRows, Refits
 from tuning.evaluation.study_data import StudyData
 from tuning.models.base import Simpler
 from tuning.models.customer_model import ALL_ROWS, CustomerModel
@@ -46,7 +47,8 @@ class StudyOutcome:
     test_score: of `model`, which is the winner's, that of `ensemble`, or `constant` where `is_constant`.
     test_error, gain_error: the standard errors of `test_score` and `gain`. refit_seconds, predict_ms_per_row: wall time
     in which `model` was fitted on the search rows, and predicted a hold-out row. held_back: hold-out rows for which it
-    was held within its bounds; None where nothing holds it. None where `is_constant`.
+    was held within its bounds; None where nothing holds it. None where `is_constant`. fixed: what was fitted without a
+    search (`tuning.evaluation.fixed_fit`); there is no winner then.
     """
 
     winner: TrialRecord | None
@@ -63,6 +65,7 @@ class StudyOutcome:
     refit_seconds: float | None = None
     predict_ms_per_row: float | None = None
     held_back: int | None = None
+    fixed: FixedConfiguration | None = None
 
     @property
     def gain(self) -> float | None:
@@ -203,7 +206,7 @@ def conclude(
         unbounded = all(member.bounds is None for member in members)
         held_back = None if unbounded else mean.held_back
         first = "the baseline" if is_first_trial(given) else "the first configuration"
-        alone = (_kept_note(winner, records, first), _refit_note(winner, data)) if ensemble is None else ()
+        alone = (_kept_note(winner, records, first), _refit_note(winner)) if ensemble is None else ()
         nothing = None if constant is None else constant.score
         leak = leak_note(data, metric, winner.score, outcome.cv_error, nothing)
         promised = winner.score if ensemble is None else ensemble.score
@@ -338,8 +341,8 @@ def _held_note(members: Sequence[Member], said: Sequence[Prediction], count: int
     return f"{name_list(whose)} went beyond `bounds` on {count} of {rows} hold-out rows, and was held there"
 
 
-def _refit_note(record: TrialRecord, data: StudyData) -> str:
-    stages = stages_of(record, data)
+def _refit_note(record: TrialRecord) -> str:
+    stages = FixedMember.of(record).stages
     return f"the winner was refitted along the {len(stages)} stages of its schedule" if len(stages) > 1 else ""
 
 

@@ -10,6 +10,8 @@ from dataclasses import replace
 
 from tuning.basics.wording import raised, stack
 from tuning.errors import CustomerError, RunError, StorageError, StudyError, UnsavedModelError
+from tuning.evaluation.fixed import FixedConfiguration
+from tuning.evaluation.fixed_fit import fit_fixed
 from tuning.evaluation.out_of_fold import OutOfFold
 from tuning.evaluation.study_data import StudyData
 from tuning.evaluation.winner import StudyOutcome, choose, conclude, fitted_on_all
@@ -70,7 +72,7 @@ def run_study(
     """One study to its end: its new trial records, then its study record. Never raises for a bad customer.
 
     Records that come in one list must be written together: under a scheduler that pauses, all trials of a study are
-    one race, and either all of them are known or none.
+    one race, and either all of them are known or none. A study with a fixed configuration has no trials.
 
     before: records of earlier attempts.
     """
@@ -78,23 +80,33 @@ def run_study(
     with trains_with(study.resources.compute), _Ending(context, study, before, watch) as ending:
         watch.loading()
         ending.data = context.data(study.customer)
-        loop = _trials(context, study, ending.data, before, watch)
-        if study.scheduler.pauses:
-            if not before:
-                try:
-                    with watch.helpers(ending.data) as loop.helpers:
-                        ending.records = list(loop)
-                except NoHelpersError:
-                    loop = _trials(context, study, ending.data, before, watch)
-                    ending.records = list(loop)
-                yield [*ending.records]
+        if study.fixed is None:
+            yield from _search(context, study, ending, before, watch)
         else:
-            for record in loop:
-                ending.records.append(record)
-                yield [record]
-        ending.ended_by = loop.stopped_by
-        ending.conclude()
+            ending.fit(study.fixed)
     yield [ending.record()]
+
+
+def _search(
+    context: WorkerContext, study: Study, ending: _Ending, before: Sequence[TrialRecord], watch: Hooks
+) -> Iterator[list[Record]]:
+    """The trials of a study, and what it ends with."""
+    loop = _trials(context, study, ending.data, before, watch)
+    if study.scheduler.pauses:
+        if not before:
+            try:
+                with watch.helpers(ending.data) as loop.helpers:
+                    ending.records = list(loop)
+            except NoHelpersError:
+                loop = _trials(context, study, ending.data, before, watch)
+                ending.records = list(loop)
+            yield [*ending.records]
+    else:
+        for record in loop:
+            ending.records.append(record)
+            yield [record]
+    ending.ended_by = loop.stopped_by
+    ending.conclude()
 
 
 def conclude_study(
@@ -123,7 +135,10 @@ def conclude_study(
         ending.ended_by = ended_by
         if failure is not None:
             raise StudyError(failure)
-        ending.conclude()
+        if study.fixed is None:
+            ending.conclude()
+        else:
+            ending.fit(study.fixed)
     record = ending.record()
     return replace(
         record,
@@ -192,6 +207,19 @@ class _Ending:
             why = f"{self.ended_by}; {len(self.records)} of {study.n_trials} trials were run"
             self._outcome = replace(self._outcome, notes="; ".join(filter(None, (why, self._outcome.notes))))
         self._status = OK if self._outcome.winner is not None else NO_MODEL
+
+    def fit(self, fixed: FixedConfiguration) -> None:
+        """Fit the model of a fixed configuration and save it."""
+        definition, data = self.context.spec.definition, self.data
+        assert isinstance(data, StudyData)  # a plan has no others
+        self.watch.concluding()
+        metric, alive = self.context.customers.metric(data), self.watch.concluding
+        all_rows = definition.final_fit == ALL_ROWS
+        self._outcome = fit_fixed(fixed, data, metric, self.study.customer.id, all_rows=all_rows, alive=alive)
+        self.watch.saving()
+        if self._outcome.model is not None and definition.save_models:
+            self._saved = self._save(self._outcome.model)
+        self._status = OK
 
     def _save(self, model: CustomerModel) -> Saved:
         """`UnsavedModelError` for whatever the model's own code makes of it."""
@@ -305,6 +333,10 @@ def study_record(
         held_back=outcome.held_back,
         gain_error=outcome.gain_error,
     )
+    if outcome.fixed is not None:
+        first = outcome.fixed.members[0]
+        ensemble_text = outcome.fixed.ensemble
+        return replace(record, family=first.family, best_step=first.steps, config=first.config, ensemble=ensemble_text)
     if constant is None or not outcome.is_constant:
         return record
     family = str(constant.config[MODEL])

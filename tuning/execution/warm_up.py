@@ -52,7 +52,7 @@ def warm_up(context: WorkerContext, study: Study) -> bool:
         customer = Customer("warm-up")
         spec = replace(context.spec, definition=definition, stop=())
         other = replace(context, spec=spec, _kept={customer.id: (0, data)})
-        for _ in run_study(other, replace(study, id="warm-up", customer=customer, n_trials=3), []):
+        for _ in run_study(other, replace(study, id="warm-up", customer=customer, n_trials=3, fixed=None), []):
             pass
         metric = context.customers.metric(data)
         seen = set()

@@ -77,7 +77,7 @@ def placements(spec: RunSpec, studies: StudyTable, slots: int, workers: TrainWor
 
     A customer's placement in the manifest counts before the definition's. With `auto` a study is spread where one slot
     would take longer for it than all slots for the whole run, or lacks the memory. It is packed if its scheduler pauses
-    trials or the run is a comparison. A study with gangs is spread in any case.
+    trials, if the run is a comparison, or if its configuration is fixed. A study with gangs is spread in any case.
 
     workers: of the trainers that an objective makes.
 
@@ -93,9 +93,11 @@ def placements(spec: RunSpec, studies: StudyTable, slots: int, workers: TrainWor
     _check_own(studies, pauses & own.test(lambda each: each == SPREAD))
     spread &= ~pauses  # whose trials helpers train
     several = with_gang(definition, studies, workers)
+    fixed = studies.present("fixed")  # there is one fit
+    spread &= ~fixed
     check_gangs(studies.take(several & packed), studies.take(several & pauses), workers)
     amounts, needs = work_amounts(studies), TRIAL_BYTES * customers_of(studies).numbers("size")
-    free = ~(spread | packed | several | pauses) & (definition.compare is None)
+    free = ~(spread | packed | several | pauses | fixed) & (definition.compare is None)
     shares = amounts / max(1.0, float(amounts.sum()))
     late = free & tail(shares, slots) & _long(spec, studies)
     large = free & ~late & (needs > slot_bytes(slots))

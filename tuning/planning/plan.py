@@ -41,7 +41,7 @@ from tuning.planning.resolution import resolve
 from tuning.planning.run_notes import place_notes, reading_notes, run_notes
 from tuning.planning.run_time import RunTime
 from tuning.planning.shards import make_shards
-from tuning.planning.studies import check_studies, distinct, make_studies
+from tuning.planning.studies import NONE_FIXED, Fixed, check_fixed, check_studies, distinct, make_studies
 from tuning.records.gains import user_metric
 from tuning.records.user_scores import metric_text, user_mode
 from tuning.storage.backend import check_writable
@@ -270,12 +270,13 @@ def make_plan(
     *,
     in_process: bool = False,
     run_dir: str | Path | None = None,
+    fixed: Fixed = NONE_FIXED,
 ) -> Plan:
     """The plan of a definition for this machine; `PlanError` says what cannot work.
 
     customers: default those that the definition's data has. timing: limits of the look at one customer. in_process: one
     trial after another, whatever `placement` the definition has, and the user's code in this process, for a debugger.
-    run_dir: default a folder in `storage`.
+    run_dir: default a folder in `storage`. fixed: by customer, what is fitted in place of a search.
     """
     refusal = schedulers.check(definition.scheduler, definition.algorithm.name, algorithms.unlearning())
     if refusal and definition.compare is None:
@@ -297,7 +298,8 @@ def make_plan(
             columns = check_columns(definition, found, code)
             check_values(definition, found, code)
             spec, chosen = resolve(definition, found, code)
-        studies = make_studies(spec, found, code)
+        known = check_fixed(definition, fixed, set(found.texts("id").to_pylist()) if fixed else ())
+        studies = make_studies(spec, found, code, fixed)
         check_allowance(studies)
         checked = check_studies(spec, studies, code, models)
     lost = [f"customer {name!r} has no say in what is guessed: {why}." for name, why in process.lost.items()]
@@ -312,6 +314,7 @@ def make_plan(
         *lost,
         *chosen,
         *checked,
+        *known,
         *idle,
         *pool_notes(definition, studies),
         *run_notes(definition, studies, slots, in_process=in_process),
@@ -322,15 +325,21 @@ def make_plan(
 
 
 def resumed_plan(
-    spec: RunSpec, left: StudyTable, added: Customers, directory: RunDirectory, *, in_process: bool = False
+    spec: RunSpec,
+    left: StudyTable,
+    added: Customers,
+    directory: RunDirectory,
+    *,
+    in_process: bool = False,
+    fixed: Fixed = NONE_FIXED,
 ) -> Plan:
     """The plan of a run that goes on: what was resolved when it began stays as it was.
 
     left: studies that have not ended. added: customers that are new, and have a place in the run directory. in_process:
-    as of `make_plan`; of these only, the others stay where they are.
+    as of `make_plan`; of these only, the others stay where they are. fixed: as of `make_plan`, of these only.
     """
     code = OwnCode(spec.definition, directory).loaded()  # what is wrong with the run's copies ends it here, not workers
-    studies = make_studies(spec, added, code)
+    studies = make_studies(spec, added, code, fixed)
     with ModelProcess(USUAL.prepare_s, in_process) as models:
         notes = (*reading_notes(spec.definition, added), *check_studies(spec, studies, code, models))
     slots, workers = _slots(spec.definition), workers_of(code.objective)

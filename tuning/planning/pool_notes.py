@@ -24,6 +24,8 @@ def why_no_pool(definition: Definition, studies: StudyTable) -> str:
         return "pool: off"
     if not definition.wants_ensembles:
         return "its models are no ensembles"
+    if studies.shared("fixed").test(lambda fixed: fixed is not None and not fixed.pooled).all():
+        return "the configurations of all customers are known, and it is a member of none"
     if definition.pool == ON:
         return ""
     if len(studies) < LEAST_CUSTOMERS:
@@ -46,7 +48,7 @@ def pool_notes(definition: Definition, studies: StudyTable) -> Iterator[str]:
         return
     if why := why_no_pool(definition, studies):
         if definition.wants_ensembles:
-            yield f"pool: auto is off here: {why}."
+            yield f"pool: {definition.pool} is off here: {why}."
         return
     yield (
         f"pool: before the studies, one model is trained of the rows of {amount(len(studies), 'customer')} (at most "

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -13,14 +13,18 @@ from search_spaces import SearchSpace, SpaceError
 from search_spaces.algorithms import Algorithm
 from tuning.basics.columnar import Columnar, DerivedColumn, DictionaryColumn, FieldColumn, column_of, constant
 from tuning.basics.seeds import derive
+from tuning.basics.wording import amount, did_you_mean
 from tuning.data.customers import Customers
 from tuning.data.prepared import OwnCode
 from tuning.definition.compared_methods import Method
+from tuning.definition.definition import Definition
 from tuning.definition.options import CustomerOptions
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import DefinitionError, PlanError
+from tuning.evaluation.fixed import FixedConfiguration
 from tuning.evaluation.objective import takes_state
 from tuning.models.base import SteppedFamily
+from tuning.models.customer_model import ALL_ROWS
 from tuning.models.log_target import TARGET
 from tuning.models.registry import family as find_family
 from tuning.planning import algorithm_notes
@@ -30,17 +34,22 @@ from tuning.planning.resolution import resolve_space
 from tuning.records.schema import MODEL
 from tuning.study import warm_start
 from tuning.study.mutations import mutations
-from tuning.study.study import Study, StudyTable
+from tuning.study.study import Study, StudyTable, budgets
 
 Spec = TypeVar("Spec", Algorithm, SchedulerSpec)
+#: Configurations that are not searched for, by customer.
+Fixed: TypeAlias = Mapping[str, FixedConfiguration]
+NONE_FIXED: Fixed = {}
 
 
-def make_studies(spec: RunSpec, customers: Customers, code: OwnCode) -> StudyTable:
+def make_studies(spec: RunSpec, customers: Customers, code: OwnCode, fixed: Fixed = NONE_FIXED) -> StudyTable:
     """The studies of some customers: one each, or one per algorithm and seed of a comparison.
 
     Studies of a comparison are paired: they share the customer's folds, its start point and, per repetition, their
     seed. An algorithm that is named twice gets another seed the second time, to show what luck does. `PlanError` says
     which customer's search space cannot be searched.
+
+    fixed: by customer, what is fitted in place of a search.
     """
     definition = spec.definition
     space_of = _spaces(spec, customers, code)
@@ -64,13 +73,39 @@ def make_studies(spec: RunSpec, customers: Customers, code: OwnCode) -> StudyTab
         }
         customers = customers.take(np.repeat(np.arange(len(customers)), len(rounds)))
     options = customers.shared("options").map(lambda own: own or CustomerOptions())
+    known = _known(customers, fixed)
     columns |= {
         "customer": customers,
+        "fixed": known,
         "space": options.map(lambda own: space_of(own.search_space)),
-        "n_trials": options.map(lambda own: own.trials or definition.trials),
+        "n_trials": budgets(options, known, definition.trials),
         "resources": options.map(lambda own: own.resources or definition.resources),
     }
     return Columnar(Study, len(customers), columns)
+
+
+def _known(customers: Customers, fixed: Fixed) -> DictionaryColumn:
+    """The fixed configuration of each customer, None where there is none."""
+    if not fixed:
+        return constant(None, len(customers))
+    return DictionaryColumn.of([fixed.get(name) for name in customers.texts("id").to_pylist()])
+
+
+def check_fixed(definition: Definition, fixed: Fixed, known: Collection[str]) -> list[str]:
+    """A note on fixed configurations; `PlanError` where a run cannot have any. known: ids of all customers."""
+    if not fixed:
+        return []
+    if definition.objective is not None or definition.compare is not None:
+        what = "an objective has no models" if definition.objective is not None else "a comparison is one of searches"
+        raise PlanError(f"fixed: {what}, so no configuration can be fitted in place of a search.")
+    for customer in fixed:
+        if customer not in known:
+            raise PlanError(
+                f"fixed: there is no customer {customer!r} among {len(known)}.{did_you_mean(customer, known)}"
+            )
+    whose = amount(len(fixed), "customer")
+    rows = "all rows" if definition.final_fit == ALL_ROWS else "the rows of a search"
+    return [f"the configuration of {whose} is known: it is fitted once, on {rows}, and no trial is run."]
 
 
 def _compared_seed(seed: int, customer: str, number: int, method: Method) -> int:
@@ -104,10 +139,13 @@ def _space_key(space: SearchSpace | str) -> str:
 def check_studies(spec: RunSpec, studies: StudyTable, code: OwnCode, process: ModelProcess) -> list[str]:
     """Notes on what the studies cannot do; `PlanError` when they cannot run at all. process: where models are tried."""
     definition, space = spec.definition, spec.space
-    schedulers = distinct(study.scheduler for study in studies.first_of_each("scheduler"))
-    algorithms = distinct(study.algorithm for study in studies.first_of_each("algorithm"))
     if spec.task is not None and definition.save_models and studies:
         check_savable(code.families, process)
+    studies = studies.take(~studies.present("fixed"))
+    if not studies:
+        return [*process.notes]
+    schedulers = distinct(study.scheduler for study in studies.first_of_each("scheduler"))
+    algorithms = distinct(study.algorithm for study in studies.first_of_each("algorithm"))
     for study in studies.first_of_each("space"):
         try:
             _check_space(spec, study, algorithms, schedulers, code, process)

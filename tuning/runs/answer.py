@@ -117,6 +117,8 @@ def of_one(row: FigureRow, metric: str, baseline: GivenBaseline = None) -> str:
 
     metric: its name and better direction. baseline: as the definition has it.
     """
+    if not row["trials"] and row["test_score"] is None:
+        return f"The model, {row['model']}, has a known configuration, fitted on all rows: none is left to score it."
     tried = "the only trial" if row["trials"] == 1 else f"the best of {row['trials']} trials"
     if row["test_score"] is None:
         values = params_text(row["params"]) if isinstance(row["params"], dict) else ""

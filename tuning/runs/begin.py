@@ -20,6 +20,7 @@ from tuning.definition.plain_values import IN_MEMORY
 from tuning.errors import RunError
 from tuning.models.entries import freeze_models
 from tuning.planning.plan import Plan, make_plan, resumed_plan, with_places
+from tuning.planning.studies import NONE_FIXED, Fixed
 from tuning.records.lease import Lease, last_heartbeat, wait_until_dead
 from tuning.records.ownership import (
     TERMS,
@@ -84,12 +85,13 @@ def begin(
     timing: Timing = USUAL,
     *,
     in_process: bool = False,
+    fixed: Fixed = NONE_FIXED,
 ) -> OwnedRun:
     """Start a new run; `RunError` when the folder holds one already, or something else.
 
     A definition that is refused on the way leaves nothing behind.
 
-    run_dir: default `<storage>/<name>-<time>`. in_process: as of `make_plan`.
+    run_dir: default `<storage>/<name>-<time>`. in_process, fixed: as of `make_plan`.
     """
     stamp = time.strftime("%Y%m%d-%H%M%S")
     name = f"{slug(definition.name, cased=True)}-{stamp}-{uuid.uuid4().hex[:4]}"
@@ -105,7 +107,7 @@ def begin(
     if before is not None:
         check_plan(directory, before)  # else what is recorded there would be lost
     customers = find_customers(definition)
-    plan = make_plan(definition, customers, timing, in_process=in_process, run_dir=run_dir)
+    plan = make_plan(definition, customers, timing, in_process=in_process, run_dir=run_dir, fixed=fixed)
     directory.create()
     if before is not None:
         wait_until_dead(directory, before, timing)  # somebody began here and did not get as far as a plan
@@ -154,16 +156,18 @@ def resume_run(
     timing: Timing = USUAL,
     *,
     in_process: bool = False,
+    fixed: Fixed = NONE_FIXED,
 ) -> OwnedRun:
     """Take over a run from its records: finished studies stay, unfinished ones are replayed and go on.
 
     definition: None goes on as it was begun. Otherwise it may add trials or customers; `RunError` shows what else
-    differs. in_process: one trial after another from now on; `RunError` where trials have overlapped.
+    differs. in_process: one trial after another from now on; `RunError` where trials have overlapped. fixed: as of
+    `make_plan`, for customers who are new; those of the run keep what they began with.
     """
     last = newest_term(directory)
     if last is None:
         if definition is not None:
-            return begin(definition, directory.uri, timing, in_process=in_process)
+            return begin(definition, directory.uri, timing, in_process=in_process, fixed=fixed)
         last = begun_term(directory)  # which says what the folder holds instead
     if written_by_0_1(directory):
         raise RunError(
@@ -194,7 +198,7 @@ def resume_run(
         placed = partition(merged, Columnar.joined([look.added, look.changed]), directory)
         added, changed = placed[: len(look.added)], placed[len(look.added) :]
         left = with_customers(state.left, changed)
-        plan = resumed_plan(recorded.spec, left, added, directory, in_process=in_process)
+        plan = resumed_plan(recorded.spec, left, added, directory, in_process=in_process, fixed=fixed)
         plan = replace(plan, notes=tuple(dict.fromkeys((*recorded.notes, *plan.notes))))
         freeze(directory, merged, term)
         hand_over(directory, term, plan.shards, plan.studies, state)

@@ -150,6 +150,8 @@ class CustomerResult(OfCustomer):
         trials, study = amount(len(self.trial_records), "trial"), self.study
         if study is None or self.params is None:
             return f"{self.reason.rstrip('.')}; {trials}"
+        if not study.trials:
+            return f"{model_name(study.family, study.ensemble)}, whose configuration was known; {trials}"
         row = user_row(asdict(study))
         folds = "" if self._of_objective else " on the folds"
         score = f"{row['metric']} {score_text(row['cv_score'], study.cv_error)}{folds}"
@@ -187,8 +189,12 @@ class CustomerResult(OfCustomer):
         shown = [(each.name, each.text(row)) for each in shown_in("customer") if row[each.name] is not None]
         if study.ensemble is not None:
             members = json.loads(study.ensemble)
-            parts = (f"{100 * each['weight']:.0f} % {each['family']} (trial {each['trial']})" for each in members)
-            shown += [("ensemble", ", ".join(parts)), ("parameters of", f"trial {study.trial}, the best of these")]
+            of = ("" if each["trial"] is None else f" (trial {each['trial']})" for each in members)
+            parts = (
+                f"{100 * each['weight']:.0f} % {each['family']}{trial}" for each, trial in zip(members, of, strict=True)
+            )
+            best = "the first of these" if study.trial is None else f"trial {study.trial}, the best of these"
+            shown += [("ensemble", ", ".join(parts)), ("parameters of", best)]
         return shown + [(name, value_text(value)) for name, value in self.params.items()]
 
     def best_trials(self, most: int | None = None) -> tuple[Sequence[str], Sequence[Sequence[object]]]:

@@ -51,7 +51,8 @@ class EarlierRun:
 
     def run_time(self, plan: Plan) -> RunTime:
         """As much longer or shorter as the plan's trials are more or fewer, and its slots."""
-        ids, trials = customers_of(plan.studies).texts("id").to_pylist(), plan.studies.numbers("n_trials")
+        ids = customers_of(plan.studies).texts("id").to_pylist()
+        trials = np.maximum(1, plan.studies.numbers("n_trials"))  # a fixed configuration is one fit
         typical = float(np.mean(list(self.per_trial.values())))
         work = float(sum(self.per_trial.get(name, typical) * count for name, count in zip(ids, trials, strict=True)))
         wall = self.wall * work / self.seconds * self.slots / plan.slots

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 import pandas as pd
@@ -23,11 +24,13 @@ from tuning.data.loading import Loader
 from tuning.data.prepared import CustomerData, OwnCode
 from tuning.errors import CustomerError, NoModelError, RunError, TuningError, UntrustedCodeError
 from tuning.evaluation.ensemble import POOL_TRIAL
+from tuning.evaluation.fixed_fit import fit_fixed
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.pooling import pooled_answers
 from tuning.evaluation.refit import Refits
 from tuning.evaluation.study_data import StudyData
 from tuning.models.customer_model import CustomerModel
+from tuning.models.member import Member
 from tuning.preprocessing.dates import parse_dates
 from tuning.preprocessing.kinds import DATE, NUMBER, Column
 from tuning.preprocessing.roles import read_target
@@ -231,29 +234,18 @@ class Winners:
         spec, customer = self._plan.spec, study.customer
         if spec.task is None:
             raise NoModelError("an objective was tuned, so there is no model to explain: to_optuna() shows the search.")
-        if study.trial is None:
+        if study.trial is None and (study.reason or study.trials):
             reason = study.reason or "it is a constant, which looks at no column"
             raise NoModelError(without_text(customer, "model to explain", reason))
         source = self._sources[customer]
         data = self._data.prepared(source)
         if not len(data.split.test):
             raise RunError("no rows were held out (split.test: 0), and on its own rows any model seems to need all.")
-        own = {trial.trial: trial for trial in trials if trial.study == study.study}
-        weights = weights_of(study)
-        pooled = weights.pop(POOL_TRIAL, None)
-        missing = sorted(weights.keys() - own.keys())
-        if missing:
-            raise RunError(f"the records of the trials {name_list(missing)} of customer {customer!r} are missing.")
         rows, places = self._rows(source, data)
         refits = Refits(data)
-        members = [
-            replace(refits.of(own[number])[0], weight=weight) for number, weight in weights.items() if number in own
-        ]
-        if pooled is not None and data.pool is not None:
-            answers = pooled_answers(data.pool, data, customer)
-            members += [] if answers is None else [replace(answers.member, weight=pooled)]
+        members = self._members(study, trials, refits)
         return Winner(
-            model=CustomerModel(customer, data.task, tuple(members)),
+            model=CustomerModel(customer, data.task, members),
             rows=rows.iloc[data.split.test].reset_index(drop=True),
             places=places[data.split.test],
             y=data.y[data.split.test],
@@ -263,6 +255,27 @@ class Winners:
             seed=derive(spec.definition.seed, "importance", customer) % 2**32,
             refits=refits,
         )
+
+    def _members(self, study: StudyRecord, trials: Iterable[TrialRecord], refits: Refits) -> tuple[Member, ...]:
+        """The members of a study's model, fitted on the rows of the search."""
+        data, customer = refits.data, study.customer
+        if not study.trials:
+            fixed = next(each.fixed for each in chain(self._plan.studies, self._plan.ended) if each.id == study.study)
+            assert fixed is not None
+            model = fit_fixed(fixed, data, self._data.metric(data), customer, all_rows=False).model
+            assert model is not None
+            return model.members
+        own = {trial.trial: trial for trial in trials if trial.study == study.study}
+        weights = weights_of(study)
+        pooled = weights.pop(POOL_TRIAL, None)
+        missing = sorted(weights.keys() - own.keys())
+        if missing:
+            raise RunError(f"the records of the trials {name_list(missing)} of customer {customer!r} are missing.")
+        members = [replace(refits.of(own[number])[0], weight=weight) for number, weight in weights.items()]
+        if pooled is not None and data.pool is not None:
+            answers = pooled_answers(data.pool, data, customer)
+            members += [] if answers is None else [replace(answers.member, weight=pooled)]
+        return tuple(members)
 
     def _rows(self, source: Customer, data: StudyData) -> tuple[pd.DataFrame, np.ndarray]:
         """The rows with a target, in the order of `data`, and their places among all rows."""

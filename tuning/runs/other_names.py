@@ -22,8 +22,8 @@ class OfResult(Public):
 
     public = (
         *("leaderboard", "trials", "customer", "best_config", "model", "predict", "importance", "parameter_effects"),
-        *("to_optuna", "warm_start", "best_studies", "trial_records", "study_records", "summary", "notes"),
-        *("unfinished", "directory"),
+        *("to_optuna", "warm_start", "fixed_configurations", "best_studies", "trial_records", "study_records"),
+        *("summary", "notes", "unfinished", "directory"),
     )
     elsewhere: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("best_params", "best_params_", "get_best_params", "get_best_config"), BEST),

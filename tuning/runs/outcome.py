@@ -28,6 +28,7 @@ def remarks(result: RunResult, counts: RunCounts) -> list[str]:
     return [
         *_contradicted(counts),
         *_worse_than_baseline(counts, result.baseline),
+        *_fixed(counts),
         *_ensembles(counts),
         *_constants(counts),
         *_worse_than_constants(counts, result.directory.shown),
@@ -74,6 +75,14 @@ def _contradicted(counts: RunCounts) -> list[str]:
         f"{who} contradicted by the hold-out rows: much worse there than the folds promised, and not by chance. Before "
         f"you use {it}, find out why; {its_note} and the report say what the cause may be."
     ]
+
+
+def _fixed(counts: RunCounts) -> list[str]:
+    found = counts["fixed"]
+    if not found or counts["customers"] == 1:
+        return []
+    whose, each = ("1 model was", "it") if found == 1 else (f"{found:,} models were", "each")
+    return [f"The configuration of {whose} known: {each} was fitted once, without a trial."]
 
 
 def _ensembles(counts: RunCounts) -> list[str]:

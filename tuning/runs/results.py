@@ -29,8 +29,8 @@ from tuning.reporting.cells import listed, paragraph
 from tuning.runs.customer_result import CustomerResult, trials_frame
 from tuning.runs.leaderboard import LEADERBOARD, NEEDED, Leaderboard, exact_config
 from tuning.runs.other_names import OfResult
-from tuning.runs.plan_file import PlannedNames, frozen_definition, read_names, read_plan
-from tuning.runs.run_counts import COUNTED, RunCounts, run_counts
+from tuning.runs.plan_file import PlannedNames, frozen_definition, read_names
+from tuning.runs.run_counts import COUNTED, RunCounts, is_constant, run_counts
 from tuning.runs.standings import SO_FAR, Standings, UnfinishedCustomers, id_of
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.warm_start import best_entries
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from optuna import Study
 
+    from tuning.evaluation.fixed import FixedConfiguration
     from tuning.models.customer_model import CustomerModel
     from tuning.runs.optuna_study import Storage
     from tuning.runs.parameter_effects import ParameterEffect
@@ -210,8 +211,8 @@ class RunResult(OfResult):
         """
         from tuning.runs.explanation import across
 
-        best = self._standings.best_studies(["study", "customer", "status", "trial"])
-        best = best.filter(pc.and_(pc.equal(best["status"], OK), best["trial"].is_valid()))
+        best = self._standings.best_studies(["study", "customer", "status", "trial", "trials"])
+        best = best.filter(pc.and_(pc.equal(best["status"], OK), pc.invert(is_constant(best))))
         few = best.take(pa.array(range(0, len(best), max(1, -(-len(best) // most)))))
         chosen = set(few["study"].to_pylist())
         studies, trials = self._records_of(few["customer"].to_pylist())
@@ -229,6 +230,12 @@ class RunResult(OfResult):
     def warm_start(self, best: int = 1) -> list[dict[str, object]]:
         """The next run's `warm_start`: the `best` best configurations of every customer, to be tried first there."""
         return best_entries(self.trial_records, best)
+
+    def fixed_configurations(self) -> dict[str, FixedConfiguration]:
+        """The next run's `fixed`: of each customer with a model what fits that again, of an ensemble all members."""
+        from tuning.runs.configurations import fixed_configurations
+
+        return fixed_configurations(self.directory, self.term, self.best_studies())
 
     def leaderboard(self, sort: str = "customer") -> pd.DataFrame:
         """One row per customer; every customer of the plan is there exactly once.
@@ -350,10 +357,9 @@ class RunResult(OfResult):
             raise NoModelError(without_text(customer, "winner", reason))
         if not self._plan.of_objective:
             return config
-        plan = read_plan(self.directory, self.term)
-        return next(
-            study.space.nest(config) for study in itertools.chain(plan.studies, plan.ended) if study.id == best["study"]
-        )
+        from tuning.runs.configurations import nested_config
+
+        return nested_config(self.directory, self.term, best["study"], config)
 
     def model(
         self, customer: object = None, *, allow_code: bool = False, allow_pickle: bool | None = None

@@ -18,15 +18,15 @@ from tuning.runs.typical import ANSWERED, Typical, typical_of
 MOST_NOTED, MOST_NAMED = 10_000, 5  # customers whose notes are read; columns
 _TOLD_BY = ["cv_score", "cv_error", "rows"]
 #: What is needed of customers' best studies.
-COUNTED = ["cv_error", "rows", "status", "trial", "ensemble", "notes", "model_bytes", *ANSWERED]
+COUNTED = ["cv_error", "rows", "status", "trial", "trials", "ensemble", "notes", "model_bytes", *ANSWERED]
 
 
 class RunCounts(TypedDict):
     """Customers are counted once, whatever the number of their studies.
 
     baseline: what it is, in words. compared_with_baseline: models other than it, on rows that the search never saw.
-    model_bytes: of the
-    winners' models in all. constants: models that are one. worse_than_constant: models that do worse than one on the
+    model_bytes: of the winners' models in all. fixed: models whose configuration was known, so that no trial was run.
+    constants: models that are one. worse_than_constant: models that do worse than one on the
     hold-out rows. contradicted: models that are much worse there than the folds promised, and not by chance. leaking:
     columns that alone do as well as the model, each with the number of its customers. too_good: models that are perfect
     on every fold.
@@ -42,6 +42,7 @@ class RunCounts(TypedDict):
     worse_than_baseline: int
     ensembles: int
     model_bytes: int
+    fixed: int
     constants: int
     worse_than_constant: int
     contradicted: int
@@ -65,7 +66,7 @@ def run_counts(
     fit_seconds: float,
 ) -> RunCounts:
     """The figures. customers: of the plan. best: the records of their best studies, with the columns `COUNTED`."""
-    ok, constant = pc.equal(best["status"], OK), best["trial"].is_null()
+    ok, constant, fixed = pc.equal(best["status"], OK), is_constant(best), pc.equal(best["trials"], 0)
     ensemble, gain = best["ensemble"].is_valid(), best["gain"]
     other = pc.or_(pc.fill_null(pc.not_equal(best["trial"], 0), True), ensemble)
     if not is_first_trial(plan.baseline):
@@ -83,6 +84,7 @@ def run_counts(
         "worse_than_baseline": _count(pc.less(gains, 0)),
         "ensembles": _count(ensemble),
         "model_bytes": pc.sum(best["model_bytes"], min_count=0).as_py(),
+        "fixed": _count(pc.and_(ok, fixed)),
         "constants": _count(pc.and_(ok, constant)),
         "worse_than_constant": _count(pc.less(over_constant, 0.0)),
         "contradicted": _count(pc.match_substring(best["notes"], CONTRADICTED)),
@@ -94,6 +96,11 @@ def run_counts(
         "wall_seconds": round(wall_seconds, 3),
         "fit_seconds": round(fit_seconds, 3),
     }
+
+
+def is_constant(studies: pa.Table) -> pa.ChunkedArray:
+    """Whether the model of each study that has one is a constant. Who had a fixed configuration has no trial either."""
+    return pc.and_(studies["trial"].is_null(), pc.greater(studies["trials"], 0))
 
 
 def _count(values: pa.ChunkedArray) -> int:

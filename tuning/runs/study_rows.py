@@ -14,12 +14,14 @@ from tuning.data.customers import Customer
 from tuning.data.partition import FOLDER
 from tuning.definition.options import CustomerOptions, Resources
 from tuning.definition.run_spec import RunSpec
+from tuning.evaluation.fixed import FixedConfiguration
 from tuning.storage.data_roots import add_own_rows
 from tuning.storage.run_directory import RunDirectory
-from tuning.study.study import PACKED, Study, StudyTable, customers_of
+from tuning.study.study import PACKED, Study, StudyTable, budgets, customers_of
 
 # `inside`: the files are the run's own, by their names in it; so it can be moved and copied.
 # Of `space`, `trials` and `resources` only what a customer has of its own is written; the rest is the run's.
+# `fixed`: what is fitted in place of a search.
 # `own_space`: that space as it was given, such as a preset's name; `space` is what it meant when the run began.
 _COLUMNS = {
     "study": "string",
@@ -41,6 +43,7 @@ _COLUMNS = {
     "trials": "int64",
     "resources": "string",
     "placement": "string",
+    "fixed": "string",
 }
 SCHEMA = pa.schema([(name, pa.list_(pa.string()) if kind == "list" else kind) for name, kind in _COLUMNS.items()])
 _NOTHING_OWN = CustomerOptions()
@@ -65,6 +68,7 @@ def study_columns(directory: RunDirectory, studies: StudyTable) -> dict[str, Fie
         "trials": options.map(lambda own: own.trials),
         "resources": options.map(lambda own: own.resources and own.resources.model_dump_json()),
         "placement": studies.columns["placement"],
+        "fixed": studies.shared("fixed").map(lambda fixed: fixed and fixed.to_json()),
     }
 
 
@@ -108,6 +112,7 @@ def read_studies(
     given = combined(lambda own, meant: own or meant, shared("own_space"), shared("space"))
     options = combined(_options, given, shared("trials"), shared("resources"))
     own = options.map(lambda each: each or _NOTHING_OWN)
+    fixed = shared("fixed").map(lambda text: text and FixedConfiguration.from_json(text))
     customers = Columnar(
         Customer,
         len(table),
@@ -130,9 +135,10 @@ def read_studies(
             "scheduler": shared("scheduler").map(lambda text: schedulers.parse(json.loads(text))),
             "seed": plain("seed"),
             "space": shared("space").map(lambda text: spec.space if text is None else _space(text)),
-            "n_trials": own.map(lambda each: each.trials or spec.definition.trials),
+            "n_trials": budgets(own, fixed, spec.definition.trials),
             "resources": own.map(lambda each: each.resources or spec.definition.resources),
             "placement": shared("placement").map(lambda text: text or placement),
+            "fixed": fixed,
         },
     )
 

@@ -15,9 +15,10 @@ import numpy as np
 from schedulers import SchedulerSpec
 from search_spaces import SearchSpace
 from search_spaces.algorithms import Algorithm
-from tuning.basics.columnar import Columnar
+from tuning.basics.columnar import Columnar, DictionaryColumn, combined
 from tuning.data.customers import Customer, Customers, about_rows
 from tuning.definition.options import Resources
+from tuning.evaluation.fixed import FixedConfiguration
 from tuning.records.parts import ENDING, Budget
 from tuning.records.schema import MODEL
 from tuning.steps import Step
@@ -43,10 +44,11 @@ class Study:
         scheduler: decides how long a trial lives.
         seed: of everything random in the study.
         space: the customer's own search space, or the run's.
-        n_trials: the study's budget.
+        n_trials: the study's budget; 0 with a fixed configuration.
         resources: of the worker that runs it.
         placement: `PACKED`, a Tune trial works through a shard of studies in process; `SPREAD`, each of its trials is a
             Tune trial.
+        fixed: what is fitted in place of a search; None for a search.
     """
 
     id: str
@@ -58,6 +60,7 @@ class Study:
     n_trials: int
     resources: Resources
     placement: str = PACKED
+    fixed: FixedConfiguration | None = None
 
     @property
     def budget(self) -> Budget:
@@ -75,6 +78,12 @@ def as_columns(studies: Iterable[Study]) -> StudyTable:
         return studies
     held = list(studies)
     return Columnar.of(Study, held, customer=Columnar.of(Customer, [study.customer for study in held]))
+
+
+def budgets(options: DictionaryColumn, fixed: DictionaryColumn, usual: int) -> DictionaryColumn:
+    """How many trials studies have: their customers' own number or the usual one, none with a fixed configuration."""
+    known = fixed.map(lambda each: each is not None)
+    return combined(lambda own, fitted: 0 if fitted else own.trials or usual, options, known)
 
 
 def customers_of(studies: StudyTable) -> Customers:

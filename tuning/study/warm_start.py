@@ -16,6 +16,9 @@ from tuning.definition.baselines import COLUMN, MEAN, GivenBaseline, configurati
 from tuning.definition.options import WarmStart
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import PlanError
+from tuning.evaluation.fixed import FixedConfiguration
+from tuning.models.families.constant import FAMILY as CONSTANT
+from tuning.models.pooled import POOL
 from tuning.records.schema import MODEL, Config, TrialRecord, best_first
 from tuning.study.interfaces import Configuration
 
@@ -178,6 +181,19 @@ def _check_baseline(given: GivenBaseline, spaces: Sequence[SearchSpace]) -> None
 
 def _values_of(parameter: Parameter) -> Sequence[object]:
     return parameter.values if isinstance(parameter, Choice) else (parameter.default,)
+
+
+def known_entries(fixed: Mapping[str, FixedConfiguration]) -> list[dict[str, object]]:
+    """The `warm_start` of a search that is not to lose known configurations: of an ensemble every member's.
+
+    A constant and the pool are in no search space, and left out. fixed: by customer.
+    """
+    return [
+        {"config": member.config, "customer": customer}
+        for customer, each in fixed.items()
+        for member in each.members
+        if member.family not in (POOL, CONSTANT.name)
+    ]
 
 
 def best_entries(trials: Iterable[TrialRecord], best: int) -> list[dict[str, object]]:

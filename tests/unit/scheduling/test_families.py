@@ -17,8 +17,8 @@ import schedulers
 from search_spaces import Choice, Constant, Float, Int, SearchSpace, algorithms
 from tuning.data.customers import Customer
 from tuning.definition.options import Resources
+from tuning.evaluation.fixed import FixedMember
 from tuning.evaluation.metrics import Metric
-from tuning.evaluation.refit import stages_of
 from tuning.evaluation.study_data import full_steps, train
 from tuning.evaluation.winner import conclude
 from tuning.models.base import SteppedFamily
@@ -107,7 +107,7 @@ def test_a_winner_is_refitted_along_its_schedule(loop: Any) -> None:
     for name in ("xgboost", "mlp"):
         winner = max((r for r in records if r.family == name and r.lineage), key=lambda record: record.score)
         recorded = {step.step: step.score for step in winner.steps}
-        stages = stages_of(winner, loop.data)
+        stages = FixedMember.of(winner).stages
         assert len(stages) > 1
         state, done = None, 0
         for stage in stages:

@@ -58,7 +58,8 @@ class EndedStudy:
     @property
     def fits(self) -> bool:
         """Whether a model is to be fitted."""
-        return self.failure is None and any(trial.state == FINISHED for trial in self.records)
+        known = self.study.fixed is not None
+        return self.failure is None and (known or any(trial.state == FINISHED for trial in self.records))
 
     def conclude(self, context: WorkerContext, watch: Hooks | None = None) -> StudyRecord:
         """Its record; its model is written."""

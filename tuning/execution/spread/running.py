@@ -145,6 +145,9 @@ class SpreadRun:
             events, records = journal.pop(study.id, ()), trials.pop(study.id, {})
             if self.plan.workers is not None and not events:
                 self.directory.remove_folder(train_folder(study.id))  # of what it was before its data has changed
+            if study.fixed is not None:  # nothing of it is left but its fit
+                self._record(EndedStudy(study, []))
+                continue
             try:
                 live = self._study(study)
             except Exception as error:

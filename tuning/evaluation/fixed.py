@@ -1,0 +1,116 @@
+"""A configuration that is not searched for, but known: what it takes to fit an earlier winner again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tuning.basics.documents import Json
+from tuning.basics.seeds import trial_seed
+from tuning.models.pooled import POOL
+from tuning.records.schema import MODEL, Config, TrialRecord
+
+
+@dataclass(frozen=True)
+class FixedStage:
+    """A stretch of the way of a trial of a population: with this configuration and seed up to so many steps."""
+
+    config: Config
+    seed: int
+    steps: int
+
+
+@dataclass(frozen=True)
+class FixedMember:
+    """One model of a fixed configuration.
+
+    Attributes:
+        config: its hyperparameters, with the name of its family as `model`.
+        seed: of its fit.
+        steps: how long it trains (in rounds, trees or epochs); None for a family that fits at once.
+        weight: of its answers among those of all members.
+        stages: how it came to `config`; empty where that never changed.
+    """
+
+    config: Config
+    seed: int
+    steps: int | None = None
+    weight: float = 1.0
+    stages: tuple[FixedStage, ...] = ()
+
+    @classmethod
+    def of(cls, record: TrialRecord, weight: float = 1.0) -> FixedMember:
+        """What fits a recorded trial's model again, up to its best step."""
+        return cls(record.config, record.seed, record.best_step, weight, tuple(_stages(record)))
+
+    @property
+    def family(self) -> str:
+        """The name of its family."""
+        return str(self.config[MODEL])
+
+
+def _stages(record: TrialRecord) -> Sequence[FixedStage]:
+    """Up to an exploit the donor trained, with its own seed: `lineage` names it, and each entry of `schedule` but the
+    last ends with one."""
+    schedule = json.loads(record.schedule or "[]")
+    donors = [exploit["donor"] for exploit in json.loads(record.lineage or "[]")]
+    seeds = [*(trial_seed(record.study_seed, donor) for donor in donors), record.seed]
+    last = record.best_step or len(record.steps)
+    ends = [*(begin for begin, _ in schedule[1:]), last]
+    stages: list[FixedStage] = []
+    for (_, config), seed, end in zip(schedule, seeds, ends, strict=True) if schedule else ():
+        steps = min(end, last)
+        if steps > (stages[-1].steps if stages else 0):
+            stages.append(FixedStage(config, seed, steps))
+    return stages
+
+
+@dataclass(frozen=True)
+class FixedConfiguration:
+    """What a customer's model is made of, without a search: one member, or those of an ensemble, the best one first."""
+
+    members: tuple[FixedMember, ...]
+
+    @property
+    def pooled(self) -> bool:
+        """Whether the run's pool is a member."""
+        return any(member.family == POOL for member in self.members)
+
+    @property
+    def ensemble(self) -> str | None:
+        """Its members as a study's record holds them, of no trial; None of a single one."""
+        if len(self.members) == 1:
+            return None
+        return json.dumps([{"trial": None, "family": each.family, "weight": each.weight} for each in self.members])
+
+    def to_json(self) -> str:
+        """A JSON list of its members; the same configuration is always the same text."""
+        members = [
+            {
+                "config": dict(each.config),
+                "seed": each.seed,
+                "steps": each.steps,
+                "weight": each.weight,
+                "stages": [[dict(stage.config), stage.seed, stage.steps] for stage in each.stages],
+            }
+            for each in self.members
+        ]
+        return json.dumps(members, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> FixedConfiguration:
+        """What `to_json` wrote; of a member no more is needed than its `config`."""
+        found: list[Json] = json.loads(text)
+        return cls(
+            tuple(
+                FixedMember(
+                    each["config"],
+                    each.get("seed", 0),
+                    each.get("steps"),
+                    each.get("weight", 1.0),
+                    tuple(FixedStage(*stage) for stage in each.get("stages", ())),
+                )
+                for each in found
+            )
+        )

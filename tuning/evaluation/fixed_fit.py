@@ -1,0 +1,81 @@
+"""The model of a fixed configuration: each member is fitted once, on all rows, or on those of a search alone.
+
+On all rows nothing is left that could score it. On the rows of a search the hold-out scores it as it would a winner.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from tuning.errors import CustomerError
+from tuning.evaluation.fixed import FixedConfiguration
+from tuning.evaluation.hold_out_error import hold_out_error, hold_out_score, scores_without
+from tuning.evaluation.metrics import Metric
+from tuning.evaluation.out_of_fold import PooledAnswers
+from tuning.evaluation.pooling import pooled_answers
+from tuning.evaluation.refit import AllRows, fitted_member
+from tuning.evaluation.study_data import StudyData
+from tuning.evaluation.winner import StudyOutcome
+from tuning.models.customer_model import ALL_ROWS, CustomerModel
+from tuning.models.member import Member
+from tuning.models.pooled import POOL
+from tuning.preprocessing.task import Prediction, average
+
+NOT_SEARCHED = "the configuration was known, so no trial was run"
+
+
+def fit_fixed(
+    fixed: FixedConfiguration,
+    data: StudyData,
+    metric: Metric,
+    customer: str,
+    *,
+    all_rows: bool,
+    alive: Callable[[], None] = lambda: None,
+) -> StudyOutcome:
+    """The outcome of a study with a fixed configuration. `CustomerError` where the pool is a member and not there.
+
+    all_rows: fit on the hold-out rows, too. alive: called before each fit.
+    """
+    members: list[Member] = []
+    said: list[Prediction] = []
+    seconds, rows = 0.0, AllRows(data)
+    for each in fixed.members:
+        alive()
+        if each.family == POOL:
+            answers = _answers_of_the_pool(data, customer)
+            members.append(replace(answers.member, weight=each.weight))
+            said.append(answers.prediction)
+        elif all_rows:
+            members.append(rows.fitted(each))
+        else:
+            encoder, search, unseen = data.whole(data.family_of(each.config))
+            start = time.perf_counter()
+            members.append(fitted_member(each, data, encoder, search))
+            seconds += time.perf_counter() - start
+            said.append(members[-1].prediction(unseen, data.task))
+    model = CustomerModel(customer, data.task, tuple(members), data.example, data.preparation)
+    notes = (NOT_SEARCHED, *data.notes)
+    outcome = StudyOutcome(None, None, model=model, fixed=fixed)
+    if all_rows:
+        return replace(outcome, model=replace(model, final_fit=ALL_ROWS), notes="; ".join(notes))
+    mean = average(said, [member.weight for member in members], data.task)
+    score, note = hold_out_score(mean, data, metric)
+    return replace(
+        outcome,
+        test_score=score,
+        test_error=None if score is None else hold_out_error(scores_without(mean, data, metric)),
+        notes="; ".join(filter(None, (*notes, note))),
+        refit_seconds=seconds,
+        held_back=None if all(member.bounds is None for member in members) else mean.held_back,
+    )
+
+
+def _answers_of_the_pool(data: StudyData, customer: str) -> PooledAnswers:
+    answers = None if data.pool is None or data.rows is None else pooled_answers(data.pool, data, customer)
+    if answers is None:
+        why = f": {data.pool.without}" if data.pool is not None and data.pool.without else ""
+        raise CustomerError(f"the configuration has the run's pool as a member, and this run has none{why}.")
+    return answers

@@ -1,0 +1,83 @@
+"""Which configurations a run has found: what it takes to fit its models again, and an objective's as it was called."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from itertools import chain
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tuning.basics.documents import Json
+from tuning.evaluation.fixed import FixedConfiguration, FixedMember
+from tuning.models.pooled import POOL
+from tuning.records.ownership import Term
+from tuning.records.parts import TRIALS, accepted, of_kind, tables_in
+from tuning.records.schema import MODEL, OK, Config, TrialRecord
+from tuning.records.tables import KEYS, distinct, joined, no_rows, records_of
+from tuning.runs.plan_file import read_plan
+from tuning.storage.run_directory import RunDirectory
+from tuning.study.study import Study
+
+
+def fixed_configurations(directory: RunDirectory, term: Term, best: pa.Table) -> dict[str, FixedConfiguration]:
+    """By customer with a model, what fits that again: of an ensemble all members with their weights.
+
+    A customer whose model is a constant keeps a constant. best: the customers' best studies, as of
+    `RunResult.best_studies`.
+    """
+    rows: list[Json] = best.filter(pc.equal(best["status"], OK)).to_pylist()
+    known = _of_plan(directory, term, {row["study"] for row in rows if not row["trials"]})
+    trials = _winning_trials(directory, term, rows)
+    return {
+        row["customer"]: known.get(row["study"]) or FixedConfiguration(tuple(_members(row, trials))) for row in rows
+    }
+
+
+def nested_config(directory: RunDirectory, term: Term, study: str, config: Config) -> Config:
+    """The configuration of an objective's study as it was called with. study: its id."""
+    return next(each.space.nest(config) for each in _planned(directory, term) if each.id == study)
+
+
+def _planned(directory: RunDirectory, term: Term) -> Iterator[Study]:
+    plan = read_plan(directory, term)
+    return chain(plan.studies, plan.ended)
+
+
+def _of_plan(directory: RunDirectory, term: Term, studies: Collection[str]) -> dict[str, FixedConfiguration]:
+    """Of studies that had a fixed configuration already."""
+    if not studies:
+        return {}
+    return {each.id: each.fixed for each in _planned(directory, term) if each.fixed is not None and each.id in studies}
+
+
+def _numbers(row: Json) -> dict[int | None, float]:
+    """The trials of a model and their weights, the pool as None. row: of a study that has a model."""
+    if row["ensemble"] is None:
+        return {row["trial"]: 1.0}
+    return {each["trial"]: each["weight"] for each in json.loads(row["ensemble"])}
+
+
+def _members(row: Json, trials: Mapping[tuple[str, int], TrialRecord]) -> Iterator[FixedMember]:
+    for number, weight in _numbers(row).items():
+        if number is not None:
+            yield FixedMember.of(trials[row["study"], number], weight)
+        elif row["ensemble"] is not None:
+            yield FixedMember({MODEL: POOL}, 0, weight=weight)
+        else:  # a constant
+            yield FixedMember(json.loads(row["config"]), 0)
+
+
+def _winning_trials(directory: RunDirectory, term: Term, rows: list[Json]) -> dict[tuple[str, int], TrialRecord]:
+    """The records of these models' trials, of no others: there may be millions."""
+    keys = {f"{number} {row['study']}" for row in rows for number in _numbers(row) if number is not None}
+    wanted, names = pa.array(sorted(keys), pa.string()), accepted(directory, term)
+
+    def chosen(table: pa.Table) -> pa.Table:
+        key = pc.binary_join_element_wise(table["trial"].cast(pa.string()), table["study"], " ")
+        return table.filter(pc.is_in(key, value_set=wanted))
+
+    tables = (chosen(table) for _, table in tables_in(directory, of_kind(names, TRIALS)))
+    found = distinct(joined(tables, no_rows(TRIALS)), KEYS[TRIALS])
+    return {record.key: record for record in records_of(found, TrialRecord)}
