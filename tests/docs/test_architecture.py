@@ -15,8 +15,10 @@ from sklearn.linear_model import LinearRegression
 from tuning import TuneRunner
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-# What a run writes only when it uses Ray, has a pool, compares algorithms or has estimators without an import path.
+# What a run has only when it uses Ray, has a pool, compares algorithms, is promoted or has estimators without an import
+# path.
 SOMETIMES = {
+    "champions",
     "pool",
     "reports",
     "log.txt",

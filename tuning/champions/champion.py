@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import TypeVar, get_args, get_type_hints
 
 import pyarrow as pa
 
+from tuning.models.customer_model import described_as
+from tuning.records.schema import MODEL
+
 #: Which answer a customer gets: its own model, that of all customers, what knows nothing of its columns, or none.
 OWN, POOL, CONSTANT, NONE = "own", "pool", "constant", "none"
 ANSWERS = (OWN, POOL, CONSTANT, NONE)
+HERE = "."  # how releases name the champions' own folder, in which answers lie that no run has
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +25,11 @@ class Champion:
     Attributes:
         customer: its id.
         answer: one of `ANSWERS`.
-        run: where the model lies: a run directory, as `Releases.reference` names it; the champions' own folder is ".".
+        run: where the model lies: a run directory, as `Releases.reference` names it, or `HERE`.
         study: whose winner it is, by id; None where it is no study's.
         model_path: of its folder there; None without a model.
         model_sha256: of its `model.json`, which holds the digests of its other files.
-        configuration: JSON, a list of members, each a mapping with `config` and `weight`; None where it has none.
+        configuration: what fits it again, as `FixedConfiguration.to_json`; None where it has none.
         rows: how many it was fitted on.
         rows_digest: of these; None where nobody has looked.
         newest: the largest moment of the time column among them; None where there is no such column, or nobody looked.
@@ -50,6 +55,13 @@ class Champion:
     searched: int | None
     rows_at_search: int | None
     hold_out_loss: float | None
+
+    @property
+    def model(self) -> str | None:
+        """What its model is called in tables: its family, or those of an ensemble; None without a configuration."""
+        if self.configuration is None:
+            return None
+        return described_as([each["config"][MODEL] for each in json.loads(self.configuration)["members"]])
 
 
 @dataclass(frozen=True, slots=True)

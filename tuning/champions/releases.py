@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,6 +54,11 @@ class Releases:
         self.refused: dict[int, str] = {}
         self._tables: dict[str, pa.Table] = {}
 
+    @classmethod
+    def of_folder(cls, directory: RunDirectory) -> Releases:
+        """Those whose folder this is."""
+        return cls(posixpath.basename(_taken(directory.uri)[1]), _joined(directory.uri, "../.."))
+
     def __repr__(self) -> str:
         return f"Releases({self.name!r}: {self.directory.shown})"
 
@@ -67,14 +72,8 @@ class Releases:
 
         `RunError` where there are releases, and none is.
         """
-        for number in reversed(self.numbers()):
-            try:
-                release = self.at(number)
-                self.table(release, CHAMPIONS)
-            except RunError as error:
-                self.refused[number] = str(error)
-            else:
-                return release
+        for release in self.last(1):
+            return release
         if self.refused:
             raise RunError(next(iter(self.refused.values())))
         return None
@@ -84,7 +83,7 @@ class Releases:
         release = self.newest()
         if release is None:
             raise RunError(
-                f"there are no champions called {self.name!r} in {mask(self._storage)!r}. Make the first release of a "
+                f"there are no champions called {self.name!r} in {mask(self.storage)!r}. Make the first release of a "
                 f"run: tuning promote RUN --as {self.name}"
             )
         return release
@@ -172,6 +171,20 @@ class Releases:
             ) from None
         return release
 
+    def last(self, count: int) -> Iterator[Release]:
+        """The newest intact ones, at most so many, the newest first."""
+        for number in reversed(self.numbers()):
+            if count <= 0:
+                return
+            try:
+                release = self.at(number)
+                self.table(release, CHAMPIONS)
+            except RunError as error:
+                self.refused[number] = str(error)
+            else:
+                count -= 1
+                yield release
+
     def _placed(self, kind: str, table: pa.Table) -> TableFile:
         file, data = encoded_table(kind, table)
         self.directory.write(file.name, data)
@@ -183,9 +196,7 @@ class Releases:
 
     def run_directory(self, reference: str) -> RunDirectory:
         """The directory that a champion's `run` names."""
-        if is_uri(reference) or reference.startswith("/"):
-            return RunDirectory(reference)
-        return RunDirectory(_joined(self.directory.uri, reference))
+        return opened(self.directory, reference)
 
     def reference(self, directory: RunDirectory) -> str:
         """How releases name a run: by the way from the champions' folder where it lies in the same storage, which may
@@ -193,7 +204,7 @@ class Releases:
 
         `RunError` for a URI with secrets in another storage.
         """
-        found = way(self.directory, directory, within=self._storage)
+        found = way(self.directory, directory, within=self.storage)
         if found is not None:
             return found
         if mask(directory.uri) != directory.uri:
@@ -204,7 +215,7 @@ class Releases:
         return directory.uri
 
     @property
-    def _storage(self) -> str:
+    def storage(self) -> str:
         """The folder or URI above `champions/`."""
         return _joined(self.directory.uri, "../..")
 
@@ -216,15 +227,21 @@ class Releases:
 
 
 def way(start: RunDirectory, end: RunDirectory, within: str) -> str | None:
-    """The relative path from one directory to another below a common one; None for one that is not below it.
+    """The relative path from one directory to another; None where not both are below a common one.
 
     within: the common one, as a path or URI.
     """
     (before, first, after), (other, last, rest) = _taken(start.uri), _taken(end.uri)
-    above = _taken(within)[1].rstrip("/")
-    if (before, after) != (other, rest) or not last.startswith(f"{above}/"):
+    above = f"{_taken(within)[1].rstrip('/')}/"
+    if (before, after) != (other, rest) or not (first.startswith(above) and last.startswith(above)):
         return None
     return posixpath.relpath(last, first)
+
+
+def opened(start: RunDirectory, reference: str) -> RunDirectory:
+    """The directory that a `way` leads to, or that a full path or URI names."""
+    full = is_uri(reference) or reference.startswith("/")
+    return RunDirectory(reference if full else _joined(start.uri, reference))
 
 
 def _taken(uri: str) -> tuple[str, str, str]:

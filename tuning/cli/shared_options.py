@@ -10,6 +10,7 @@ import click
 
 from search_spaces import SpaceError
 from search_spaces.yaml_text import parse_yaml
+from tuning.cli.run_argument import STORAGE
 from tuning.definition.definition import Definition
 from tuning.definition.yaml_file import read_definition
 from tuning.errors import DefinitionError
@@ -36,6 +37,20 @@ def definition_options(command: C) -> C:
 def changes_option(help_text: str) -> Callable[[C], C]:
     """The option `--set KEY=VALUE`, as `read_changes` takes it."""
     return click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help=help_text)
+
+
+def champions_options(command: C) -> C:
+    """The argument NAME and the option `--storage`: whose champions."""
+    return click.argument("name", metavar="NAME")(storage_option(command))
+
+
+storage_option = click.option(
+    "--storage",
+    default=STORAGE,
+    show_default=True,
+    metavar="FOLDER",
+    help="Folder or URI below which champions/NAME lies.",
+)
 
 
 output_option = click.option(

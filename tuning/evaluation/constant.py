@@ -10,13 +10,16 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.study_data import StudyData
 from tuning.models.base import Matrix
 from tuning.models.families.constant import FAMILY, statistic_of
 from tuning.models.member import Member
-from tuning.preprocessing.task import Prediction
+from tuning.preprocessing.columns import to_raw
+from tuning.preprocessing.encoding import Encoder
+from tuning.preprocessing.task import Prediction, Task
 from tuning.records.schema import MODEL, Config
 
 STATISTICS = ("mean", "median")  # of a number to predict; of equally good ones the first
@@ -44,8 +47,7 @@ class ConstantPrediction:
     @property
     def what(self) -> str:
         """What it answers, in words."""
-        statistic = self.config.get("strategy")
-        return "the shares of the classes" if statistic is None else f"the {statistic} of the target"
+        return answer_of(self.config)
 
     def answers(self, data: StudyData) -> Prediction:
         """What it answers to the hold-out rows."""
@@ -58,17 +60,22 @@ class ConstantPrediction:
         return Member(FAMILY.name, data.columns, encoder, fitted, config=self.config)
 
 
+def answer_of(config: Config) -> str:
+    """What a constant answers, in words."""
+    statistic = config.get("strategy")
+    return "the shares of the classes" if statistic is None else f"the {statistic} of the target"
+
+
 def find_constant(data: StudyData, metric: Metric, sign: float) -> ConstantPrediction | None:
     """The best constant; None where the metric is not defined for one.
 
     sign: 1 where larger scores are better, else -1.
     """
     split = data.split
-    configs: list[Config] = [{MODEL: FAMILY.name}]
-    if not data.task.classification:
-        configs = [{MODEL: FAMILY.name, "strategy": statistic} for statistic in STATISTICS]
     try:
-        config = max(configs, key=lambda one: _in_order(sign * _score(one, data, metric, split.search, split.search)))
+        config = max(
+            _configs(data.task), key=lambda one: _in_order(sign * _score(one, data, metric, split.search, split.search))
+        )
         folds = [_score(config, data, metric, split.search[train], split.search[valid]) for train, valid in split.folds]
     except (Exception, SystemExit):  # the user's metric, or one that is not defined for constants
         return None
@@ -80,6 +87,35 @@ def find_constant(data: StudyData, metric: Metric, sign: float) -> ConstantPredi
         test_score = None
     defined = test_score is not None and math.isfinite(test_score)
     return ConstantPrediction(config, tuple(folds), test_score if defined else None)
+
+
+def constant_of(y: np.ndarray, task: Task, metric: Metric, sign: float) -> Member:
+    """The constant of some targets, however few, which asks for no column; the best one where the metric tells.
+
+    sign: as of `find_constant`.
+    """
+    rows = Matrix(np.empty((len(y), 0)), y)
+
+    def worth(config: Config) -> float:
+        try:
+            model = FAMILY.fit(_parameters(config), rows, task, 0)
+            return _in_order(sign * metric.score(y, FAMILY.predict(model, rows, task)))
+        except (Exception, SystemExit):  # the user's metric, or one that is not defined for constants
+            return -math.inf
+
+    config = max(_configs(task), key=worth)
+    encoder = Encoder(*FAMILY.preprocessing).fit(to_raw(pd.DataFrame(index=range(len(y))), ()))
+    return Member(FAMILY.name, (), encoder, FAMILY.fit(_parameters(config), rows, task, 0), config=config)
+
+
+def _configs(task: Task) -> list[Config]:
+    if task.classification:
+        return [{MODEL: FAMILY.name}]
+    return [{MODEL: FAMILY.name, "strategy": statistic} for statistic in STATISTICS]
+
+
+def _parameters(config: Config) -> Config:
+    return {name: value for name, value in config.items() if name != MODEL}
 
 
 def _in_order(score: float) -> float:

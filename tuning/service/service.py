@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from tuning.champions.kept_runs import refusal
 from tuning.errors import RefusedChangeError, RunOwnedError
 from tuning.runs.deletion import delete_run
 from tuning.service.admission import Admitted, check_again
@@ -129,6 +130,8 @@ class Service:
                 f"run {run.id} is {run.state}. Cancel it first; only a run that has ended can be deleted."
             )
         directory = RunDirectory(run.run_directory)
+        if why := refusal(directory):
+            raise RefusedChangeError(f"{why} Nothing was deleted.")
         try:
             deleted = delete_run(directory)
         except RunOwnedError as error:

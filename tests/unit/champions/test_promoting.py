@@ -1,0 +1,138 @@
+"""A run's winners become champions, and nobody gets a model that is worse than knowing nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from shops import run_of, write_shops
+
+from tuning import RunResult
+from tuning.champions.champion import CONSTANT, HERE, NONE, OWN, Champion, rows_of
+from tuning.champions.promoting import NEVER, NEWEST, SURE, promote_run
+from tuning.champions.release import CHALLENGERS
+from tuning.champions.releases import Releases
+from tuning.errors import PlanError, RunError
+from tuning.models.customer_model import CustomerModel, load_model
+
+
+def promoted(storage: Path, run: str = "monday", promotion: str = SURE) -> dict[str, Champion]:
+    releases = Releases("shops", storage)
+    promote_run(RunResult(storage / run), releases, promotion)
+    return {each.customer: each for each in rows_of(releases.champions(releases.current()), Champion)}
+
+
+def model_of(storage: Path, champion: Champion) -> CustomerModel:
+    directory = Releases("shops", storage).run_directory(champion.run)
+    assert champion.model_path is not None
+    return load_model(directory, champion.model_path, champion.model_sha256)
+
+
+def test_each_customer_gets_its_winner_or_what_knows_less_with_the_reason(storage: Path) -> None:
+    found = promoted(storage)
+    assert {name: champion.answer for name, champion in found.items()} == {
+        "good": OWN,
+        "well": OWN,
+        "turned": CONSTANT,
+        "few": CONSTANT,
+        "text": NONE,
+    }
+    assert "is worse than a constant on the hold-out rows (rmse " in found["turned"].reason
+    assert found["few"].reason.startswith("the mean of the target: no model: 4 rows with a target, fewer than min_rows")
+    assert found["text"].reason.startswith("no model: ")
+    assert "there is no constant either" in found["text"].reason
+    new = pd.DataFrame({"x": [0.0, 1.0], "z": [1.0, 1.0], "day": [70, 71]})
+    assert model_of(storage, found["few"]).predict(new).tolist() == [4.0, 4.0]
+    assert model_of(storage, found["few"]).predict(pd.DataFrame({"other": [1]})).tolist() == [4.0]
+    assert len(set(model_of(storage, found["turned"]).predict(new))) == 1
+    own = RunResult(storage / "monday")
+    assert model_of(storage, found["good"]).predict(new).tolist() == own.model("good").predict(new).tolist()
+
+
+def test_a_champion_says_where_it_is_from_and_what_its_hold_out_promised(storage: Path) -> None:
+    found = promoted(storage)
+    record = RunResult(storage / "monday")["good"].study
+    assert record is not None
+    good = found["good"]
+    assert (good.run, good.study, good.rows, good.since, good.searched) == ("../../monday", "good", 60, 1, 1)
+    assert good.hold_out_loss == pytest.approx(record.test_score**2)
+    assert good.rows_digest
+    assert found["few"].run == HERE
+    assert found["few"].hold_out_loss is None
+
+
+def test_the_same_again_makes_no_release(storage: Path) -> None:
+    first = promoted(storage)
+    assert promoted(storage) == first
+    assert promoted(storage, promotion=NEWEST) == first
+    assert Releases("shops", storage).numbers() == [1]
+
+
+def test_the_next_run_adds_replaces_or_stands_against_the_champions(storage: Path, shops_run: Path) -> None:
+    first = promoted(storage)
+    data = shops_run.parent / "more"
+    write_shops(data)
+    for gone in ("well", "turned", "few", "text"):
+        (data / f"{gone}.csv").unlink()
+    (data / "added.csv").write_text((data / "good.csv").read_text())
+    run_of(data, storage / "tuesday", search_space="lasso", trials=1)
+    releases, result = Releases("shops", storage), RunResult(storage / "tuesday")
+    done = promote_run(result, releases, NEVER)
+    assert (done.release.number, done.added, done.replaced, done.challengers) == (2, 1, 0, 0)
+    done = promote_run(result, releases, SURE)
+    assert (done.release.number, done.added, done.replaced, done.challengers) == (3, 0, 0, 1)
+    standing = releases.table(done.release, CHALLENGERS)
+    assert standing is not None
+    assert standing["customer"].to_pylist() == ["good"]
+    assert standing["since"].to_pylist() == [3]
+    assert not promote_run(result, releases, SURE).new
+    done = promote_run(result, releases, NEWEST)
+    assert (done.release.number, done.replaced, done.challengers) == (4, 1, 0)
+    assert releases.table(done.release, CHALLENGERS) is None
+    after = {each.customer: each for each in rows_of(releases.champions(releases.current()), Champion)}
+    assert (after["good"].run, after["good"].since) == ("../../tuesday", 4)
+    assert {name: after[name] for name in first if name != "good"} == {
+        name: champion for name, champion in first.items() if name != "good"
+    }
+
+
+def test_a_model_that_was_changed_by_hand_is_refused_and_nothing_is_released(storage: Path) -> None:
+    file = next((storage / "monday" / "models").rglob("*.skops"))
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(RunError, match="is damaged: its SHA-256 is not the recorded one"):
+        promoted(storage)
+    assert Releases("shops", storage).newest() is None
+
+
+def test_records_that_were_changed_by_hand_are_refused(storage: Path) -> None:
+    part = next((storage / "monday" / "records").rglob("studies-*"))
+    part.write_bytes(part.read_bytes()[:-1])
+    with pytest.raises(RunError, match="is damaged: its content does not have the digest in its name"):
+        promoted(storage)
+
+
+def test_a_run_without_models_is_refused(shops_run: Path, tmp_path: Path) -> None:
+    run_of(shops_run.parent / "data", tmp_path / "runs" / "none", save_models=False, trials=1)
+    with pytest.raises(PlanError, match="has saved no models"):
+        promoted(tmp_path / "runs", "none")
+
+
+def test_of_classes_a_constant_says_their_shares_even_of_one_class(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    for name, labels in (("two", ["no", "no", "no", "yes"]), ("one", ["yes"] * 3)):
+        frame = pd.DataFrame({"x": range(len(labels)), "y": labels})
+        frame.to_csv(tmp_path / "data" / f"{name}.csv", index=False)
+    run_of(
+        tmp_path / "data",
+        tmp_path / "runs" / "monday",
+        task="binary",
+        metric="log_loss",
+        search_space="logistic",
+        split={},
+    )
+    found, new = promoted(tmp_path / "runs"), pd.DataFrame({"x": [7]})
+    assert {champion.answer for champion in found.values()} == {CONSTANT}
+    two, one = (model_of(tmp_path / "runs", found[name]) for name in ("two", "one"))
+    assert two.predict_proba(new).tolist() == [[0.75, 0.25]]
+    assert (one.predict(new).tolist(), one.predict_proba(new).tolist()) == (["yes"], [[1.0]])

@@ -1,0 +1,157 @@
+"""Which runs releases need, so that nobody deletes these, and what may go.
+
+A run holds a small file for each name of champions that has ever referred to it. That file only says where to look:
+whether the run is needed is told by the releases there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs
+
+from tuning.basics.timing import USUAL, Timing
+from tuning.champions.answers import FOLDER as ANSWERS
+from tuning.champions.champion import HERE
+from tuning.champions.release import CHALLENGERS, CHAMPIONS, Release
+from tuning.champions.releases import Releases, opened, way
+from tuning.errors import RunError, RunOwnedError
+from tuning.runs.deletion import delete_run
+from tuning.storage.run_directory import RunDirectory
+
+MARKS = "champions"  # their folder in a run
+KEPT = 4  # newest releases whose models nobody deletes
+RUNS = "runs"  # in the champions' folder: those that refreshes have made, each named after its release's number
+
+
+def mark(releases: Releases, directory: RunDirectory) -> None:
+    """Note in a run that releases of this name refer to it; before they do."""
+    reference = way(directory, releases.directory, within=releases.storage) or releases.directory.uri
+    name = f"{MARKS}/{hashlib.sha256(reference.encode()).hexdigest()[:16]}.json"
+    if not directory.exists(name):
+        directory.write(name, json.dumps({"champions": reference}, ensure_ascii=False).encode())
+
+
+def runs_of(releases: Releases, release: Release) -> set[str]:
+    """The runs that a release needs, as it names them, without the champions' own folder."""
+    found: set[str] = set()
+    for kind in (CHAMPIONS, CHALLENGERS):
+        table = releases.table(release, kind)
+        if table is not None:
+            found.update(pc.unique(table["run"].filter(table["model_path"].is_valid())).to_pylist())
+    return found - {HERE}
+
+
+def refusal(directory: RunDirectory, keep: int = KEPT, besides: Releases | None = None) -> str:
+    """Why a run must not be deleted, as a sentence; empty where no release needs it.
+
+    keep: the newest releases of each name that count. besides: a name whose releases are not asked.
+    """
+    for file in directory.list(MARKS):
+        try:
+            folder = opened(directory, json.loads(directory.read(file))["champions"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            return (
+                f"{directory.display(file)} says which champions need the run, and cannot be read: {error}. Remove it "
+                "if you know that none does."
+            )
+        if besides is not None and folder.uri == besides.directory.uri:
+            continue
+        releases = Releases.of_folder(folder)
+        for release in releases.last(keep):
+            if any(releases.run_directory(run).uri == directory.uri for run in runs_of(releases, release)):
+                return (
+                    f"release {release.number} of the champions {releases.name} needs models of {directory.shown}, and "
+                    f"the newest {keep} releases can be used at any time. When it is older than these, `tuning prune "
+                    f"{releases.name}` deletes the run."
+                )
+    return ""
+
+
+def delete_unneeded(directory: RunDirectory, keep: int = KEPT, timing: Timing = USUAL) -> bool:
+    """As `delete_run`; `RunError` where one of the newest releases of any champions needs the run."""
+    if said := refusal(directory, keep):
+        raise RunError(f"{said} Nothing was deleted.")
+    return delete_run(directory, timing)
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """What became of a run, or a file of answers, that no kept release needs.
+
+    what: it is, as a user would type it. size: in bytes, freed. kept: why it is still there; empty where it is not.
+    """
+
+    what: str
+    size: int
+    kept: str = ""
+
+
+def prunable(releases: Releases, keep: int = KEPT) -> list[str]:
+    """The runs, as releases name them, that releases have needed and the newest ones do not."""
+    kept = list(releases.last(keep))
+    needed = {run for release in kept for run in runs_of(releases, release)}
+    found = sorted(_candidates(releases, kept) - needed)
+    return [run for run in found if releases.run_directory(run).entries()]
+
+
+def prune_runs(releases: Releases, keep: int = KEPT, timing: Timing = USUAL) -> Iterator[Pruned]:
+    """Delete these, and files of answers that only older releases name.
+
+    What another name needs stays. The releases themselves stay, too, as the history.
+    """
+    for run in prunable(releases, keep):
+        directory = releases.run_directory(run)
+        size = _size(directory, directory.root) or 0
+        why = refusal(directory, besides=releases)
+        try:
+            if not why and delete_run(directory, timing):
+                yield Pruned(directory.shown, size)
+        except RunOwnedError as error:
+            why = str(error)
+        if why:
+            yield Pruned(directory.shown, 0, why)
+    yield from _answers(releases, list(releases.last(keep)))
+
+
+def _candidates(releases: Releases, kept: list[Release]) -> set[str]:
+    """The runs that any release names, and those of refreshes that came to nothing."""
+    found = {run for release in releases.last(len(releases.numbers())) for run in runs_of(releases, release)}
+    newest = kept[0].number if kept else 0
+    for name in {name.split("/")[1] for name in releases.directory.list(RUNS)}:
+        number = re.match(r"\d{6,}", name)
+        if number and int(number[0]) <= newest:
+            found.add(f"{RUNS}/{name}")
+    return found
+
+
+def _answers(releases: Releases, kept: list[Release]) -> Iterator[Pruned]:
+    """Packs of answers that only older releases name."""
+    needed = {pack for release in kept for pack in _packs(releases.champions(release))}
+    older = {pack for release in releases.last(len(releases.numbers())) for pack in _packs(releases.champions(release))}
+    for pack in sorted(older - needed):
+        size = _size(releases.directory, releases.directory.path(pack))
+        if size is not None:
+            releases.directory.delete(pack)
+            yield Pruned(releases.directory.display(pack), size)
+
+
+def _packs(champions: pa.Table) -> set[str]:
+    here = champions.filter(pc.and_(pc.equal(champions["run"], HERE), champions["model_path"].is_valid()))
+    return {"/".join(path.split("/")[:2]) for path in here["model_path"].to_pylist() if path.startswith(f"{ANSWERS}/")}
+
+
+def _size(directory: RunDirectory, path: str) -> int | None:
+    """Bytes of a file, or of all files below a folder; None where there is none."""
+    there = directory.filesystem.get_file_info(path)
+    if there.type == pyarrow.fs.FileType.File:
+        return int(there.size)
+    below = directory.filesystem.get_file_info(pyarrow.fs.FileSelector(path, recursive=True, allow_not_found=True))
+    sizes = [int(each.size) for each in below if each.type == pyarrow.fs.FileType.File]
+    return sum(sizes) if sizes else None

@@ -1,0 +1,159 @@
+"""Promoting a run: its winners become the first release of a name, or stand against the champions that there are."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from tuning.champions.champion import NONE, OWN, Challenger, Champion, rows_of, table_of
+from tuning.champions.first_release import RunChampions
+from tuning.champions.kept_runs import mark
+from tuning.champions.release import CHALLENGERS, CHAMPIONS, PROMOTE, ROWS, Release, encoded_table
+from tuning.champions.releases import Releases
+from tuning.records.ownership import begun_term
+from tuning.runs.results import RunResult
+
+#: What becomes of customers that have a champion: the run's winner replaces it, never, or stands against it until a
+#: refresh has compared the two on rows that came after.
+NEWEST, NEVER, SURE, EXPECTED = "newest", "never", "sure", "expected"
+PROMOTIONS = (NEWEST, NEVER, SURE, EXPECTED)
+
+
+@dataclass(frozen=True)
+class Promoted:
+    """What came of it.
+
+    Attributes:
+        release: that is in force afterwards.
+        new: whether it was made for this; else all was so already.
+        answers: customers by what answers them.
+        replaced: customers whose champion is another one than before.
+        added: customers who had none.
+        challengers: configurations that began to stand.
+    """
+
+    release: Release
+    new: bool
+    answers: Mapping[str, int]
+    replaced: int
+    added: int
+    challengers: int
+
+
+def promote_run(result: RunResult, releases: Releases, promotion: str = SURE, *, allow_code: bool = False) -> Promoted:
+    """Make a release of a run. The same again makes none.
+
+    Raises:
+        PlanError: the run has no models of customers.
+        RunError: others work on it, or a file of it is not what it has written.
+        RunOwnedError: somebody else has made a release meanwhile.
+
+    promotion: one of `PROMOTIONS`, which the first release does not ask. allow_code: as of `RunResult.model`.
+    """
+    number, before = releases.next_number(), releases.newest()
+    winners = {each.customer: each for each in RunChampions(result, releases, number, allow_code)}
+    champions, standing = _state(releases, before)
+    after, challengers = dict(champions), dict(standing)
+    for name, winner in winners.items():
+        now = champions.get(name)
+        if now is None or now.answer == NONE:
+            after[name] = now if now is not None and winner.answer == NONE else winner
+        elif _same_model(now, winner):
+            pass
+        elif promotion == NEWEST:
+            after[name] = replace(winner, since=now.since) if _same_configuration(now, winner) else winner
+            challengers.pop(name, None)
+        elif promotion in (SURE, EXPECTED) and winner.answer == OWN and not _same_configuration(now, winner):
+            challengers.setdefault(name, _challenger(winner, number))
+    changed = [name for name, champion in after.items() if champions.get(name) not in (None, champion)]
+    tables = {CHAMPIONS: table_of(after.values(), Champion)}
+    if challengers:
+        tables[CHALLENGERS] = table_of(challengers.values(), Challenger)
+    release, new = before, before is None or not _equal(before, tables)
+    if release is None or new:
+        release = _placed(releases, result, number, before, tables)
+    return Promoted(
+        release=release,
+        new=new,
+        answers=Counter(champion.answer for champion in after.values()),
+        replaced=len(changed),
+        added=len(after) - len(champions),
+        challengers=len(challengers.keys() - standing.keys()),
+    )
+
+
+def changed_customers(releases: Releases, release: Release) -> int:
+    """Customers whose champion in a release is another one than in the release before, or who had none there."""
+    if release.parent is None:
+        return 0
+    then, _ = _state(releases, releases.at(release.parent))
+    now, _ = _state(releases, release)
+    return sum(then.get(name) != champion for name, champion in now.items())
+
+
+def _state(releases: Releases, release: Release | None) -> tuple[dict[str, Champion], dict[str, Challenger]]:
+    """Who serves and who stands against them, by customer."""
+    if release is None:
+        return {}, {}
+    standing = releases.table(release, CHALLENGERS)
+    return (
+        {each.customer: each for each in rows_of(releases.champions(release), Champion)},
+        {} if standing is None else {each.customer: each for each in rows_of(standing, Challenger)},
+    )
+
+
+def _placed(
+    releases: Releases, result: RunResult, number: int, before: Release | None, tables: Mapping[str, pa.Table]
+) -> Release:
+    directory, term = result.directory, result.term
+    mark(releases, directory)
+    begun_term(directory)  # nobody deletes the run at this moment
+    draft = Release(
+        number=number,
+        parent=None if before is None else before.number,
+        why=PROMOTE,
+        definition=hashlib.sha256(directory.read(term.definition)).hexdigest(),
+        run=releases.reference(directory),
+    )
+    kept = {} if before is None else {kind: file for kind, file in before.tables.items() if kind == ROWS}
+    return releases.place(draft, {**kept, **tables})
+
+
+def _equal(before: Release, tables: Mapping[str, pa.Table]) -> bool:
+    return all(
+        (kind in before.tables and before.tables[kind] == encoded_table(kind, tables[kind])[0])
+        if kind in tables
+        else kind not in before.tables
+        for kind in (CHAMPIONS, CHALLENGERS)
+    )
+
+
+def _challenger(winner: Champion, number: int) -> Challenger:
+    return Challenger(
+        customer=winner.customer,
+        run=winner.run,
+        study=winner.study,
+        model_path=winner.model_path,
+        model_sha256=winner.model_sha256,
+        configuration=winner.configuration,
+        since=number,
+    )
+
+
+def _same_model(one: Champion, other: Champion) -> bool:
+    return (one.answer, one.model_sha256) == (other.answer, other.model_sha256)
+
+
+def _same_configuration(one: Champion, other: Champion) -> bool:
+    """Whether both are fitted alike, but for the seed."""
+    return None not in (one.configuration, other.configuration) and _members(one) == _members(other)
+
+
+def _members(champion: Champion) -> list[dict[str, object]]:
+    members = json.loads(champion.configuration or "{}").get("members", [])
+    return [{name: value for name, value in member.items() if name != "seed"} for member in members]

@@ -1,0 +1,103 @@
+"""`tuning champions`: which model serves each customer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+import click
+import pyarrow.compute as pc
+
+from tuning.basics.wording import amount, natural_order
+from tuning.champions.champion import ANSWERS, Champion, rows_of
+from tuning.champions.promoting import changed_customers
+from tuning.champions.release import Release
+from tuning.champions.releases import Releases
+from tuning.cli.output import aligned, show_pages, window_width
+from tuning.cli.program import Command
+from tuning.cli.shared_options import champions_options, formulas_option, output_option
+
+SHOWN = ("customer", "answer", "model", "rows", "since", "reason")
+_NOUNS = {"own": "own model", "pool": "answer of the pool", "constant": "constant", "none": "without an answer"}
+
+
+@click.command(cls=Command)
+@champions_options
+@click.option("--history", "customer", metavar="CUSTOMER", help="Each change of this customer's champion.")
+@click.option("--releases", "listed", is_flag=True, help="The releases, the newest first.")
+@formulas_option("guard")
+@output_option
+def champions(name: str, storage: str, customer: str | None, listed: bool, formulas: str, output: str) -> None:
+    """Show the champions NAME: which model serves each customer, since which release, and why."""
+    if customer is not None and listed:
+        raise click.UsageError("--history and --releases are two questions: ask one.")
+    releases = Releases(name, storage)
+    newest = releases.current()
+    if customer is not None:
+        rows = [{**_of_release(release), **_row(releases, each)} for release, each in releases.history(customer)]
+        columns: Sequence[str] = ("release", "created", "why", *SHOWN[1:4], "hold_out_loss", "reason")
+    elif listed:
+        rows, columns = _listed(releases), ("release", "created", "why", "customers", *ANSWERS, "changed")
+    else:
+        found = sorted(rows_of(releases.champions(newest), Champion), key=lambda each: natural_order(each.customer))
+        rows, columns = [_row(releases, each) for each in found], SHOWN
+    say_refused(releases)
+    if output == "json":
+        click.echo(json.dumps(rows, ensure_ascii=False))
+    elif output == "csv":
+        _print_csv(rows, formulas)
+    else:
+        said = answers_text(_answers(releases, newest))
+        click.echo(f"release {newest.number} of {name}, {newest.created}: {said}", err=True)
+        show_pages(aligned(columns, [[row[column] for column in columns] for row in rows], window_width()))
+
+
+def _of_release(release: Release) -> dict[str, object]:
+    """What is shown of a release."""
+    why = release.why if release.equals is None else f"{release.why} to {release.equals}"
+    return {"release": release.number, "created": release.created, "why": why}
+
+
+def _row(releases: Releases, champion: Champion) -> dict[str, object]:
+    """A champion, with where its model lies as a user would type it, and what it is."""
+    run = None if champion.model_path is None else releases.run_directory(champion.run).shown
+    return {**asdict(champion), "run": run, "model": champion.model}
+
+
+def _listed(releases: Releases) -> list[dict[str, object]]:
+    """A line for each release, the newest first; `changed`: customers with another champion than in the one before."""
+    rows: list[dict[str, object]] = []
+    for release in releases.last(len(releases.numbers())):
+        answers = _answers(releases, release)
+        changed = changed_customers(releases, release)
+        row = {**_of_release(release), "customers": sum(answers.values()), "changed": changed}
+        rows.append({**row, **{answer: answers.get(answer, 0) for answer in ANSWERS}})
+    return rows
+
+
+def _answers(releases: Releases, release: Release) -> dict[str, int]:
+    counts = pc.value_counts(releases.champions(release)["answer"]).to_pylist()
+    return {each["values"]: each["counts"] for each in counts}
+
+
+def answers_text(answers: Mapping[str, int]) -> str:
+    """How many customers get which answer, in part of a sentence."""
+    there = [(answers[name], _NOUNS[name]) for name in ANSWERS if answers.get(name)]
+    counts = [f"{count:,} {noun}" if noun.startswith("without") else amount(count, noun) for count, noun in there]
+    return f"{amount(sum(answers.values()), 'customer')}, {', '.join(counts) or 'none'}"
+
+
+def say_refused(releases: Releases) -> None:
+    """Which releases are not what was written, on stderr."""
+    for said in releases.refused.values():
+        click.echo(said, err=True)
+
+
+def _print_csv(rows: Sequence[Mapping[str, object]], formulas: str) -> None:
+    import pandas as pd
+
+    from tuning.data.formats.csv_file import csv_text, guarded_frame
+
+    frame = pd.DataFrame(rows)
+    click.echo(csv_text(guarded_frame(frame) if formulas == "guard" else frame), nl=False)

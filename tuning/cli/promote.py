@@ -1,0 +1,74 @@
+"""`tuning promote`: the models of a run as the champions of a name."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from tuning.champions.champion import NONE
+from tuning.champions.promoting import PROMOTIONS, SURE, Promoted, promote_run
+from tuning.champions.releases import Releases
+from tuning.cli import exit_codes
+from tuning.cli.champions import answers_text, say_refused
+from tuning.cli.program import Command
+from tuning.cli.run_argument import newest
+from tuning.cli.shared_options import allow_code_option, storage_option
+from tuning.runs.results import RunResult
+
+
+@click.command(cls=Command)
+@click.argument("run_dir", metavar="RUN")
+@click.option("--as", "name", required=True, metavar="NAME", help="Of the champions.")
+@click.option(
+    "--promotion",
+    type=click.Choice(PROMOTIONS),
+    default=SURE,
+    show_default=True,
+    help="Of customers that have a champion: replace it by the run's winner (newest), never, or let that stand against "
+    "it until `tuning refresh` has compared the two on new rows.",
+)
+@storage_option
+@allow_code_option
+@click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def promote(run_dir: str, name: str, promotion: str, storage: str, allow_code: bool, output: str) -> None:
+    """Make the winners of the run in folder RUN the champions NAME, as a new release.
+
+    A customer without a model gets a constant, or the run's pool; so does one whose model is worse than a constant on
+    the hold-out rows. The same command again changes nothing.
+    """
+    releases, result = Releases(name, storage), RunResult(newest(run_dir))
+    done = promote_run(result, releases, promotion, allow_code=allow_code)
+    say_refused(releases)
+    customers = sum(done.answers.values())
+    code = exit_codes.of_models(customers, customers - done.answers.get(NONE, 0))
+    if output == "json":
+        told = {
+            "outcome": exit_codes.outcome_of(code),
+            "release": done.release.number,
+            "new": done.new,
+            "answers": dict(done.answers),
+            "added": done.added,
+            "replaced": done.replaced,
+            "challengers": done.challengers,
+        }
+        click.echo(json.dumps(told))
+    else:
+        click.echo(_sentence(releases, done))
+    click.get_current_context().exit(code)
+
+
+def _sentence(releases: Releases, done: Promoted) -> str:
+    number, name = done.release.number, releases.name
+    if not done.new:
+        return f"release {number} of {name} has all of this already; nothing was changed"
+    changes = [
+        f"{count:,} {what}"
+        for count, what in (
+            (done.added, "new"),
+            (done.replaced, "replaced"),
+            (done.challengers, "stand against their champion until `tuning refresh` has compared them"),
+        )
+        if count
+    ]
+    return f"release {number} of {name}: {answers_text(done.answers)}; {', '.join(changes) or 'nobody is replaced'}"
