@@ -52,6 +52,7 @@ def some(steps: int, every: int) -> list[Any]:
 
 
 HERE = "this file, by the scenario"
+RELEASES = "unit/champions/test_crashes_of_releases.py: test_a_process_that_is_killed_leaves_the_old_or_the_new_release"
 WRITERS = {
     ("tuning/records/ownership.py", "claim"): HERE,
     ("tuning/records/lease.py", "_beat"): HERE,
@@ -69,6 +70,10 @@ WRITERS = {
     ): "runs/test_changed_data.py: test_a_crash_while_changed_customers_are_left_out_changes_nothing",
     ("tuning/runs/pool_file.py", "_placed"): "this file: test_a_run_with_a_pool_that_ends_at_any_step_of_it",
     ("tuning/runs/pool_file.py", "write_pool"): "this file: test_a_run_with_a_pool_that_ends_at_any_step_of_it",
+    ("tuning/champions/answers.py", "_copy"): RELEASES,
+    ("tuning/champions/kept_runs.py", "mark"): RELEASES,
+    ("tuning/champions/releases.py", "place"): RELEASES,
+    ("tuning/champions/releases.py", "_placed"): RELEASES,
     ("tuning/runs/ending.py", "ended"): HERE,
     ("tuning/runs/progress.py", "write_progress"): "how far a run is, written anew: unit/runs/test_progress_file.py",
     ("tuning/runs/report/customer.py", "write_customer_report"): "a page that is made again when it is asked for",
