@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 
 from tuning.preprocessing.kinds import IS_NUMBER, nearly_numbers
@@ -73,6 +74,16 @@ def typed(cells: pa.Table, csv: ReadCsvOptions, text: Sequence[str] = ()) -> pd.
         **{name: csv[name] for name in OF_NUMBERS if name in csv},
     )
     return in_usual_notation(frame, csv, text)
+
+
+def in_plain_notation(cells: pa.ChunkedArray, csv: ReadCsvOptions) -> pa.ChunkedArray:
+    """Cells as written, but numbers as Python writes them. csv: the definition's options, which say how they are."""
+    point, group = csv.get("decimal", "."), csv.get("thousands")
+    if point == "." and group is None:
+        return cells
+    plain = cells if group is None else pc.replace_substring(cells, group, "")
+    plain = plain if point == "." else pc.replace_substring(plain, point, ".")
+    return pc.if_else(pc.match_substring_regex(plain, f"^(?:{IS_NUMBER})$"), plain, cells)
 
 
 def in_usual_notation(frame: pd.DataFrame, csv: ReadCsvOptions, text: Sequence[str] = ()) -> pd.DataFrame:

@@ -1,38 +1,39 @@
 """What customers' rows are known by, so that a resume notices which ones have changed.
 
 A customer has a stamp, which is quick to look up (size and time of its files), and a digest of its content, which is
-made where the stamp is new. It is that of its file; in a frame, or a table up to `IN_PLACE_BYTES`, that of
-its own rows. Customers of a larger table share that of their files. On object storage both are the ETag.
+made where the stamp is new. It is that of its file; in a frame or a table, that of its own rows. On object storage
+stamp and digest of a file are the ETag.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.compute as pc
 
-from tuning.basics.columnar import Columnar, column_of, constant
+from tuning.basics.columnar import ArrowColumn, Columnar, constant
 from tuning.basics.wording import encodable
 from tuning.data.customers import Customer, Customers, rows_or_bytes
-from tuning.data.file_access import GONE
+from tuning.data.file_access import GONE, look_at_each
 from tuning.data.files import File, find_sizes
 from tuning.data.keyed_tables import IN_PLACE_BYTES, KeyedTable, find_tables
 from tuning.data.keys import Key, row_keys
+from tuning.data.ordered_digests import digests_in_order
 from tuning.data.partition import pieces
 from tuning.data.registry import format_of
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError, DataError
-from tuning.storage.names import is_uri
 
 T = TypeVar("T")
+EARLIER = 64  # digits of a digest by an earlier version: of rows of a small table, of a large one of its files
 MOST_READS = 3  # of a file that is written again and again
-AT_ONCE = 16  # looks at a storage, which take it a tenth of a second each
 
 
 def stamped(customers: Sequence[Customer]) -> Customers:
@@ -51,18 +52,16 @@ def digested(definition: Definition, customers: Sequence[Customer]) -> Customers
     return _with_digests(definition, stamped(customers))
 
 
-def _with_digests(definition: Definition, customers: Customers) -> Customers:
-    of_rows = _of_rows(definition, customers.take(customers.present("key")))
-    ids = customers.columns["id"].values(0, len(customers)) if of_rows else ()
-    left = customers.take(np.array([name not in of_rows for name in ids])) if of_rows else customers
-    digest_of = _each(
-        lambda path: format_of(path).digest(path), {file for names in left.shared("files").distinct for file in names}
+def _with_digests(definition: Definition, customers: Customers, then: Customers | None = None) -> Customers:
+    """then: what the same customers were known by."""
+    of_rows = _of_rows(definition, customers, then)
+    own = of_rows.column("digest").take(pc.index_in(customers.texts("id"), value_set=of_rows.column("id")))
+    left = customers.take(np.asarray(pc.is_null(own)))
+    digest_of = look_at_each(
+        lambda path: format_of(path).digest(path), (file for names in left.shared("files").distinct for file in names)
     )
     of_files = customers.shared("files").map(lambda names: _joined([digest_of.get(file, "") for file in names]))
-    if not of_rows:
-        return customers.with_columns(digest=of_files)
-    both = zip(ids, of_files.values(0, len(customers)), strict=True)
-    return customers.with_columns(digest=column_of([of_rows.get(name) or digest for name, digest in both]))
+    return customers.with_columns(digest=ArrowColumn(pc.coalesce(own, of_files.arrow(pa.string())).combine_chunks()))
 
 
 def changed(definition: Definition, before: Mapping[str, Customer], now: Sequence[Customer]) -> list[Customer]:
@@ -79,7 +78,7 @@ def touched(definition: Definition, before: Sequence[Customer], now: Sequence[Cu
     """
     found, then = stamped(now), Columnar.of(Customer, before)
     new = pc.or_(pc.equal(found.texts("stamp"), GONE), pc.not_equal(found.texts("stamp"), then.texts("stamp")))
-    return _with_digests(definition, found.take(np.asarray(new)))
+    return _with_digests(definition, found.take(np.asarray(new)), then.take(np.asarray(new)))
 
 
 def with_missing_files(customers: Customers) -> Customers:
@@ -115,7 +114,7 @@ def read_unchanged(
 
 def _stamps(files: Sequence[tuple[str, ...]]) -> list[str]:
     """The stamp of each customer's files."""
-    stamp_of = _each(lambda path: format_of(path).stamp(path), {file for names in files for file in names})
+    stamp_of = look_at_each(lambda path: format_of(path).stamp(path), {file for names in files for file in names})
     return [_joined([stamp_of[file] for file in names]) for names in files]
 
 
@@ -153,29 +152,32 @@ def _joined(parts: Sequence[str]) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
-def _each(look: Callable[[str], str], files: Iterable[str]) -> dict[str, str]:
-    names = sorted(files)
-    if not any(map(is_uri, names)):
-        return {name: look(name) for name in names}  # for small files, threads take longer than the looks
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        return dict(zip(names, pool.map(look, names), strict=True))
-
-
-def _of_rows(definition: Definition, customers: Customers) -> dict[str, str]:
-    """The digests of those customers whose table or frame is small enough to be read for that, by id."""
-    data, found = definition.data, dict[str, str]()
+def _of_rows(definition: Definition, customers: Customers, then: Customers | None) -> pa.Table:
+    """The ids and digests of those customers who have one of their own rows."""
+    data = definition.data
     if isinstance(data, Mapping) or not definition.by:  # a frame each
+        found = {}
         for customer in customers:
             frame = data.get(customer.id) if isinstance(data, Mapping) else data
             if isinstance(frame, pd.DataFrame):
                 found[customer.id] = hashlib.sha256(_row_hashes(frame).tobytes()).hexdigest()
-        return found
+        return _table(found.keys(), found.values())
+    digests = [_table((), ())]
+    lengths = None if then is None else pc.utf8_length(then.texts("digest")).to_numpy(zero_copy_only=False)
     for table in _tables(definition, customers):
-        if table.frame is not None or table.size <= IN_PLACE_BYTES:
-            members = customers.take(customers.numbers("table") == table.number)
-            of_key = _of_keys(table, definition)
-            found |= {customer.id: of_key.get(customer.key, "no rows") for customer in members}
-    return found
+        here = customers.numbers("table") == table.number
+        earlier = lengths is not None and bool((lengths[here] == EARLIER).any())
+        if table.frame is not None or (earlier and table.size <= IN_PLACE_BYTES):
+            members, of_key = customers.take(here), _of_keys(table, definition)
+            digests.append(_table(members.texts("id"), [of_key.get(each.key, "no rows") for each in members]))
+        elif not earlier:
+            with suppress(CustomerError, DataError):
+                digests.append(_table(*digests_in_order(table, definition)))
+    return pa.concat_tables(digests)
+
+
+def _table(ids: Iterable[str], digests: Iterable[str]) -> pa.Table:
+    return pa.table({"id": pa.array(ids, pa.string()), "digest": pa.array(digests, pa.string())})
 
 
 def _tables(definition: Definition, customers: Customers) -> list[KeyedTable]:

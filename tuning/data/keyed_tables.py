@@ -29,7 +29,7 @@ from tuning.data.keys import (
     plain_column,
 )
 from tuning.data.registry import file_source, format_of
-from tuning.data.table_source import KeyBlock, Piece, TableSource
+from tuning.data.table_source import ColumnChoice, FileSource, KeyBlock, Piece, RowBlock, TableSource
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError, DataError
 from tuning.preprocessing.columns import text_names
@@ -92,8 +92,17 @@ class TablePart:
     def pieces(self) -> Iterator[Piece]:
         """The needed columns of all rows in their order, as `TableSource.pieces` gives them."""
         for piece in self.source.pieces(self._inside, self.definition.needed_of):
-            rows = with_columns(piece.rows, self.outside)
-            yield Piece(rows, self._with_outside(piece.keys, rows.num_rows))
+            yield self._whole(piece)
+
+    def block_pieces(self, block: RowBlock, choose: ColumnChoice) -> Iterator[Piece]:
+        """The chosen columns of a block's rows, where its source is a file, as `FileSource.block_pieces` gives them."""
+        assert isinstance(self.source, FileSource)
+        for piece in self.source.block_pieces(block, self._inside, choose):
+            yield self._whole(piece)
+
+    def _whole(self, piece: Piece) -> Piece:
+        rows = with_columns(piece.rows, self.outside)
+        return Piece(rows, self._with_outside(piece.keys, rows.num_rows))
 
     def key_blocks(self) -> Iterator[KeyBlock]:
         """The key columns of all rows in their order, as `TableSource.key_blocks` gives them."""

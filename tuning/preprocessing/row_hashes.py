@@ -113,7 +113,7 @@ def _without_missing(found: np.ndarray, values: pa.Array) -> np.ndarray:
 
 
 def _of_numbers(values: np.ndarray) -> np.ndarray:
-    found = pd.util.hash_array(values + 0.0)  # -0.0 is 0.0
+    found = pd.util.hash_array(values + 0.0) + FALSE  # -0.0 is 0.0, and neither is missing
     found[np.isnan(values)] = 0
     return found
 
@@ -126,7 +126,7 @@ def _of_moments(values: pa.Array, unit: str, salt: int) -> np.ndarray:
         whole, rest = plain * (MICROSECONDS // per_second), np.zeros(len(plain), dtype=np.int64)
     else:
         whole, rest = np.divmod(plain, per_second // MICROSECONDS)
-    return mixed(whole.view(np.uint64) * np.uint64(2 * salt + 1) + mixed(rest.view(np.uint64)))
+    return mixed(whole.view(np.uint64) + TRUE * np.uint64(salt) + mixed(rest.view(np.uint64)))
 
 
 def _of_dictionary(values: pa.DictionaryArray) -> np.ndarray:
@@ -144,14 +144,18 @@ def _of_dictionary(values: pa.DictionaryArray) -> np.ndarray:
 
 def _of_texts(texts: pa.StringArray) -> np.ndarray:
     """(n,) different texts; those that read as numbers are hashed as such."""
-    found = _of_bytes(texts.to_numpy(zero_copy_only=False))
-    is_number = pc.match_substring_regex(texts, f"^(?:{IS_NUMBER})$").fill_null(False).to_numpy(zero_copy_only=False)
-    if is_number.any():
-        read = pd.to_numeric(pd.Series(texts.filter(pa.array(is_number)).to_pylist(), dtype=object))
-        found[is_number] = _of_numbers(read.to_numpy(dtype=np.float64))
-    for word, place in zip(WORDS, pc.index_in(pa.array(WORDS), value_set=texts).to_pylist(), strict=True):
-        if place is not None:
-            found[place] = WORDS[word]
+    found = np.zeros(len(texts), dtype=np.uint64)
+    is_number = pc.match_substring_regex(texts, f"^(?:{IS_NUMBER})$").fill_null(False)
+    read, others = texts.filter(is_number), texts.filter(pc.invert(is_number))
+    where = is_number.to_numpy(zero_copy_only=False)
+    if len(read):
+        plain = pc.utf8_ltrim(pc.utf8_trim_whitespace(read), "+")
+        found[where] = _of_numbers(plain.cast(pa.float64()).to_numpy(zero_copy_only=False))
+    if len(others):
+        of_others = _of_bytes(others.to_numpy(zero_copy_only=False))
+        word = pc.index_in(others, value_set=pa.array(WORDS)).fill_null(-1).to_numpy(zero_copy_only=False)
+        of_others[word >= 0] = np.array(list(WORDS.values()))[word[word >= 0]]
+        found[~where] = of_others
     return _without_missing(found, texts)
 
 

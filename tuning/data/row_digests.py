@@ -1,0 +1,274 @@
+"""What each customer's rows are known by, one by one, in tables of any size.
+
+A table is read block by block (row groups of Parquet, other files as a whole), several at once. Of each block is known
+whose rows it holds, with the 64 bits of each row (`tuning.preprocessing.row_hashes`). A block whose bytes are those of
+last time is not decoded again, and a file with the stamp of last time is not even opened.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tuning.basics.cpus import usable_cpus
+from tuning.data.cells import in_plain_notation, is_marked
+from tuning.data.customers import Customers
+from tuning.data.file_access import look_at_each
+from tuning.data.formats.memory_frame import FrameSource
+from tuning.data.keyed_tables import TablePart, find_tables
+from tuning.data.keys import customer_id, row_keys
+from tuning.data.registry import format_of
+from tuning.data.table_source import FileSource, Piece, RowBlock
+from tuning.definition.definition import Definition
+from tuning.preprocessing.row_hashes import row_hashes
+
+T = TypeVar("T")
+V = TypeVar("V")
+
+FORM = 1  # of row hashes: rows that were known by another form are read again
+BASIS = b"tuning.rows"
+#: One row for each customer and block. rows: how many of its rows the block holds; digest: the sum of their hashes,
+#: which does not depend on their order; each: their hashes, in the order of the table. columns: names and kinds, as
+#: JSON. Rows without a target are left out: they count once it is known.
+ROWS = pa.schema(
+    [
+        ("customer", pa.string()),
+        ("file", pa.string()),
+        ("stamp", pa.string()),
+        ("block", pa.string()),
+        ("columns", pa.string()),
+        ("rows", pa.int64()),
+        ("digest", pa.uint64()),
+        ("each", pa.list_(pa.uint64())),
+    ]
+)
+KINDS: tuple[tuple[str, Callable[[pa.DataType], bool]], ...] = (
+    ("number", lambda kind: pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)),
+    ("date", pa.types.is_temporal),
+    ("truth", pa.types.is_boolean),
+    ("empty", pa.types.is_null),
+)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A file, or a frame, and whose rows it holds.
+
+    Attributes:
+        file, stamp: its path and what changes when it is written; empty of a frame.
+        customer: None where key columns say it.
+        prefix: of ids that these say.
+    """
+
+    part: TablePart
+    file: str = ""
+    stamp: str = ""
+    customer: str | None = None
+    prefix: str = ""
+
+    def blocks(self) -> list[tuple[Part, RowBlock]]:
+        """What can be read alone."""
+        source = self.part.source
+        return [(self, block) for block in (source.blocks() if isinstance(source, FileSource) else [RowBlock()])]
+
+    def pieces(self, block: RowBlock) -> Iterator[Piece]:
+        """The columns of a block's rows that they are known by, and their keys."""
+        definition = self.part.definition
+        if isinstance(self.part.source, FileSource):
+            return self.part.block_pieces(block, partial(_learned_from, definition))
+        return self.part.pieces()
+
+
+def rows_now(definition: Definition, customers: Customers, remembered: pa.Table | None = None) -> pa.Table:
+    """The rows that the customers have now, by `ROWS`; `CustomerError` where a file cannot be read.
+
+    remembered: what was found last time; rows of blocks that have not changed are taken from there. It is of no use
+    where the definition now reads other columns, or reads them in another way.
+    """
+    basis = _basis(definition)
+    known = _Remembered(remembered if remembered is not None and _basis_of(remembered) == basis else ROWS.empty_table())
+    parts = list(_parts_of(definition, customers))
+    there = [known.of_file(each) for each in parts]
+    if parts and all(each is not None for each in there) and known.files == {each.file for each in parts}:
+        return known.table
+    unread = [part for part, found in zip(parts, there, strict=True) if found is None]
+    read = in_parallel(known.read, [each for blocks in in_parallel(Part.blocks, unread) for each in blocks])
+    found = [each for each in there if each is not None] + read
+    schema = ROWS.with_metadata({BASIS: basis})
+    return pa.concat_tables([schema.empty_table(), *(each.replace_schema_metadata(schema.metadata) for each in found)])
+
+
+class _Remembered:
+    """What was found last time, by file and by block. Rows of a block are next to each other there."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+        self._of_file = _runs(table, ("file", "stamp"))
+        self._of_block = {block: place for (block,), place in _runs(table, ("block",)).items() if block}
+        self.files = {file for file, _ in self._of_file}
+
+    def of_file(self, part: Part) -> pa.Table | None:
+        """The rows of a file that nobody has written since."""
+        place = self._of_file.get((part.file, part.stamp)) if part.stamp else None
+        return None if place is None else self.table[place]
+
+    def read(self, of_part: tuple[Part, RowBlock]) -> pa.Table:
+        """The rows of a block: those of last time where its bytes are."""
+        part, block = of_part
+        source = part.part.source
+        digest = source.block_digest(block) if isinstance(source, FileSource) else ""
+        if (place := self._of_block.get(digest)) is None:
+            return read_block(part, block, digest)
+        found = self.table[place]
+        if part.customer is not None:
+            found = _with_text(found, "customer", part.customer)
+        return _with_text(_with_text(found, "file", part.file), "stamp", part.stamp)
+
+
+def _runs(table: pa.Table, names: Sequence[str]) -> dict[tuple[str, ...], slice]:
+    """Where the rows with the same texts are, which are next to each other."""
+    if not table.num_rows:
+        return {}
+    codes = np.zeros(table.num_rows, dtype=np.int64)
+    for name in names:
+        encoded = table.column(name).combine_chunks().dictionary_encode()
+        codes = codes * (len(encoded.dictionary) + 1) + encoded.indices.to_numpy()
+    starts = np.flatnonzero(np.r_[True, codes[1:] != codes[:-1]])
+    ends = np.r_[starts[1:], len(codes)]
+    texts = zip(*(table.column(name).take(pa.array(starts)).to_pylist() for name in names), strict=True)
+    return dict(zip(texts, map(slice, starts.tolist(), ends.tolist()), strict=True))
+
+
+def _with_text(table: pa.Table, name: str, text: str) -> pa.Table:
+    place = table.schema.get_field_index(name)
+    return table.set_column(place, table.schema.field(name), pa.array([text]).take(pa.array([0] * len(table))))
+
+
+def _parts_of(definition: Definition, customers: Customers) -> Iterator[Part]:
+    data = definition.data
+    if definition.by or isinstance(data, pd.DataFrame):
+        tables = find_tables(data, definition.by)
+        stamp_of = _stamps(file.path for table in tables for file in table.files)
+        for table in tables:
+            for number, part in enumerate(table.parts(definition)):
+                file = table.files[number].path if table.files else ""
+                customer = None if definition.by else definition.name
+                yield Part(part, file, stamp_of.get(file, ""), customer, table.prefix)
+        return
+    stamp_of = _stamps(file for files in customers.shared("files").distinct for file in files)
+    for each in customers:
+        if each.files:
+            file = each.files[0]
+            yield Part(TablePart.of_file(file, definition), file, stamp_of[file], each.id)
+        elif isinstance(data, Mapping):
+            yield Part(TablePart(FrameSource(data[each.id]), definition, {}), customer=each.id)
+
+
+def _stamps(files: Iterable[str]) -> dict[str, str]:
+    return look_at_each(lambda path: format_of(path).stamp(path), files)
+
+
+def in_parallel(action: Callable[[T], V], values: Sequence[T]) -> list[V]:
+    """What an action makes of each value, in their order, as many at once as there are CPUs."""
+    if len(values) < 2:
+        return [action(each) for each in values]
+    with ThreadPoolExecutor(usable_cpus()) as pool:
+        return list(pool.map(action, values))
+
+
+def read_block(part: Part, block: RowBlock, digest: str = "") -> pa.Table:
+    """A block's rows, by `ROWS`."""
+    definition = part.part.definition
+    hashes, codes, numbers, columns = [], [], dict[str, int](), ""
+    for piece in part.pieces(block):
+        known = _with_target(piece.rows, definition)
+        rows = piece.rows.drop_columns([name for name in definition.by if name in piece.rows.column_names])
+        columns = columns or _columns(rows.schema)
+        of_each = row_hashes(_in_notation(rows, definition))
+        if part.customer is None:
+            own, keys = row_keys(piece.keys, definition.by)
+            ids = [part.prefix + customer_id(key) for key in keys]
+        else:
+            own, ids = np.zeros(len(of_each), dtype=np.int64), [part.customer]
+        place = np.array([numbers.setdefault(each, len(numbers)) for each in ids], dtype=np.int64)[own]
+        hashes.append(of_each[known])
+        codes.append(place[known])
+    found, of_row = (np.concatenate(each) if each else np.zeros(0, dtype=np.int64) for each in (hashes, codes))
+    order = np.argsort(of_row, kind="stable")
+    rows_of = np.bincount(of_row, minlength=len(numbers))
+    ends = np.cumsum(rows_of)
+    found = found[order].astype(np.uint64, copy=False)
+    total = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(found, dtype=np.uint64)])
+    return pa.table(
+        [
+            pa.array(list(numbers), pa.string()),
+            *(pa.array([text]).take(pa.array([0] * len(numbers))) for text in (part.file, part.stamp, digest, columns)),
+            pa.array(rows_of, pa.int64()),
+            pa.array(total[ends] - total[ends - rows_of]),
+            pa.ListArray.from_arrays(pa.array(np.r_[0, ends], pa.int32()), pa.array(found)),
+        ],
+        schema=ROWS,
+    )
+
+
+def _learned_from(definition: Definition, names: Sequence[str]) -> list[str]:
+    """Those of a table's columns that a row is known by, and the keys."""
+    wanted = definition.needed_of(names)
+    looked_at = definition.prepare is not None or definition.objective is not None
+    left_out = () if looked_at else {*definition.drop, definition.baseline_column} - {*definition.by}
+    return [name for name in (names if wanted is None else wanted) if name not in left_out]
+
+
+def _with_target(rows: pa.Table, definition: Definition) -> np.ndarray:
+    """(n,) which rows have a target, as far as the table says it."""
+    plain = definition.prepare is None and definition.objective is None
+    if not plain or definition.target not in rows.column_names:
+        return np.ones(rows.num_rows, dtype=bool)
+    return ~pc.is_null(rows.column(definition.target), nan_is_null=True).to_numpy()
+
+
+def _in_notation(rows: pa.Table, definition: Definition) -> pa.Table:
+    """The rows with numbers as Python writes them, also in a CSV with a decimal comma."""
+    for place, field in enumerate(rows.schema):
+        if is_marked(field):
+            rows = rows.set_column(place, field, in_plain_notation(rows.column(place), definition.csv_options))
+    return rows
+
+
+def _columns(schema: pa.Schema) -> str:
+    """The names and kinds of columns, in the order of names, as JSON."""
+    kinds = {field.name: "cells" if is_marked(field) else _kind(field.type) for field in schema}
+    return json.dumps(kinds, sort_keys=True, ensure_ascii=False)
+
+
+def _kind(kind: pa.DataType) -> str:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return next((said for said, fits in KINDS if fits(kind)), "text")
+
+
+def _basis(definition: Definition) -> bytes:
+    """What rows are known by depends on these, beside the rows."""
+    own_code = (bool(definition.prepare), bool(definition.objective))
+    columns = {key: tuple(names) for key, names in definition.named_columns.items() if key != "baseline.column"}
+    said = (
+        FORM,
+        own_code,
+        sorted(columns.items()),
+        definition.features is None,
+        sorted(definition.csv_options.items()),
+    )
+    return hashlib.sha256(repr(said).encode()).hexdigest().encode()
+
+
+def _basis_of(table: pa.Table) -> bytes | None:
+    return (table.schema.metadata or {}).get(BASIS)
