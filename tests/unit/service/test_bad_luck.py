@@ -120,6 +120,15 @@ def test_a_server_refuses_a_database_of_a_newer_version(tmp_path: Path) -> None:
     assert "Install that version" in refused.stderr
 
 
+def test_a_launcher_whose_folder_is_deleted_ends_with_its_driver(database: Database, tmp_path: Path) -> None:
+    server = Supervised(database, tmp_path, f"touch begun; while [ ! -e {tmp_path}/go ]; do sleep 0.05; done")
+    server.begun()
+    shutil.rmtree(server.settings.work)
+    assert server.launchers() == 1
+    (tmp_path / "go").touch()
+    wait_for(lambda: server.launchers() == 0, what="the launcher's end")
+
+
 def test_a_clock_that_is_set_back_an_hour_at_every_step_holds_nothing_up(database: Database, tmp_path: Path) -> None:
     server = Supervised(database, tmp_path, FAILS_ONCE)
     server.now = 100_000.0

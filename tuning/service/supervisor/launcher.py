@@ -23,7 +23,7 @@ LAUNCHER, EXIT, OUTPUT, LOG = "launcher.json", "exit.json", "output.json", "log.
 SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER: orphans of the driver become children of this process
 LEFT_BEHIND_S = 5.0  # for which they may end by themselves
 LOOK_S = 0.05
-FULL_DISK_S = 600.0  # for which the end is written again and again
+FULL_DISK_S = 600.0  # for which the end is written again and again, where somebody may still look for it
 
 
 def main(folder: str, host: str, machine: str, *command: str) -> int:
@@ -56,11 +56,20 @@ def main(folder: str, host: str, machine: str, *command: str) -> int:
         try:
             _write(EXIT, {"code": code, "ended": time.time()}, os.replace)
         except OSError:
-            if time.monotonic() > until:
+            if time.monotonic() > until or _is_deleted():
                 return code
             time.sleep(1.0)
         else:
             return code
+
+
+def _is_deleted() -> bool:
+    """Whether the folder in which it works is gone."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _become_driver(ready: int, command: tuple[str, ...]) -> None:
