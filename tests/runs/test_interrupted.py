@@ -14,8 +14,10 @@ from commands import tuning
 
 from tuning import RunResult, TuneRunner
 from tuning.basics.timing import Timing
+from tuning.driver import session
 from tuning.driver.progress import Counter
 from tuning.errors import NoModelError, RunError, RunInterrupted, StorageError
+from tuning.records.reports import PartWritten, WorkerReport
 
 QUIET = {"progress": False, "in_process": True}
 
@@ -67,6 +69,37 @@ def test_in_a_notebook_an_interrupted_run_returns_what_it_has(
     assert result.unfinished == 1
     assert len(result.trial_records) == 2
     assert "stopped by Ctrl-C" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("ended", "says"),
+    [(2, "with 8 trials and 2 of 3 studies recorded"), (3, "when all was recorded, 12 trials of 3 studies")],
+)
+def test_the_last_line_and_the_message_have_the_same_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], ended: int, says: str
+) -> None:
+    """Also where a worker's last reports are not counted any more."""
+
+    class Deaf(Counter):
+        heard = 0
+
+        def __call__(self, report: WorkerReport) -> None:
+            Deaf.heard += isinstance(report, PartWritten) and report.studies
+            if Deaf.heard == ended:
+                os.kill(os.getpid(), signal.SIGINT)
+            elif Deaf.heard < ended:
+                super().__call__(report)
+
+    monkeypatch.setattr(session, "Counter", Deaf)
+    write_customers(tmp_path / "data", 3)
+    runner = TuneRunner(**definition(tmp_path / "data"))
+    runner.timing = Timing(parts_s=0.0)
+    with pytest.raises(RunInterrupted, match=says) as stopped:
+        runner.run(str(tmp_path / "run"), in_process=True)
+    result = stopped.value.result
+    assert isinstance(result, RunResult)
+    assert (3 - result.unfinished, len(result.trial_records)) == (ended, 4 * ended)
+    assert f" {ended}/3 customers, {4 * ended} trials, " in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_after_ctrl_c_the_line_says_no_more_that_ray_starts_but_that_the_run_stops(

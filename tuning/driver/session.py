@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import gc
 from dataclasses import replace
 from functools import cache
@@ -98,6 +99,8 @@ class RunSession:
                     except BaseException as raised:
                         error = self._or_deleted(raised)
                         state = _state_after(error)
+                    if halt.interrupted:
+                        self._recount()
                     end = self._end(state, result)
                     self._tell(end)
                 if error is not None:
@@ -172,9 +175,25 @@ class RunSession:
         limit = self.owned.plan.spec.definition.time_budget
         return None if limit is None else max(0.0, limit - self.owned.term.seconds)
 
+    def _recount(self) -> None:
+        """Let the last line say what `_interrupted` does: the last reports of workers may not have been counted, and
+        those of a resume are of what was left."""
+        with contextlib.suppress(TuningError):
+            result = self.result
+            self.counter.n_studies = len(result.planned)
+            self.counter.done_studies = len(result.planned) - result.unfinished
+            self.counter.done_trials = result.summary()["trials"]
+
     def _interrupted(self, number: int) -> RunInterrupted:
-        result = self.result  # what is recorded: the last reports of workers may not have been counted
+        result = self.result
         trials, studies = result.summary()["trials"], len(result.planned)
+        if not result.unfinished:
+            return RunInterrupted(
+                number,
+                f"stopped by {signal_name(number)} when all was recorded, {amount(trials, 'trial')} of "
+                f"{amount(studies, 'study')}; the report, or what else is written at the end, may be missing. Write it "
+                f"with: {self.owned.resume_advice()}",
+            )
         best = self.counter.now.best if studies == 1 else None
         return RunInterrupted(
             number,
