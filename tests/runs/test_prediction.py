@@ -236,6 +236,29 @@ def test_no_column_of_the_rows_is_overwritten(tmp_path: Path) -> None:
     assert set(out["probability_a"]) == {"mine"}
     assert set(out["prediction_2"]) <= {"a", "b"}
     np.testing.assert_allclose(out["probability_a_2"] + out["probability_b"], 1)
+    refused = predict(result, "--customer", "acme", "--data", tmp_path / "new.csv", "--interval", "0.8")
+    assert refused.exit_code == 2
+    assert "interval: it is for numbers" in refused.stderr
+    assert "probability_…" in refused.stderr
+
+
+def test_intervals_stand_beside_the_predictions_of_each_rows_own_model(tmp_path: Path) -> None:
+    table = pd.concat([make_frame(40, seed).assign(id=name) for seed, name in enumerate("ab")], ignore_index=True)
+    result = run(tmp_path, data=table, by="id")
+    new = pd.concat([table.drop(columns="y"), table[:1].assign(id="c")]).assign(prediction_low="mine")
+    new.to_csv(tmp_path / "new.csv", index=False)
+    answer = predict(result, "--data", tmp_path / "new.csv", "--output", tmp_path / "out.csv", "--interval", "0.9")
+    assert answer.exit_code == 3, "c has no model"
+    out = pd.read_csv(tmp_path / "out.csv")
+    assert out["prediction_low"].eq("mine").all()
+    assert out.loc[80, ["prediction", "prediction_low_2", "prediction_high"]].isna().all()
+    for name in "ab":
+        rows = out[out["id"] == name]
+        told = result.model(name).predict(new[new["id"] == name], interval=0.9)
+        np.testing.assert_allclose(rows["prediction_low_2"], told["prediction_low"])
+        np.testing.assert_allclose(rows["prediction_high"], told["prediction_high"])
+    refused = predict(result, "--data", tmp_path / "new.csv", "--interval", "90")
+    assert (refused.exit_code, "90 % is 0.9" in refused.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("name", ["p.xyz", "p", "p.csv.zip", "p.json"])

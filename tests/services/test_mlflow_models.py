@@ -365,6 +365,8 @@ def test_a_model_takes_rows_as_they_are_before_prepare(tmp_path: Path) -> None:
     new = trips.drop(columns="tpep_dropoff_datetime")
     np.testing.assert_array_equal(theirs.predict(new), result.model("7").predict(new))
     assert len(theirs.predict(theirs.input_example)) == 5
+    told = theirs.predict(new, params={"interval": 0.8})
+    pd.testing.assert_frame_equal(told, result.model("7").predict(new, interval=0.8))
     with pytest.raises(MlflowException, match="columns are missing: 'trip_distance'"):
         theirs.predict(new.drop(columns="trip_distance"))
 
@@ -376,3 +378,5 @@ def test_what_a_model_cannot_answer_is_said(tmp_path: Path) -> None:
         Predictor(model).predict(frame, {"method": "predict_proba"})
     with pytest.raises(MlflowException, match="'score'; it must be 'predict' or 'predict_proba'"):
         Predictor(model).predict(frame, {"method": "score"})
+    with pytest.raises(MlflowException, match="has no intervals"):
+        Predictor(model).predict(frame, {"interval": 0.8})

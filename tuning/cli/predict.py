@@ -16,7 +16,8 @@ from tuning.data.file_access import is_same_file
 from tuning.data.formats.csv_file import csv_text, guarded_frame
 from tuning.data.registry import check_writable, format_of
 from tuning.errors import DataError
-from tuning.runs.prediction import PREDICTION, predict_rows
+from tuning.models.residuals import PREDICTION
+from tuning.runs.prediction import predict_rows
 from tuning.runs.results import RunResult
 from tuning.storage.names import mask
 
@@ -42,22 +43,32 @@ def _writable(_: click.Context, __: click.Parameter, output: str | None) -> str 
     "--output", metavar="FILE", callback=_writable, is_eager=True,
     help="File to write, in the format that its name ends in (default: CSV on stdout).",
 )  # fmt: skip
+@click.option(
+    "--interval", type=float, metavar="SHARE",
+    help="Of a regression also an interval, which the targets of this share of new rows lie within, such as 0.8.",
+)  # fmt: skip
 @formulas_option("keep")
 @allow_code_option
 def predict(
-    names: tuple[str, ...], customer: str | None, data: str, output: str | None, formulas: str, allow_code: bool
+    names: tuple[str, ...],
+    customer: str | None,
+    data: str,
+    output: str | None,
+    interval: float | None,
+    formulas: str,
+    allow_code: bool,
 ) -> None:
     """Predict the rows of FILE with CUSTOMER's model of the run in folder RUN, by default with each row's own one's.
 
-    The answer is the rows with a column `prediction`, and one of probabilities per class where the model has them. A
-    column that the rows have already keeps its values: the new one is then called `prediction_2`. Without CUSTOMER, the
-    rows have the key columns. A single name is RUN where it is the folder of a run, else a customer of the newest run
-    in `runs`.
+    The answer is the rows with a column `prediction`, and one of probabilities per class where the model has them. With
+    --interval there are `prediction_low` and `prediction_high`, too. A column that the rows have already keeps its
+    values: the new one is then called `prediction_2`. Without CUSTOMER, the rows have the key columns. A single name is
+    RUN where it is the folder of a run, else a customer of the newest run in `runs`.
     """
     if output is not None and is_same_file(output, data):
         raise DataError(f"--output: {mask(output)!r} is the file of --data; name another one.")
     run_dir, customer = run_and_customer(names, customer)
-    answer = predict_rows(RunResult(run_dir), data, customer, allow_code=allow_code)
+    answer = predict_rows(RunResult(run_dir), data, customer, allow_code=allow_code, interval=interval)
     _write(answer.rows if formulas == "keep" else guarded_frame(answer.rows), output)
     if answer.column != PREDICTION:
         click.echo(f"the predictions are in {answer.column!r}: the rows have a column {PREDICTION!r}", err=True)

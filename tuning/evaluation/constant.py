@@ -59,6 +59,16 @@ class ConstantPrediction:
         fitted = FAMILY.fit(data.parameters_of(self.config), rows, data.task, 0)
         return Member(FAMILY.name, data.columns, encoder, fitted, config=self.config)
 
+    def left_out(self, data: StudyData) -> np.ndarray:
+        """Its numbers for the rows that the folds leave out, one fold after the other."""
+        search = data.split.search
+        folds = (_answer(self.config, data, search[train], len(valid)) for train, valid in data.split.folds)
+        return np.concatenate([fold.values for fold in folds])
+
+    def held_out(self, data: StudyData) -> np.ndarray:
+        """Its numbers for the hold-out rows."""
+        return _answer(self.config, data, data.split.search, len(data.split.test)).values
+
 
 def answer_of(config: Config) -> str:
     """What a constant answers, in words."""

@@ -90,6 +90,25 @@ def find_ensemble(
     return Ensemble(tuple((found[place][0], times) for place, times in Counter(picks).items()), sign * together)
 
 
+def left_out(picked: Sequence[tuple[TrialRecord, float]], data: StudyData, metric: Metric) -> np.ndarray | None:
+    """What the mean of trials said of the rows that the folds left out, one fold after the other.
+
+    None where that is not kept, or cannot be had again. picked: each with its weight.
+    """
+    answers = []
+    for record, _ in picked:
+        folds: Sequence[np.ndarray] = ()
+        if record.family == POOL and data.pooled is not None:
+            folds = data.pooled.folds
+        elif data.kept is not None and _unchanged(record):
+            found = _predictions(record, data, metric, data.kept)
+            folds = () if found is None else found.folds
+        if not folds:
+            return None
+        answers.append(np.concatenate(folds))
+    return np.average(answers, axis=0, weights=[weight for _, weight in picked])
+
+
 def greedy(
     answers: Sequence[np.ndarray],
     scores: Callable[[Sequence[np.ndarray]], list[float]],

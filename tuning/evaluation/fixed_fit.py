@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tuning.errors import CustomerError
+from tuning.evaluation.calibration import residuals_of
 from tuning.evaluation.fixed import FixedConfiguration
 from tuning.evaluation.hold_out_error import hold_out_error, hold_out_score, scores_without
 from tuning.evaluation.metrics import Metric
@@ -65,6 +66,7 @@ def fit_fixed(
     score, note = hold_out_score(mean, data, metric)
     return replace(
         outcome,
+        model=replace(model, residuals=residuals_of(None, mean.values, data)),
         test_score=score,
         test_error=None if score is None else hold_out_error(scores_without(mean, data, metric)),
         notes="; ".join(filter(None, (*notes, note))),

@@ -18,9 +18,10 @@ from tuning.basics.wording import name_list, raised, value_text
 from tuning.definition.baselines import GivenBaseline, is_first_trial
 from tuning.errors import CustomerError
 from tuning.evaluation.baseline import ScoredBaseline, find_baseline
+from tuning.evaluation.calibration import residuals_of
 from tuning.evaluation.constant import ConstantPrediction, find_constant
 from tuning.evaluation.contradictions import Promise, contradiction_note
-from tuning.evaluation.ensemble import Ensemble, find_ensemble
+from tuning.evaluation.ensemble import Ensemble, find_ensemble, left_out
 from tuning.evaluation.fixed import FixedConfiguration, FixedMember
 from tuning.evaluation.hold_out_error import hold_out_error, hold_out_score, scores_without
 from tuning.evaluation.leaks import leak_note
@@ -177,6 +178,10 @@ def conclude(
     data, pool_note = _with_answers_of_the_pool(data, customer)
     refits = Refits(data)
     ensemble, failed = _together(records, winner, data, metric, refits, alive)
+    picked = ((winner, 1),) if ensemble is None else ensemble.members
+    unseen = None if data.task.classification else left_out(picked, data, metric)
+    if data.kept is not None:
+        data.kept.clear()
     constant = find_constant(data, metric, 1.0 if winner.mode == "max" else -1.0)
     baseline, baseline_note = find_baseline(given, records, constant, refits, data, metric)
     choice: list[str | None]
@@ -186,13 +191,14 @@ def conclude(
         members: tuple[Member, ...] = (constant.member(data, all_rows=False),)
         test_score = constant.test_score
         note = None if test_score is not None else f"{metric.name} is not defined for a constant on the hold-out"
+        residuals = residuals_of(constant.left_out(data), constant.held_out(data), data)
     else:
-        picked = ((winner, 1),) if ensemble is None else ensemble.members
         fitted = [refits.of(record) for record, _ in picked]
         weights = [weight / sum(weight for _, weight in picked) for _, weight in picked]
         members = tuple(replace(member, weight=weight) for (member, _), weight in zip(fitted, weights, strict=True))
         said = [prediction for _, prediction in fitted]
         mean = average(said, weights, data.task)
+        residuals = residuals_of(unseen, mean.values, data)
         test_score, note = hold_out_score(mean, data, metric)
         if test_score is not None:
             scores = scores_without(mean, data, metric)
@@ -227,7 +233,7 @@ def conclude(
         outcome,
         test_score=test_score,
         baseline=baseline,
-        model=CustomerModel(customer, data.task, members, data.example, data.preparation),
+        model=CustomerModel(customer, data.task, members, data.example, data.preparation, residuals=residuals),
         notes="; ".join(filter(None, notes)) or None,
         ensemble=ensemble,
         constant=constant,
@@ -280,8 +286,6 @@ def _together(
             else {record.trial: why for record, _ in found.members if (why := _lost(record, refits, alive))}
         )
         if not lost:
-            if data.kept is not None:
-                data.kept.clear()
             return found, list(failed.values())
         failed |= lost
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import Protocol, TypeAlias, overload
 
 import numpy as np
 import pandas as pd
@@ -27,15 +26,13 @@ from tuning.models.member import Member, read_member
 from tuning.models.model_names import OfModel
 from tuning.models.pooled import PooledMember, SharedFile, read_pooled
 from tuning.models.preparation import Preparation
+from tuning.models.residuals import HIGH, LOW, PREDICTION, Residuals, check_interval
 from tuning.preprocessing.columns import RawColumns, array_frame, text_names
 from tuning.preprocessing.encoding import Encoder
 from tuning.preprocessing.kinds import TEXT, Column
 from tuning.preprocessing.task import Prediction, Task, average
 from tuning.storage import packs
 from tuning.storage.run_directory import RunDirectory
-
-if TYPE_CHECKING:
-    from sklearn.utils import Tags
 
 FORMAT, FORMAT_OF_ENSEMBLES, FORMAT_WITH_A_POOL = 1, 2, 3
 ENSEMBLE = "ensemble"  # in place of a family's name
@@ -66,6 +63,8 @@ class CustomerModel(OfModel):
         example: a few rows of what it takes; None for a model saved before there were any.
         preparation: what the user's `prepare` makes of rows before the columns are looked for; None without one.
         final_fit: which rows it was fitted on: "all", or "search" for those without the hold-out.
+        residuals: of a regression, how far targets of unseen rows lay from what was said of them; None of classes, of a
+            model saved before they were kept, and of one that no unseen row was left for.
     """
 
     customer: str
@@ -74,6 +73,7 @@ class CustomerModel(OfModel):
     example: pd.DataFrame | None = None
     preparation: Preparation | None = None
     final_fit: str = SEARCH_ROWS
+    residuals: Residuals | None = None
 
     @property
     def family(self) -> str:
@@ -103,13 +103,38 @@ class CustomerModel(OfModel):
             f"<{what} model of customer {self.customer!r}: {self.task.kind} from {amount(len(self.columns), 'column')}>"
         )
 
-    def predict(self, frame: pd.DataFrame | np.ndarray) -> np.ndarray:
+    @overload
+    def predict(self, frame: pd.DataFrame | np.ndarray) -> np.ndarray: ...
+
+    @overload
+    def predict(self, frame: pd.DataFrame | np.ndarray, interval: float) -> pd.DataFrame: ...
+
+    def predict(self, frame: pd.DataFrame | np.ndarray, interval: float | None = None) -> np.ndarray | pd.DataFrame:
         """(n,) numbers, or class labels as they stood in the data.
 
         frame: rows as they were before `prepare`. Columns that only the target is made of may be absent. An array is
-        taken where the model looks at as many columns, called x0, x1, … as of `tuning.tune`.
+        taken where the model looks at as many columns, called x0, x1, … as of `tuning.tune`. interval: of a regression,
+        the share of new rows whose target is to lie within an interval, such as 0.8: then a frame with the columns
+        prediction, prediction_low and prediction_high comes back. `DefinitionError` for another number, and of classes;
+        `RunError` of a model without `residuals`.
         """
-        return self.labels(self.prediction(frame))
+        if interval is None:
+            return self.labels(self.prediction(frame))
+        check_interval(interval, self.task)
+        found = self.prediction(frame)
+        low, high = self.ends(found, interval)
+        index = frame.index if isinstance(frame, pd.DataFrame) else None
+        return pd.DataFrame({PREDICTION: found.values, LOW: low, HIGH: high}, index=index)
+
+    def ends(self, prediction: Prediction, interval: float) -> tuple[np.ndarray, np.ndarray]:
+        """(low, high) of a prediction's intervals; errors as of `predict`."""
+        check_interval(interval, self.task)
+        if self.residuals is None:
+            raise RunError(
+                f"the model of customer {self.customer!r} has no intervals: it was saved before there were any, or all "
+                "rows were fitted without a search. Train it again by a search, or leave out `interval`."
+            )
+        return self.residuals.ends(prediction.values, interval)
 
     def predict_proba(self, frame: pd.DataFrame | np.ndarray) -> np.ndarray:
         """(n, classes) probabilities; an error when the model has none."""
@@ -126,12 +151,6 @@ class CustomerModel(OfModel):
             raise AttributeError(f"{self!r} has no classes_.")
         return np.asarray(self.task.classes)
 
-    def fit(self, X: object = None, y: object = None, **params: object) -> CustomerModel:
-        """The model, unchanged: it is fitted already. Given rows, a warning says that nothing is learned from them."""
-        if X is not None:
-            warnings.warn(f"{self!r} is fitted already, and fit learns nothing from these rows.", stacklevel=2)
-        return self
-
     def score(
         self, frame: pd.DataFrame | np.ndarray, y: Sequence[object] | np.ndarray, sample_weight: object = None
     ) -> float:
@@ -140,23 +159,6 @@ class CustomerModel(OfModel):
 
         metric = accuracy_score if self.task.classification else r2_score
         return float(metric(y, self.predict(frame), sample_weight=sample_weight))
-
-    def __sklearn_tags__(self) -> Tags:
-        from sklearn.utils import ClassifierTags, RegressorTags, Tags, TargetTags
-
-        several = len(self.task.classes) > 2
-        kind = (
-            {"estimator_type": "classifier", "classifier_tags": ClassifierTags(multi_class=several)}
-            if self.task.classification
-            else {"estimator_type": "regressor", "regressor_tags": RegressorTags()}
-        )
-        return Tags(target_tags=TargetTags(required=True), **kind)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-    def __sklearn_clone__(self) -> CustomerModel:
-        return self
 
     def labels(self, prediction: Prediction) -> np.ndarray:
         """(n,) what `predict` gives back of a prediction."""
@@ -209,8 +211,9 @@ class CustomerModel(OfModel):
             "task": self.task.kind,
             "classes": list(self.task.classes),
             "example": example_json(self.example),
-            "prepare": _preparation_json(self.preparation),
+            "prepare": None if self.preparation is None else self.preparation.to_json(),
             "final_fit": self.final_fit,
+            "residuals": None if self.residuals is None else self.residuals.to_json(),
         }
         own = [member for member in self.members if not isinstance(member, PooledMember)]
         shared = {name: file for member in self.members for name, file in _shared_files(member)}
@@ -331,8 +334,9 @@ def load_model(
         task=Task(description["task"], tuple(description["classes"])),
         members=tuple(map(member, given)),
         example=example,
-        preparation=_preparation(description.get("prepare"), example),
+        preparation=Preparation.from_json(description.get("prepare"), example),
         final_fit=description.get("final_fit", SEARCH_ROWS),
+        residuals=Residuals.from_json(description.get("residuals")),
     )
 
 
@@ -384,15 +388,3 @@ def _read(directory: RunDirectory, name: str, sha256: str | None) -> bytes:
     if sha256 is not None and hashlib.sha256(content).hexdigest() != sha256:
         raise RunError(f"{directory.display(name)} is damaged: its SHA-256 is not the recorded one.")
     return content
-
-
-def _preparation_json(given: Preparation | None) -> dict[str, object] | None:
-    if given is None:
-        return None
-    return {"name": given.name, "source": given.source, "inputs": [list(pair) for pair in given.inputs]}
-
-
-def _preparation(given: Description | None, example: pd.DataFrame | None) -> Preparation | None:
-    if given is None or example is None:
-        return None
-    return Preparation(given["name"], given["source"], tuple((name, kind) for name, kind in given["inputs"]), example)

@@ -10,6 +10,7 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 
+from tuning.basics.documents import Json
 from tuning.errors import CustomerError
 from tuning.preprocessing.task import is_comparable
 from tuning.user_code import apply_prepare, loaded_function
@@ -35,6 +36,17 @@ class Preparation:
     source: str | None
     inputs: tuple[tuple[str, str], ...]
     example: pd.DataFrame = field(compare=False)
+
+    def to_json(self) -> dict[str, object]:
+        """As a saved model has it; the example is the model's own."""
+        return {"name": self.name, "source": self.source, "inputs": [list(pair) for pair in self.inputs]}
+
+    @classmethod
+    def from_json(cls, given: Json | None, example: pd.DataFrame | None) -> Preparation | None:
+        """The opposite of `to_json`; None of a model without one."""
+        if given is None or example is None:
+            return None
+        return cls(given["name"], given["source"], tuple((name, kind) for name, kind in given["inputs"]), example)
 
     @cached_property
     def function(self) -> PreparationFunction:

@@ -18,6 +18,7 @@ from tuning.data.keys import Key, check_columns, customer_id, key_table, row_key
 from tuning.data.registry import file_source
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError, DataError, DefinitionError, TuningError, UntrustedCodeError
+from tuning.models.residuals import HIGH, LOW, PREDICTION, check_interval
 from tuning.preprocessing.columns import text_names
 from tuning.runs.plan_file import frozen_definition
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from tuning.models.customer_model import CustomerModel
     from tuning.storage.run_directory import RunDirectory
 
-PREDICTION = "prediction"
 NewRows: TypeAlias = "pd.DataFrame | str | Path"
 
 
@@ -57,13 +57,20 @@ class PredictedRows:
 
 
 def predict_rows(
-    result: SavedModels, rows: NewRows, customer: object = None, *, allow_code: bool = False
+    result: SavedModels,
+    rows: NewRows,
+    customer: object = None,
+    *,
+    allow_code: bool = False,
+    interval: float | None = None,
 ) -> PredictedRows:
     """New rows with predictions.
 
     rows: a frame, whose index is kept, or a file. customer: whose model; None takes each row's own, by the key columns
     of the definition, or the model of the run's only customer.
+    interval: as of `CustomerModel.predict`.
     """
+    check_interval(interval)
     if not isinstance(rows, pd.DataFrame | str | Path):
         raise DefinitionError(f"new rows are a pandas DataFrame or a file; this is {rows!r:.50}.")
     definition = frozen_definition(result.directory)
@@ -76,12 +83,13 @@ def predict_rows(
     names = new.names
     column = free_name(PREDICTION, names)
     if model is not None:
+        check_interval(interval, model.task)
         shown, without = new.shown(model.text), dict[str, str]()
-        answers, held_back = _answer(model, new.of(model), names)
+        answers, held_back = _answer(model, new.of(model), names, interval)
     else:
         check_columns(definition.by, names)
         shown = new.shown(())
-        answers, without, held_back = _by_key(result, new, names, allow_code)
+        answers, without, held_back = _by_key(result, new, names, allow_code, interval)
     found = shown.join(answers) if len(answers) else shown.assign(**{column: None})
     return PredictedRows(found.set_axis(new.index), column, without, held_back)
 
@@ -149,7 +157,7 @@ class _FileRows:
 
 
 def _by_key(
-    result: SavedModels, rows: _FrameRows | _FileRows, names: Sequence[str], allow_code: bool
+    result: SavedModels, rows: _FrameRows | _FileRows, names: Sequence[str], allow_code: bool, interval: float | None
 ) -> tuple[pd.DataFrame, dict[str, str], int]:
     """(predictions, who has none and why, rows that were held back)."""
     codes, keys = rows.keys()
@@ -163,7 +171,7 @@ def _by_key(
         try:
             model = result.model(name, allow_code=allow_code)
             own = order[bounds[number] : bounds[number + 1]]
-            answers, held = _answer(model, rows.of(model, own), names)
+            answers, held = _answer(model, rows.of(model, own), names, interval)
         except UntrustedCodeError:
             raise  # one word allows it for all
         except TuningError as error:
@@ -171,16 +179,22 @@ def _by_key(
         except (Exception, SystemExit) as error:  # of the user's own model
             without[name] = raised(error)
         else:
+            check_interval(interval, model.task)  # classes of one are classes of all
             parts.append(answers)
             held_back += held
     return pd.concat(parts) if parts else pd.DataFrame(), without, held_back
 
 
-def _answer(model: CustomerModel, rows: pd.DataFrame, taken: Sequence[str]) -> tuple[pd.DataFrame, int]:
+def _answer(
+    model: CustomerModel, rows: pd.DataFrame, taken: Sequence[str], interval: float | None
+) -> tuple[pd.DataFrame, int]:
     """The columns that a model adds to rows, and for how many it was held back."""
     found = model.prediction(rows)
     columns = {free_name(PREDICTION, taken): model.labels(found)}
-    if model.task.classification and found.proba is not None:
+    if found.proba is not None:
         for position, label in enumerate(model.task.classes):
             columns[free_name(f"probability_{label}", taken)] = found.proba[:, position]
+    elif interval is not None and not model.task.classification:
+        for name, ends in zip((LOW, HIGH), model.ends(found, interval), strict=True):
+            columns[free_name(name, taken)] = ends
     return pd.DataFrame(columns, index=rows.index), found.held_back

@@ -382,16 +382,18 @@ class RunResult(OfResult):
         check_preparation(model.preparation, self.directory, allow_code)
         return model
 
-    def predict(self, rows: NewRows, customer: object = None, *, allow_code: bool = False) -> pd.DataFrame:
+    def predict(
+        self, rows: NewRows, customer: object = None, *, allow_code: bool = False, interval: float | None = None
+    ) -> pd.DataFrame:
         """New rows, those of a frame or a file, with columns of predictions; by default of each row's own customer's
         model, which its key columns name.
 
-        customer, allow_code: as of `model`. `attrs` of the answer has `without`, the customers that got none, and why,
-        and `held_back`, how many predictions went beyond `bounds`, and were held there.
+        customer, allow_code: as of `model`. interval: as of its `predict`. `attrs` of the answer has `without`, the
+        customers that got none, and why, and `held_back`, how many predictions went beyond `bounds`, and were held.
         """
         from tuning.runs.prediction import predict_rows
 
-        found = predict_rows(self, rows, customer, allow_code=allow_code)
+        found = predict_rows(self, rows, customer, allow_code=allow_code, interval=interval)
         found.rows.attrs.update(without=found.without, held_back=found.held_back)
         return found.rows
 

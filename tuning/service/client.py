@@ -150,10 +150,13 @@ class TuningClient(Public):
         answer = self._link.answer("GET", f"{API}/runs/{run}/model", params=_chosen(customer))
         return _read_model(answer.content, allow_code)
 
-    def predict(self, run: str, rows: pd.DataFrame, customer: str | None = None) -> pd.DataFrame:
+    def predict(
+        self, run: str, rows: pd.DataFrame, customer: str | None = None, interval: float | None = None
+    ) -> pd.DataFrame:
         """Up to 10,000 rows with the server's predictions: a column `prediction`, and of classes probabilities.
 
-        customer: whose model; by default each row's own one's, by the key columns.
+        customer: whose model; by default each row's own one's, by the key columns. interval: as of
+        `CustomerModel.predict`.
         """
         import pandas as pd
 
@@ -161,7 +164,8 @@ class TuningClient(Public):
         document = json.dumps({"rows": cells}, default=str)
         headers = {"Content-Type": "application/json"}
         path = f"{API}/runs/{run}/predictions"
-        found = self._link.json("POST", path, content=document, headers=headers, params=_chosen(customer))
+        params = {**_chosen(customer), **({} if interval is None else {"interval": str(interval)})}
+        found = self._link.json("POST", path, content=document, headers=headers, params=params)
         answered = pd.DataFrame(found["rows"], index=rows.index)
         return rows.join(answered[[name for name in answered.columns if name not in rows.columns]])
 
@@ -276,9 +280,9 @@ class RemoteRun(Public):
         """A customer's model, as of `TuningClient.model`."""
         return self._client.model(self.id, customer, allow_code=allow_code)
 
-    def predict(self, rows: pd.DataFrame, customer: str | None = None) -> pd.DataFrame:
+    def predict(self, rows: pd.DataFrame, customer: str | None = None, interval: float | None = None) -> pd.DataFrame:
         """Rows with predictions, as of `TuningClient.predict`."""
-        return self._client.predict(self.id, rows, customer)
+        return self._client.predict(self.id, rows, customer, interval)
 
     def stop(self) -> RemoteRun:
         """End it so that it can be resumed."""

@@ -55,9 +55,9 @@ def write_report(run: str, customer: str) -> None:
     Path(ANSWER).write_text(customer_page(RunResult(run), customer), encoding="utf-8")
 
 
-def write_predictions(run: str, customer: str | None, most: int, formulas: str) -> None:
+def write_predictions(run: str, customer: str | None, most: int, formulas: str, interval: float | None) -> None:
     """The rows with predictions, as JSON or CSV, as they came. most: rows that are taken. formulas: "keep" or "guard",
-    what becomes of texts in CSV that a spreadsheet would run."""
+    what becomes of texts in CSV that a spreadsheet would run. interval: as of `predict_rows`."""
     rows = _json_rows(most) if Path(ROWS_JSON).exists() else None
     if rows is None:
         _check_csv(most)
@@ -69,11 +69,12 @@ def write_predictions(run: str, customer: str | None, most: int, formulas: str) 
     from tuning.runs.results import RunResult
 
     if rows is None:
-        found = predict_rows(RunResult(run), ROWS_CSV, customer).rows
+        found = predict_rows(RunResult(run), ROWS_CSV, customer, interval=interval).rows
         text = csv_text(found if formulas == "keep" else guarded_frame(found))
     else:
         pq.write_table(_table(rows), ROWS_TABLE)
-        text = json.dumps(_answered(rows, predict_rows(RunResult(run), ROWS_TABLE, customer)), allow_nan=False)
+        answer = predict_rows(RunResult(run), ROWS_TABLE, customer, interval=interval)
+        text = json.dumps(_answered(rows, answer), allow_nan=False)
     Path(ANSWER).write_text(text, encoding="utf-8", newline="")
 
 
@@ -168,7 +169,7 @@ def main() -> None:
         elif kind == "report":
             write_report(run, customer)
         else:
-            write_predictions(run, customer, asked["most"], asked["formulas"])
+            write_predictions(run, customer, asked["most"], asked["formulas"], asked["interval"])
     except TuningError as error:
         json.dump({"error": type(error).__name__, "says": str(error)}, sys.stdout)
         sys.exit(REFUSED)

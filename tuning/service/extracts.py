@@ -36,12 +36,13 @@ Formulas = Literal["keep", "guard"]
 
 @dataclass(frozen=True)
 class _Asked:
-    """What the child is told. most, formulas: as of `extract_child.write_predictions`."""
+    """What the child is told. most, formulas, interval: as of `extract_child.write_predictions`."""
 
     kind: Literal["model", "report", "predictions"]
     customer: str | None
     most: int = 0
     formulas: Formulas = "keep"
+    interval: float | None = None
 
 
 class Extracts:
@@ -60,11 +61,17 @@ class Extracts:
         return self._queue.submit(run.team, lambda: self._extract(run, _Asked("model", customer)))
 
     def predictions(
-        self, run: SubmittedRun, customer: str | None, rows: bytes, form: RowsForm, formulas: Formulas
+        self,
+        run: SubmittedRun,
+        customer: str | None,
+        rows: bytes,
+        form: RowsForm,
+        formulas: Formulas = "keep",
+        interval: float | None = None,
     ) -> Future[BinaryIO]:
         """Rows with predictions, in the form in which they were sent; errors as of `model`."""
         given = {ROWS_CSV if form == "csv" else ROWS_JSON: rows}
-        asked = _Asked("predictions", customer, self._settings.prediction_rows, formulas)
+        asked = _Asked("predictions", customer, self._settings.prediction_rows, formulas, interval)
         return self._queue.submit(run.team, lambda: self._extract(run, asked, given))
 
     def report(self, run: SubmittedRun, customer: str) -> Future[BinaryIO]:

@@ -28,19 +28,21 @@ ALLOW_CODE = "TUNING_ALLOW_CODE"
 CODE = "tuning_service.zip"  # beside the copy of this file in a model
 DIGEST = "model_sha256"  # in the metadata of a model
 METHOD, METHODS = "method", ("predict", "predict_proba")
+INTERVAL = "interval"
 
 
 class Predictor:
     """Predicts for a frame what the customer's model predicts.
 
     `params={"method": "predict"}`, the default: numbers, or class labels. "predict_proba": (n, classes) probabilities,
-    in the order of `classes` in the model's metadata; an error when the model has none.
+    in the order of `classes` in the model's metadata; an error when the model has none. `params={"interval": 0.8}`: of
+    a regression, a frame with intervals, as of `CustomerModel.predict`.
     """
 
     def __init__(self, model: CustomerModel) -> None:
         self.model = model
 
-    def predict(self, frame: pd.DataFrame, params: Mapping[str, object] | None = None) -> np.ndarray:
+    def predict(self, frame: pd.DataFrame, params: Mapping[str, object] | None = None) -> np.ndarray | pd.DataFrame:
         from mlflow.exceptions import MlflowException  # of other errors a model server hides the message
 
         from tuning.errors import TuningError
@@ -49,8 +51,11 @@ class Predictor:
         if method not in METHODS:
             allowed = " or ".join(map(repr, METHODS))
             raise MlflowException.invalid_parameter_value(f"{METHOD} is {method!r}; it must be {allowed}.")
+        interval = (params or {}).get(INTERVAL)
         try:
-            return self.model.predict_proba(frame) if method == "predict_proba" else self.model.predict(frame)
+            if method == "predict_proba":
+                return self.model.predict_proba(frame)
+            return self.model.predict(frame) if interval is None else self.model.predict(frame, float(str(interval)))
         except TuningError as error:
             raise MlflowException.invalid_parameter_value(str(error)) from error
 

@@ -56,7 +56,9 @@ def save_mlflow_model(target: Path, source: Path, description: Description, mode
     if classes:
         kinds = {bool: DataType.boolean, int: DataType.long, float: DataType.double}
         answer = kinds.get(type(classes[0]), DataType.string)
-    method = ParamSpec(loader.METHOD, DataType.string, loader.METHODS[0])
+    params = [ParamSpec(loader.METHOD, DataType.string, loader.METHODS[0])]
+    if description.get("residuals") is not None:
+        params.append(ParamSpec(loader.INTERVAL, DataType.double, None))
     example = description.get("example")
     if example and not set(inputs.input_names()) <= set(example["columns"]):
         example = None
@@ -66,7 +68,7 @@ def save_mlflow_model(target: Path, source: Path, description: Description, mode
         data_path=str(source),
         code_paths=[str(path) for path in _write_code(target.with_name("code"))],
         mlflow_model=model,
-        signature=ModelSignature(inputs, Schema([ColSpec(answer, "prediction")]), ParamSchema([method])),
+        signature=ModelSignature(inputs, Schema([ColSpec(answer, "prediction")]), ParamSchema(params)),
         input_example=pd.DataFrame(example["data"], columns=example["columns"]) if example else None,
         pip_requirements=requirements(customer_model.parts(description)),
         metadata={

@@ -87,12 +87,17 @@ def test_rows_in_any_form_are_predicted_as_the_model_does(
     headers = {"Content-Type": "text/csv; charset=utf-8"}
     asked["note"] = "=1+1"
     for formulas, note in ((None, "=1+1"), ("guard", "'=1+1")):
-        params = {"id": "c0001", **({} if formulas is None else {"formulas": formulas})}
+        params = {"id": "c0001", "interval": 0.8, **({} if formulas is None else {"formulas": formulas})}
         as_csv = api.post("predictions", content=asked[:2].to_csv(index=False), headers=headers, params=params)
         assert as_csv.headers["content-type"].startswith("text/csv")
         back = pd.read_csv(io.StringIO(as_csv.text))
-        assert list(back["prediction"]) == pytest.approx(list(result.model("c0001").predict(asked[:2])))
+        told = result.model("c0001").predict(asked[:2], interval=0.8)
+        for name in ("prediction", "prediction_low", "prediction_high"):
+            assert list(back[name]) == pytest.approx(list(told[name]))
         assert set(back["note"]) == {note}
+    for wrong in ("80", "0", "wide"):
+        answer = api.post("predictions", json={"rows": sent}, params={"interval": wrong})
+        assert (answer.status_code, "interval" in answer.text) == (422, True)
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,17 @@ CustomerId = Annotated[
     ),
 ]
 
+IntervalShare = Annotated[
+    float | None,
+    Query(
+        description="Of a regression: the share of new rows whose target is to lie between `prediction_low` and "
+        "`prediction_high`, which come with it. Without it there are no intervals.",
+        gt=0,
+        lt=1,
+        examples=[0.8],
+    ),
+]
+
 
 @router.get("/api/v1/runs/{run}/model", response_class=Response, responses={200: {"content": ARCHIVE}})
 async def model(found: TeamRun, service: ServiceOf, id: CustomerId = None) -> Response:
@@ -71,6 +82,7 @@ async def predict(
         Formulas,
         Query(description="Of texts in CSV that a spreadsheet would run: `guard` puts an apostrophe before them."),
     ] = "keep",
+    interval: IntervalShare = None,
 ) -> object:
     """Rows in, predictions out, in the form in which they came: the rows with a column `prediction`, and one of
     probabilities per class where the model has them. CSV is read as the run's data are."""
@@ -78,7 +90,8 @@ async def predict(
     if kind not in FORMS:
         raise HTTPException(415, f"Content-Type {shorten(repr(kind))} is not taken. Send {JSON[0]} or {CSV}.")
     rows = await request.body()
-    return await streamed(service.extracts.predictions(recorded(found), id, rows, FORMS[kind], formulas), kind)
+    made = service.extracts.predictions(recorded(found), id, rows, FORMS[kind], formulas, interval)
+    return await streamed(made, kind)
 
 
 def recorded(run: SubmittedRun) -> SubmittedRun:
