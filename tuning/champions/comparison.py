@@ -79,10 +79,17 @@ class RowComparison:
     def of_json(cls, text: str) -> RowComparison:
         """What `to_json` has written."""
         values = json.loads(text)
-        arrays = {name: np.asarray(values.pop(name), dtype=float) for name in ("champion", "challenger", "moments")}
-        sides = {side: _evidence(values.pop(side)) for side in ("better", "worse")}
-        metric = values.pop("metric")
-        return cls(**sides, **arrays, **values, metric=None if metric is None else MetricSoFar(**metric))
+        metric = values["metric"]
+        return cls(
+            better=_evidence(values["better"]),
+            worse=_evidence(values["worse"]),
+            rows=values["rows"],
+            champion=np.asarray(values["champion"]),
+            challenger=np.asarray(values["challenger"]),
+            moments=np.asarray(values["moments"]),
+            least_gain=values["least_gain"],
+            metric=None if metric is None else MetricSoFar(**metric),
+        )
 
 
 def _evidence(values: dict[str, object]) -> Evidence:

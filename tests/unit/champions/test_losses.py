@@ -81,14 +81,14 @@ def test_a_users_own_metric_says_by_what_it_is_given_which_loss_is_like_it() -> 
     def of_classes(y_true: np.ndarray, y_pred: np.ndarray) -> float:
         return float((y_true == y_pred).mean())
 
-    def of_chances(y_true: np.ndarray, y_pred: np.ndarray) -> float:
-        return float(y_pred.mean())
+    class OfChances:
+        needs_proba = True
 
-    of_chances.needs_proba = True  # type: ignore[attr-defined]
-    names = {
-        each.__name__: row_loss(Metric("mine:score", TASKS[BINARY], each)).name for each in (of_classes, of_chances)
-    }
-    assert names == {"of_classes": "0/1", "of_chances": "log loss"}
+        def __call__(self, y_true: np.ndarray, y_pred: np.ndarray) -> float:
+            return float(y_pred.mean())
+
+    losses = [row_loss(Metric("mine:score", TASKS[BINARY], function)).name for function in (of_classes, OfChances())]
+    assert losses == ["0/1", "log loss"]
     assert row_loss(Metric("mine:score", TASKS[REGRESSION], of_classes)) == RowLoss("squared error", of_rows=False)
 
 
@@ -101,13 +101,12 @@ def test_rows_of_one_block_count_as_one() -> None:
 def test_a_metric_that_is_none_of_rows_is_the_mean_of_weeks_by_rows() -> None:
     auc = Metric("roc_auc", TASKS[BINARY])
     y = np.array([0, 0, 1, 1])
-    ranked = Prediction(y, np.stack([1 - y, y], axis=1) * 0.8 + 0.1)
-    turned = Prediction(1 - y, ranked.proba[:, ::-1])  # type: ignore[index]
+    chances = np.stack([1 - y, y], axis=1) * 0.8 + 0.1
+    ranked, turned = Prediction(y, chances), Prediction(1 - y, chances[:, ::-1])
     first = MetricSoFar().after(auc, y, turned, ranked)
     assert (first.rows, first.champion, first.challenger) == (4, 0.0, 1.0)
     one_class = first.after(auc, np.ones(4, int), turned, ranked)
     assert one_class == first
-    second = first.after(
-        auc, np.tile(y, 3), *(Prediction(np.tile(y, 3), np.tile(each.proba, (3, 1))) for each in (ranked, ranked))
-    )  # type: ignore[arg-type]
+    thrice = Prediction(np.tile(y, 3), np.tile(chances, (3, 1)))
+    second = first.after(auc, np.tile(y, 3), thrice, thrice)
     assert (second.rows, second.champion, second.challenger) == (16, 0.75, 1.0)
