@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import TypeVar, get_args, get_type_hints
 
 import pyarrow as pa
 
+from tuning.evaluation.fixed import FixedConfiguration
 from tuning.models.customer_model import described_as
-from tuning.records.schema import MODEL
 
 #: Which answer a customer gets: its own model, that of all customers, what knows nothing of its columns, or none.
 OWN, POOL, CONSTANT, NONE = "own", "pool", "constant", "none"
@@ -61,7 +60,7 @@ class Champion:
         """What its model is called in tables: its family, or those of an ensemble; None without a configuration."""
         if self.configuration is None:
             return None
-        return described_as([each["config"][MODEL] for each in json.loads(self.configuration)["members"]])
+        return described_as([each.family for each in FixedConfiguration.from_json(self.configuration).members])
 
 
 @dataclass(frozen=True, slots=True)

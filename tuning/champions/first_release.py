@@ -5,7 +5,6 @@ The latter where there is no model, and where the hold-out rows say that it is w
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -20,9 +19,10 @@ from tuning.champions.champion import CONSTANT, HERE, NONE, OWN, Champion
 from tuning.champions.releases import Releases
 from tuning.errors import CustomerError, PlanError, RunError
 from tuning.evaluation.contradictions import CONTRADICTED
+from tuning.evaluation.fixed import FixedConfiguration, FixedMember
 from tuning.models.customer_model import saved_files
 from tuning.records.gains import user_metric
-from tuning.records.schema import OK, Config
+from tuning.records.schema import OK
 from tuning.runs.leaderboard import model_name
 from tuning.runs.plan_file import RecordedPlan, frozen_definition, read_plan
 from tuning.runs.results import RunResult
@@ -147,7 +147,7 @@ class RunChampions:
             run=HERE,
             model_path=answer.model.path,
             model_sha256=answer.model.sha256,
-            configuration=_text(answer.config),
+            configuration=FixedConfiguration((FixedMember(answer.config, 0),)).to_json(),
             rows=answer.rows,
             reason=f"{answer.what}: {why}",
             hold_out_loss=None,
@@ -172,7 +172,7 @@ class RunChampions:
 
     @cached_property
     def _configurations(self) -> dict[str, str]:
-        return {}
+        return {name: fixed.to_json() for name, fixed in self.result.fixed_configurations().items()}
 
 
 def _check_models(directory: RunDirectory, rows: Sequence[Json]) -> None:
@@ -194,9 +194,3 @@ def hold_out_loss(metric: str, score: float | None) -> float | None:
     """
     found = _LOSSES.get(metric)
     return None if found is None or score is None or not np.isfinite(score) else found(score)
-
-
-def _text(config: Config) -> str:
-    """As of `Champion.configuration`, of a single member that is fitted without a seed."""
-    member = {"config": dict(config), "seed": 0, "stages": [], "steps": None, "weight": 1.0}
-    return json.dumps({"members": [member]}, sort_keys=True, ensure_ascii=False, separators=(",", ":"))

@@ -1,13 +1,7 @@
-"""Which runs releases need, so that nobody deletes these, and what may go.
-
-A run holds a small file for each name of champions that has ever referred to it. That file only says where to look:
-whether the run is needed is told by the releases there.
-"""
+"""Which runs releases need, so that nobody deletes these, and what may go."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,33 +13,21 @@ import pyarrow.fs
 from tuning.basics.timing import USUAL, Timing
 from tuning.champions.answers import FOLDER as ANSWERS
 from tuning.champions.champion import HERE
+from tuning.champions.references import marked_by
 from tuning.champions.release import CHALLENGERS, CHAMPIONS, Release
-from tuning.champions.releases import Releases, opened, way
-from tuning.errors import RunError, RunOwnedError
+from tuning.champions.releases import Releases, runs_in
+from tuning.errors import RunError, RunOwnedError, StorageError
 from tuning.runs.deletion import delete_run
 from tuning.storage.run_directory import RunDirectory
 
-MARKS = "champions"  # their folder in a run
 KEPT = 4  # newest releases whose models nobody deletes
 RUNS = "runs"  # in the champions' folder: those that refreshes have made, each named after its release's number
 
 
-def mark(releases: Releases, directory: RunDirectory) -> None:
-    """Note in a run that releases of this name refer to it; before they do."""
-    reference = way(directory, releases.directory, within=releases.storage) or releases.directory.uri
-    name = f"{MARKS}/{hashlib.sha256(reference.encode()).hexdigest()[:16]}.json"
-    if not directory.exists(name):
-        directory.write(name, json.dumps({"champions": reference}, ensure_ascii=False).encode())
-
-
 def runs_of(releases: Releases, release: Release) -> set[str]:
-    """The runs that a release needs, as it names them, without the champions' own folder."""
-    found: set[str] = set()
-    for kind in (CHAMPIONS, CHALLENGERS):
-        table = releases.table(release, kind)
-        if table is not None:
-            found.update(pc.unique(table["run"].filter(table["model_path"].is_valid())).to_pylist())
-    return found - {HERE}
+    """The runs that a release needs, as it names them."""
+    tables = (releases.table(release, kind) for kind in (CHAMPIONS, CHALLENGERS))
+    return {run for table in tables if table is not None for run in runs_in(table)}
 
 
 def refusal(directory: RunDirectory, keep: int = KEPT, besides: Releases | None = None) -> str:
@@ -53,14 +35,13 @@ def refusal(directory: RunDirectory, keep: int = KEPT, besides: Releases | None 
 
     keep: the newest releases of each name that count. besides: a name whose releases are not asked.
     """
-    for file in directory.list(MARKS):
-        try:
-            folder = opened(directory, json.loads(directory.read(file))["champions"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            return (
-                f"{directory.display(file)} says which champions need the run, and cannot be read: {error}. Remove it "
-                "if you know that none does."
-            )
+    try:
+        folders = marked_by(directory)
+    except StorageError:
+        raise
+    except RunError as error:
+        return str(error)
+    for folder in folders:
         if besides is not None and folder.uri == besides.directory.uri:
             continue
         releases = Releases.of_folder(folder)

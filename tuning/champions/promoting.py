@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -12,9 +11,9 @@ import pyarrow as pa
 
 from tuning.champions.champion import HERE, NONE, OWN, Challenger, Champion, rows_of, table_of
 from tuning.champions.first_release import RunChampions
-from tuning.champions.kept_runs import mark
 from tuning.champions.release import CHALLENGERS, CHAMPIONS, PROMOTE, ROWS, Release, encoded_table
 from tuning.champions.releases import Releases
+from tuning.evaluation.fixed import FixedConfiguration, FixedMember
 from tuning.records.ownership import begun_term
 from tuning.runs.results import RunResult
 
@@ -111,8 +110,7 @@ def _placed(
     releases: Releases, result: RunResult, number: int, before: Release | None, tables: Mapping[str, pa.Table]
 ) -> Release:
     directory, term = result.directory, result.term
-    mark(releases, directory)
-    begun_term(directory)  # nobody deletes the run at this moment
+    begun_term(directory)  # it is still there
     draft = Release(
         number=number,
         parent=None if before is None else before.number,
@@ -158,6 +156,6 @@ def _same_configuration(one: Champion, other: Champion) -> bool:
     return None not in (one.configuration, other.configuration) and _members(one) == _members(other)
 
 
-def _members(champion: Champion) -> list[dict[str, object]]:
-    members = json.loads(champion.configuration or "{}").get("members", [])
-    return [{name: value for name, value in member.items() if name != "seed"} for member in members]
+def _members(champion: Champion) -> list[FixedMember]:
+    found = FixedConfiguration.from_json(champion.configuration or "")
+    return [replace(each, seed=0) for each in found.members]

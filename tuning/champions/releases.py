@@ -6,8 +6,6 @@ has the champion of the newest release, and of two who make one at once, one is 
 
 from __future__ import annotations
 
-import os
-import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -17,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tuning.basics.wording import shorten
-from tuning.champions.champion import Champion, rows_of
+from tuning.champions.champion import HERE, Champion, rows_of
+from tuning.champions.references import joined, last_part, mark, opened, way
 from tuning.champions.release import (
     CHAMPIONS,
     RELEASES,
@@ -30,7 +29,7 @@ from tuning.champions.release import (
 )
 from tuning.definition.fields import NAME
 from tuning.errors import DefinitionError, RunError, RunOwnedError, UnknownCustomerError
-from tuning.storage.names import is_uri, mask
+from tuning.storage.names import mask
 from tuning.storage.run_directory import RunDirectory
 
 FOLDER = "champions"
@@ -50,14 +49,14 @@ class Releases:
                 "100 letters (a to z, A to Z), digits, spaces, '.', '_' and '-'."
             )
         self.name = name
-        self.directory = RunDirectory(_joined(str(storage), f"{FOLDER}/{name}"))
+        self.directory = RunDirectory(joined(str(storage), f"{FOLDER}/{name}"))
         self.refused: dict[int, str] = {}
         self._tables: dict[str, pa.Table] = {}
 
     @classmethod
     def of_folder(cls, directory: RunDirectory) -> Releases:
         """Those whose folder this is."""
-        return cls(posixpath.basename(_taken(directory.uri)[1]), _joined(directory.uri, "../.."))
+        return cls(last_part(directory.uri), joined(directory.uri, "../.."))
 
     def __repr__(self) -> str:
         return f"Releases({self.name!r}: {self.directory.shown})"
@@ -151,13 +150,15 @@ class Releases:
         return max(self.numbers(), default=0) + 1
 
     def place(self, draft: Release, tables: Mapping[str, pa.Table | TableFile]) -> Release:
-        """Make a release: its tables first, its file last.
+        """Make a release: first its runs are marked as needed, then its tables are written, at last its file.
 
         `RunOwnedError` where there is one of that number by now; then nothing has changed.
 
         draft: without tables. Its number is `next_number`, asked for before its parent, the `newest` one, was looked
         up. tables: by kind; one that is as before may be given by its file.
         """
+        for run in sorted({run for each in tables.values() if isinstance(each, pa.Table) for run in runs_in(each)}):
+            mark(self.directory, self.run_directory(run))
         files = {
             kind: each if isinstance(each, TableFile) else self._placed(kind, each) for kind, each in tables.items()
         }
@@ -217,7 +218,7 @@ class Releases:
     @property
     def storage(self) -> str:
         """The folder or URI above `champions/`."""
-        return _joined(self.directory.uri, "../..")
+        return joined(self.directory.uri, "../..")
 
     def _changed(self, name: str, error: Exception | str) -> RunError:
         return RunError(
@@ -226,37 +227,8 @@ class Releases:
         )
 
 
-def way(start: RunDirectory, end: RunDirectory, within: str) -> str | None:
-    """The relative path from one directory to another; None where not both are below a common one.
-
-    within: the common one, as a path or URI.
-    """
-    (before, first, after), (other, last, rest) = _taken(start.uri), _taken(end.uri)
-    above = f"{_taken(within)[1].rstrip('/')}/"
-    if (before, after) != (other, rest) or not (first.startswith(above) and last.startswith(above)):
-        return None
-    return posixpath.relpath(last, first)
-
-
-def opened(start: RunDirectory, reference: str) -> RunDirectory:
-    """The directory that a `way` leads to, or that a full path or URI names."""
-    full = is_uri(reference) or reference.startswith("/")
-    return RunDirectory(reference if full else _joined(start.uri, reference))
-
-
-def _taken(uri: str) -> tuple[str, str, str]:
-    """(what stands before the path, the path, what follows it) of a URI or path."""
-    if not is_uri(uri):
-        return "", uri, ""
-    address, mark, query = uri.partition("?")
-    scheme, _, rest = address.partition("://")
-    host, _, path = rest.partition("/")
-    return f"{scheme}://{host}", f"/{path.rstrip('/')}", f"{mark}{query}"
-
-
-def _joined(uri: str, name: str) -> str:
-    """A path or URI below another, or above it where the name begins so."""
-    if not is_uri(uri):
-        return os.path.normpath(os.path.join(os.path.expanduser(uri), name))
-    before, path, after = _taken(uri)
-    return f"{before}{posixpath.normpath(posixpath.join(path, name))}{after}"
+def runs_in(table: pa.Table) -> set[str]:
+    """The runs that a table's models lie in, as releases name them, without the champions' own folder."""
+    if "model_path" not in table.column_names:
+        return set()
+    return {*pc.unique(table["run"].filter(table["model_path"].is_valid())).to_pylist()} - {HERE}

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tuning.champions.champion import HERE, Champion
-from tuning.champions.kept_runs import mark, runs_of
+from tuning.champions.kept_runs import runs_of
 from tuning.champions.release import OF_CUSTOMERS, ROLLBACK, Release, TableFile
 from tuning.champions.releases import Releases
 from tuning.errors import RunError, UnknownCustomerError
@@ -93,7 +93,7 @@ def _with_rows_of(now: pa.Table | None, then: pa.Table | None, customer: str) ->
 
 
 def _check_runs(releases: Releases, release: Release, runs: Iterable[str]) -> None:
-    """`RunError` where a run that a release needs is not there any more; else it is marked as needed."""
+    """`RunError` where a run that a release needs is not there any more."""
     for run in sorted(runs):
         directory = releases.run_directory(run)
         try:
@@ -102,4 +102,3 @@ def _check_runs(releases: Releases, release: Release, runs: Iterable[str]) -> No
             raise RunError(
                 f"release {release.number} of {releases.name} cannot come back, since its models are gone: {error}"
             ) from error
-        mark(releases, directory)

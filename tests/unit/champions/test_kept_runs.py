@@ -11,7 +11,7 @@ from commands import tuning
 
 from tuning import RunResult
 from tuning.champions.champion import Champion, rows_of, table_of
-from tuning.champions.kept_runs import delete_unneeded, mark, prunable, prune_runs
+from tuning.champions.kept_runs import delete_unneeded, prunable, prune_runs
 from tuning.champions.promoting import promote_run
 from tuning.champions.release import CHAMPIONS, REFRESH, Release
 from tuning.champions.releases import Releases
@@ -25,7 +25,6 @@ def released(storage: Path, run: Path, name: str = "shops") -> Releases:
     releases, directory = Releases(name, storage), RunDirectory(run)
     if not run.exists():
         shutil.copytree(storage / "monday", run, ignore=shutil.ignore_patterns("champions"))
-    mark(releases, directory)
     number, before = releases.next_number(), releases.newest()
     champion = Champion(
         *("good", "own", releases.reference(directory), "good", "models/good", "0" * 64, None, 60, None, None),

@@ -136,3 +136,12 @@ def test_of_classes_a_constant_says_their_shares_even_of_one_class(tmp_path: Pat
     two, one = (model_of(tmp_path / "runs", found[name]) for name in ("two", "one"))
     assert two.predict_proba(new).tolist() == [[0.75, 0.25]]
     assert (one.predict(new).tolist(), one.predict_proba(new).tolist()) == (["yes"], [[1.0]])
+
+
+def test_a_champion_s_configuration_fits_it_again_and_names_its_model(storage: Path) -> None:
+    found = promoted(storage)
+    result = RunResult(storage / "monday")
+    assert found["good"].configuration == result.fixed_configurations()["good"].to_json()
+    models = dict(zip(result.leaderboard()["customer"], result.leaderboard()["model"], strict=True))
+    assert found["good"].model == models["good"]
+    assert (found["few"].model, found["text"].model) == ("constant", None)
