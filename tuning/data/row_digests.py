@@ -39,7 +39,8 @@ FORM = 1  # of row hashes: rows that were known by another form are read again
 BASIS = b"tuning.rows"
 #: One row for each customer and block. rows: how many of its rows the block holds; digest: the sum of their hashes,
 #: which does not depend on their order; each: their hashes, in the order of the table. columns: names and kinds, as
-#: JSON. Rows without a target are left out: they count once it is known.
+#: JSON. block_rows, file_rows: how many rows the block and its file hold of all customers, so that it is noticed where
+#: somebody's are not remembered. Rows without a target are left out: they count once it is known.
 ROWS = pa.schema(
     [
         ("customer", pa.string()),
@@ -47,6 +48,8 @@ ROWS = pa.schema(
         ("stamp", pa.string()),
         ("block", pa.string()),
         ("columns", pa.string()),
+        ("block_rows", pa.int64()),
+        ("file_rows", pa.int64()),
         ("rows", pa.int64()),
         ("digest", pa.uint64()),
         ("each", pa.list_(pa.uint64())),
@@ -102,8 +105,13 @@ def rows_now(definition: Definition, customers: Customers, remembered: pa.Table 
     if parts and all(each is not None for each in there) and known.files == {each.file for each in parts}:
         return known.table
     unread = [part for part, found in zip(parts, there, strict=True) if found is None]
-    read = in_parallel(known.read, [each for blocks in in_parallel(Part.blocks, unread) for each in blocks])
-    found = [each for each in there if each is not None] + read
+    blocks = [each for of_part in in_parallel(Part.blocks, unread) for each in of_part]
+    read = in_parallel(known.read, blocks)
+    of_file: dict[int, int] = {}
+    for (part, _), each in zip(blocks, read, strict=True):
+        of_file[id(part)] = of_file.get(id(part), 0) + pc.sum(each["rows"], min_count=0).as_py()
+    sized = [_with_value(each, "file_rows", of_file[id(part)]) for (part, _), each in zip(blocks, read, strict=True)]
+    found = [each for each in there if each is not None] + sized
     schema = ROWS.with_metadata({BASIS: basis})
     return pa.concat_tables([schema.empty_table(), *(each.replace_schema_metadata(schema.metadata) for each in found)])
 
@@ -113,8 +121,8 @@ class _Remembered:
 
     def __init__(self, table: pa.Table) -> None:
         self.table = table
-        self._of_file = _runs(table, ("file", "stamp"))
-        self._of_block = {block: place for (block,), place in _runs(table, ("block",)).items() if block}
+        self._of_file = _runs(table, ("file", "stamp"), "file_rows")
+        self._of_block = {block: place for (block,), place in _runs(table, ("block",), "block_rows").items() if block}
         self.files = {file for file, _ in self._of_file}
 
     def of_file(self, part: Part) -> pa.Table | None:
@@ -130,13 +138,16 @@ class _Remembered:
         if (place := self._of_block.get(digest)) is None:
             return read_block(part, block, digest)
         found = self.table[place]
-        if part.customer is not None:
-            found = _with_text(found, "customer", part.customer)
-        return _with_text(_with_text(found, "file", part.file), "stamp", part.stamp)
+        if part.customer is not None and len(found) == 1:
+            found = _with_value(found, "customer", part.customer)
+        return _with_value(_with_value(found, "file", part.file), "stamp", part.stamp)
 
 
-def _runs(table: pa.Table, names: Sequence[str]) -> dict[tuple[str, ...], slice]:
-    """Where the rows with the same texts are, which are next to each other."""
+def _runs(table: pa.Table, names: Sequence[str], whole: str) -> dict[tuple[str, ...], slice]:
+    """Where the rows with the same texts are, next to each other; only where they are all.
+
+    whole: the column that says how many rows they stand for.
+    """
     if not table.num_rows:
         return {}
     codes = np.zeros(table.num_rows, dtype=np.int64)
@@ -146,12 +157,18 @@ def _runs(table: pa.Table, names: Sequence[str]) -> dict[tuple[str, ...], slice]
     starts = np.flatnonzero(np.r_[True, codes[1:] != codes[:-1]])
     ends = np.r_[starts[1:], len(codes)]
     texts = zip(*(table.column(name).take(pa.array(starts)).to_pylist() for name in names), strict=True)
-    return dict(zip(texts, map(slice, starts.tolist(), ends.tolist()), strict=True))
+    there = np.add.reduceat(table.column("rows").to_numpy(), starts) == table.column(whole).to_numpy()[starts]
+    places = zip(texts, starts.tolist(), ends.tolist(), there.tolist(), strict=True)
+    return {text: slice(start, end) for text, start, end, complete in places if complete}
 
 
-def _with_text(table: pa.Table, name: str, text: str) -> pa.Table:
-    place = table.schema.get_field_index(name)
-    return table.set_column(place, table.schema.field(name), pa.array([text]).take(pa.array([0] * len(table))))
+def _with_value(table: pa.Table, name: str, value: str | int) -> pa.Table:
+    place, kind = table.schema.get_field_index(name), table.schema.field(name)
+    return table.set_column(place, kind, _repeated(value, len(table)).cast(kind.type))
+
+
+def _repeated(value: str | int, times: int) -> pa.Array:
+    return pa.array([value]).take(pa.array(np.zeros(times, dtype=np.int64)))
 
 
 def _parts_of(definition: Definition, customers: Customers) -> Iterator[Part]:
@@ -212,7 +229,8 @@ def read_block(part: Part, block: RowBlock, digest: str = "") -> pa.Table:
     return pa.table(
         [
             pa.array(list(numbers), pa.string()),
-            *(pa.array([text]).take(pa.array([0] * len(numbers))) for text in (part.file, part.stamp, digest, columns)),
+            *(_repeated(text, len(numbers)) for text in (part.file, part.stamp, digest, columns)),
+            *(_repeated(len(found), len(numbers)) for _ in ("block_rows", "file_rows")),
             pa.array(rows_of, pa.int64()),
             pa.array(total[ends] - total[ends - rows_of]),
             pa.ListArray.from_arrays(pa.array(np.r_[0, ends], pa.int32()), pa.array(found)),

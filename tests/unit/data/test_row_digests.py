@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -145,6 +146,14 @@ def test_a_file_with_the_stamp_of_last_time_is_not_opened(tmp_path: Path, monkey
     after = of_each(found(definition, before))
     assert sorted(after) == ["a", "c", "d", "e"]
     assert opened == ["e.csv"]
+
+
+def test_a_customer_whose_rows_are_not_remembered_is_read_again(tmp_path: Path) -> None:
+    file = tmp_path / "t.parquet"
+    write_parquet(table(), file)
+    before = found(made(str(file)))
+    fewer = before.filter(pc.not_equal(before["customer"], "b"))  # as where one customer was rolled back
+    assert of_each(found(made(str(file)), fewer)) == plainly(table())
 
 
 def test_what_another_definition_has_found_is_of_no_use(tmp_path: Path) -> None:

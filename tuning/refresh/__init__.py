@@ -1,0 +1,1 @@
+"""What a week of new rows changes, and what it costs."""
