@@ -1,4 +1,4 @@
-"""`tuning predict`: a customer's model on new rows."""
+"""`tuning predict`: models on new rows: of a file, or of many files at once."""
 
 from __future__ import annotations
 
@@ -7,28 +7,24 @@ import sys
 import click
 import pandas as pd
 
-from tuning.basics.wording import amount, without_text
+from tuning.basics.wording import amount, duration, without_text
+from tuning.champions.models import ReleaseModels
 from tuning.cli import exit_codes
 from tuning.cli.program import Command
-from tuning.cli.run_argument import run_and_customer, run_and_customer_arguments
-from tuning.cli.shared_options import allow_code_option, formulas_option
+from tuning.cli.run_argument import newest, run_and_customer, run_and_customer_arguments
+from tuning.cli.shared_options import allow_code_option, formulas_option, storage_option
 from tuning.data.file_access import is_same_file
 from tuning.data.formats.csv_file import csv_text, guarded_frame
 from tuning.data.registry import check_writable, format_of
 from tuning.errors import DataError
 from tuning.models.residuals import PREDICTION
+from tuning.runs.batch.models import CustomerModels, RunModels
+from tuning.runs.batch.predict_files import BatchCounts, predict_files
 from tuning.runs.prediction import predict_rows
 from tuning.runs.results import RunResult
 from tuning.storage.names import mask
 
-
-def _writable(_: click.Context, __: click.Parameter, output: str | None) -> str | None:
-    if output is not None:
-        try:
-            check_writable(output)
-        except DataError as error:
-            raise DataError(f"--output: {error}") from None
-    return output
+MOST_NAMED = 20  # customers that got no predictions, on the terminal
 
 
 @click.command(cls=Command)
@@ -37,16 +33,23 @@ def _writable(_: click.Context, __: click.Parameter, output: str | None) -> str 
     "--data",
     required=True,
     metavar="FILE",
-    help="A file with the columns of the training data, in a format that `data` may have.",
+    help="A file with the columns of the training data, in a format that `data` may have; with --champion or --run "
+    "also a folder, or a pattern such as 'new/*.parquet'.",
 )
 @click.option(
-    "--output", metavar="FILE", callback=_writable, is_eager=True,
-    help="File to write, in the format that its name ends in (default: CSV on stdout).",
-)  # fmt: skip
+    "--output",
+    metavar="FILE",
+    help="File to write, in the format that its name ends in (default: CSV on stdout). With --champion or --run the "
+    "folder of the answers.",
+)
 @click.option(
     "--interval", type=float, metavar="SHARE",
     help="Of a regression also an interval, which the targets of this share of new rows lie within, such as 0.8.",
 )  # fmt: skip
+@click.option("--champion", metavar="NAME", help="By the newest release of these champions, many files at once.")
+@click.option("--run", metavar="RUN", help="By the models of this run, many files at once.")
+@storage_option
+@click.option("--processes", type=click.IntRange(min=1), help="With --champion or --run: how many (default: the CPUs).")
 @formulas_option("keep")
 @allow_code_option
 def predict(
@@ -55,6 +58,10 @@ def predict(
     data: str,
     output: str | None,
     interval: float | None,
+    champion: str | None,
+    run: str | None,
+    storage: str,
+    processes: int | None,
     formulas: str,
     allow_code: bool,
 ) -> None:
@@ -64,7 +71,40 @@ def predict(
     --interval there are `prediction_low` and `prediction_high`, too. A column that the rows have already keeps its
     values: the new one is then called `prediction_2`. Without CUSTOMER, the rows have the key columns. A single name is
     RUN where it is the folder of a run, else a customer of the newest run in `runs`.
+
+    With --champion or --run, all rows of many files are predicted in one pass by several processes. Each file's answer
+    is a file of the same name in the folder --output, with the columns `answer` (own, pool, constant, none) and
+    `release` or `run`, too. A repeat leaves alone what is done.
     """
+    if champion is None and run is None:
+        _predict_file(names, customer, data, output, interval, formulas, allow_code)
+        return
+    if champion is not None and run is not None:
+        raise click.UsageError("--champion and --run are two sources of models: name one.")
+    if names or customer is not None:
+        raise click.UsageError("With --champion or --run each row has its own customer's model; name no other one.")
+    if output is None:
+        raise click.UsageError("With --champion or --run, --output names the folder of the answers.")
+    models: CustomerModels = RunModels(newest(run), allow_code)
+    if champion is not None:
+        models = ReleaseModels.current(champion, storage, allow_code=allow_code)
+    _tell(predict_files(models, data, output, processes=processes, interval=interval, formulas=formulas), output)
+
+
+def _predict_file(
+    names: tuple[str, ...],
+    customer: str | None,
+    data: str,
+    output: str | None,
+    interval: float | None,
+    formulas: str,
+    allow_code: bool,
+) -> None:
+    if output is not None:
+        try:
+            check_writable(output)
+        except DataError as error:
+            raise DataError(f"--output: {error}") from None
     if output is not None and is_same_file(output, data):
         raise DataError(f"--output: {mask(output)!r} is the file of --data; name another one.")
     run_dir, customer = run_and_customer(names, customer)
@@ -83,6 +123,37 @@ def predict(
         click.echo(f"{said} predicted, in {mask(output)}", err=True)
     if answer.without:
         some = answer.rows[answer.column].notna().any()
+        sys.exit(exit_codes.SOME_WITHOUT_MODEL if some else exit_codes.ALL_WITHOUT_MODEL)
+
+
+def _tell(counts: BatchCounts, output: str) -> None:
+    """Say what came of a batch, and leave with the exit code of that."""
+    if counts.unchanged:
+        click.echo(f"{amount(counts.unchanged, 'file')} done by an earlier pass, and left alone", err=True)
+    if counts.files:
+        said = f"{counts.predicted:,} of {amount(counts.rows, 'row')} predicted"
+        click.echo(f"{said} in {amount(counts.files, 'file')}, in {mask(output)}", err=True)
+        click.echo(
+            f"{amount(len(counts.customers), 'customer')}, {amount(counts.models, 'model')} loaded in "
+            f"{duration(counts.seconds)}: {counts.rows / counts.seconds:,.0f} rows and "
+            f"{counts.models / counts.seconds:,.1f} models per second, {counts.loading:.0%} of the work is loading",
+            err=True,
+        )
+    for name, reason in counts.broken.items():
+        click.echo(f"no answer for the file {name!r}: {reason}", err=True)
+    for name, reason in list(counts.without.items())[:MOST_NAMED]:
+        click.echo(
+            f"no prediction for customer {name!r}: {reason.removeprefix(without_text(name, 'model', ''))}", err=True
+        )
+    if len(counts.without) > MOST_NAMED:
+        click.echo(
+            f"and for {len(counts.without) - MOST_NAMED:,} customers more; the column `answer` has them", err=True
+        )
+    if counts.held_back:
+        said = amount(counts.predicted, "prediction")
+        click.echo(f"{counts.held_back:,} of {said} went beyond `bounds`, and were held there", err=True)
+    if counts.broken or counts.without:
+        some = counts.predicted or counts.unchanged
         sys.exit(exit_codes.SOME_WITHOUT_MODEL if some else exit_codes.ALL_WITHOUT_MODEL)
 
 

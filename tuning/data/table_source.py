@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from typing import BinaryIO, ClassVar, Protocol, TypeAlias
 
 import pandas as pd
 import pyarrow as pa
@@ -63,6 +63,16 @@ class RowBlock:
     start: int = 0
     end: int = 0
     header: bytes = b""
+
+
+class TableWriter(Protocol):
+    """Writes tables of one schema, one after the other, into a stream that it does not close."""
+
+    def write_table(self, table: pa.Table) -> None:
+        """The next rows."""
+
+    def close(self) -> None:
+        """There are no more rows."""
 
 
 def all_columns(_: Sequence[str]) -> None:
@@ -211,6 +221,10 @@ class FileSource(TableSource):
         `tuning.data.arrow_frames.to_arrow` gives types that Parquet holds; what this format lacks becomes text or a
         wider number.
         """
+
+    @abstractmethod
+    def writer(self, stream: BinaryIO) -> TableWriter:
+        """What writes such a file piece by piece, as the suffix says, into a stream."""
 
     @classmethod
     def stamp(cls, path: str) -> str:

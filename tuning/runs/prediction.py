@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 
 from tuning.basics.wording import option, raised
-from tuning.data.cells import unmarked
+from tuning.data.cells import ReadCsvOptions, unmarked
 from tuning.data.column_types import concatenated, to_frame, with_text
 from tuning.data.keys import Key, check_columns, customer_id, key_table, row_keys
 from tuning.data.registry import file_source
@@ -145,15 +145,20 @@ class _FileRows:
         return row_keys(self._keys, self._by)
 
     def of(self, model: CustomerModel, rows: np.ndarray | None = None) -> pd.DataFrame:
-        """Some of the rows, all by default, as the model was fitted on such: what was text then is text again."""
-        table = unmarked(self._table if rows is None else self._table.take(rows), model.text)
-        whole = [field.name for field in table.schema if pa.types.is_integer(field.type) and field.name in model.text]
-        frame = to_frame(with_text(table, whole), self._csv)
+        """Some of the rows, all by default, for the model."""
+        frame = rows_for(self._table if rows is None else self._table.take(rows), model, self._csv)
         return frame.set_axis(range(len(frame)) if rows is None else rows)
 
     def shown(self, text: Sequence[str]) -> pd.DataFrame:
         """All rows as they are handed back, numbered. text: columns whose cells stay as they are written."""
         return to_frame(unmarked(self._table, text), self._csv).reset_index(drop=True)
+
+
+def rows_for(table: pa.Table, model: CustomerModel, csv: ReadCsvOptions) -> pd.DataFrame:
+    """A customer's rows as its model was fitted on such: what was text then is text again. csv: of the definition."""
+    table = unmarked(table, model.text)
+    whole = [field.name for field in table.schema if pa.types.is_integer(field.type) and field.name in model.text]
+    return to_frame(with_text(table, whole), csv)
 
 
 def _by_key(

@@ -8,10 +8,11 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import TypeAlias
+from typing import BinaryIO, TypeAlias
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.csv
 
 from tuning.basics.wording import guarded, separator_hint
 from tuning.data.cells import ReadCsvOptions, in_usual_notation, written_table
@@ -22,6 +23,7 @@ from tuning.data.table_source import (
     ColumnChoice,
     FileSource,
     Piece,
+    TableWriter,
     all_columns,
     check_names,
     check_present,
@@ -108,6 +110,11 @@ class CsvSource(FileSource):
         with filesystem.open_output_stream(inner, compression=_compression(path)) as stream:
             stream.write(csv_text(frame).encode("utf-8"))
 
+    def writer(self, stream: BinaryIO) -> TableWriter:
+        sink = pa.PythonFile(_LeftOpen(stream), "w")
+        compression = _compression(self.path)
+        return _CsvWriter(sink if compression is None else pa.CompressedOutputStream(sink, compression))
+
     def _errors(self) -> contextlib.AbstractContextManager[None]:
         return reading_errors(self.path, self.csv.get("encoding", "utf-8"))
 
@@ -167,6 +174,44 @@ class CsvSource(FileSource):
 
 
 FORMAT = CsvSource
+
+
+class _CsvWriter:
+    """Writes tables as CSV; texts are quoted in a table only where one of them needs it."""
+
+    def __init__(self, sink: pa.NativeFile) -> None:
+        self._sink = sink
+        self._begun = False
+
+    def write_table(self, table: pa.Table) -> None:
+        self._sink.write(_written(table, header=not self._begun))
+        self._begun = True
+
+    def close(self) -> None:
+        self._sink.close()
+
+
+class _LeftOpen(io.RawIOBase):
+    """A stream that stays open when pyarrow closes what it writes into."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: bytes) -> int:  # type: ignore[override]  # pyarrow gives bytes alone
+        return self._stream.write(data)
+
+
+def _written(table: pa.Table, *, header: bool) -> bytes:
+    for quoting in ("none", "needed"):
+        content = pa.BufferOutputStream()
+        style = pyarrow.csv.WriteOptions(include_header=header, quoting_style=quoting, quoting_header=quoting)
+        with contextlib.suppress(pa.ArrowInvalid):  # a text holds a comma, a quote or the end of a line
+            pyarrow.csv.write_csv(table, content, style)
+            return bytes(content.getvalue())
+    raise CustomerError("its columns cannot be written as CSV.")
 
 
 def csv_text(frame: pd.DataFrame) -> str:

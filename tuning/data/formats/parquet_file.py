@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Iterator, Sequence
+from typing import BinaryIO
 
 import pandas as pd
 import pyarrow as pa
@@ -21,6 +22,7 @@ from tuning.data.table_source import (
     KeyBlock,
     Piece,
     RowBlock,
+    TableWriter,
     all_columns,
     check_names,
     check_present,
@@ -128,6 +130,9 @@ class ParquetSource(FileSource):
         with filesystem.open_output_stream(inner) as stream:
             pq.write_table(table, stream)
 
+    def writer(self, stream: BinaryIO) -> TableWriter:
+        return _ParquetWriter(stream)
+
     @contextlib.contextmanager
     def _open(self, *, streamed: bool = False) -> Iterator[pq.ParquetFile]:
         """The file, for pyarrow.
@@ -154,6 +159,22 @@ def _span(group: pq.RowGroupMetaData) -> tuple[int, int]:
     starts = [min(filter(None, (each.dictionary_page_offset, each.data_page_offset))) for each in columns]
     ends = [start + each.total_compressed_size for start, each in zip(starts, columns, strict=True)]
     return min(starts, default=0), max(ends, default=0)
+
+
+class _ParquetWriter:
+    """Begins the file with the first table, which has the types."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._writer: pq.ParquetWriter | None = None
+
+    def write_table(self, table: pa.Table) -> None:
+        self._writer = self._writer or pq.ParquetWriter(self._stream, table.schema)
+        self._writer.write_table(table)
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
 
 
 def _names(file: pq.ParquetFile) -> list[str]:

@@ -1,0 +1,95 @@
+"""The models of a release, by customer: what serves each of them, checked by its digest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from tuning.champions.champion import NONE, Champion, rows_of
+from tuning.champions.release import Release
+from tuning.champions.releases import Releases
+from tuning.definition.definition import Definition
+from tuning.errors import NoModelError, RunError, UnknownCustomerError
+from tuning.models.customer_model import load_model
+from tuning.runs.batch.models import ModelAnswer
+from tuning.runs.plan_file import frozen_definition
+from tuning.runs.trusted_code import check_preparation
+
+HERE = "."  # the champions' own folder, in place of a run
+
+
+@dataclass(frozen=True)
+class ReleaseModels:
+    """The models of a release; `tuning.runs.batch` predicts files by them.
+
+    Attributes:
+        name: of the champions.
+        storage: the folder or URI below which `champions/` lies.
+        number: of the release.
+        allow_code: as of `RunResult.model`.
+    """
+
+    name: str
+    storage: str
+    number: int
+    allow_code: bool = False
+
+    @classmethod
+    def current(cls, name: str, storage: str, *, allow_code: bool = False) -> ReleaseModels:
+        """Those of the release that is in force; `RunError` where there is none."""
+        return cls(name, storage, Releases(name, storage).current().number, allow_code)
+
+    def __reduce__(self) -> tuple[type[ReleaseModels], tuple[str, str, int, bool]]:
+        return type(self), (self.name, self.storage, self.number, self.allow_code)
+
+    @cached_property
+    def _releases(self) -> Releases:
+        return Releases(self.name, self.storage)
+
+    @cached_property
+    def _release(self) -> Release:
+        return self._releases.at(self.number)
+
+    @cached_property
+    def _champions(self) -> pa.Table:
+        return self._releases.champions(self._release)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self._champions["customer"].to_pylist())}
+
+    @cached_property
+    def definition(self) -> Definition:
+        """As the run has it that a champion comes from; `RunError` where none comes from a run."""
+        for run in dict.fromkeys(self._champions["run"].to_pylist()):
+            if run not in (HERE, None):
+                return frozen_definition(self._releases.run_directory(run))
+        raise RunError(f"no champion of {self.name} comes from a run, so nothing says how rows are read.")
+
+    @property
+    def mark(self) -> tuple[str, str | int]:
+        """The release's number."""
+        return "release", self.number
+
+    @property
+    def version(self) -> str:
+        """The name and the release, which never changes."""
+        return f"{self.name}, release {self.number}"
+
+    def knows(self, customer: str) -> bool:
+        """Whether the release has a row of this customer."""
+        return customer in self._places
+
+    def of(self, customer: str) -> ModelAnswer:
+        """What serves a customer; `NoModelError` says why nothing does."""
+        if not self.knows(customer):
+            raise UnknownCustomerError(f"no customer {customer!r} in release {self.number} of {self.name}.")
+        (champion,) = rows_of(self._champions.slice(self._places[customer], 1), Champion)
+        if champion.model_path is None or champion.answer == NONE:
+            raise NoModelError(f"customer {customer!r} has no champion: {champion.reason}")
+        directory = self._releases.run_directory(champion.run)
+        model = load_model(directory, champion.model_path, champion.model_sha256, allow_code=self.allow_code)
+        check_preparation(model.preparation, directory, self.allow_code)
+        return ModelAnswer(model, champion.answer)

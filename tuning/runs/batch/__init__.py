@@ -1,0 +1,1 @@
+"""Files of new rows, predicted in one pass by the models of many customers."""

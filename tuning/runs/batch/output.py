@@ -1,0 +1,104 @@
+"""What is written of a file of new rows: the rows as they came, with columns of answers, in the file's own format."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import BinaryIO
+
+import numpy as np
+import pyarrow as pa
+
+from tuning.basics.wording import guarded
+from tuning.data.cells import unmarked
+from tuning.data.registry import file_source
+from tuning.models.residuals import PREDICTION
+from tuning.runs.batch.rows import Window
+from tuning.runs.batch.workers import AnsweredRows
+from tuning.runs.prediction import free_name
+from tuning.storage.run_directory import RunDirectory
+
+ANSWER = "answer"  # the column that says what has answered
+PIECE_BYTES = 1 << 22  # of a file that is written
+
+
+@dataclass(frozen=True)
+class AnswerColumns:
+    """The columns of answers of a file. kind: type of the predictions. beside: names of further columns of numbers."""
+
+    kind: pa.DataType
+    beside: tuple[str, ...]
+
+    @classmethod
+    def of(cls, answers: Iterable[AnsweredRows]) -> AnswerColumns:
+        """What all answers need together; numbers where there is none."""
+        known = [each for each in answers if each.labels is not None]
+        kinds = {each.labels.type for each in known if each.labels is not None}
+        numbers = all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds)
+        kind = kinds.pop() if len(kinds) == 1 else pa.float64() if numbers else pa.string()
+        return cls(kind, tuple(dict.fromkeys(name for each in known for name in each.beside)))
+
+
+def with_answers(
+    window: Window, answers: Sequence[AnsweredRows], columns: AnswerColumns, mark: tuple[str, str | int]
+) -> pa.Table:
+    """A window's rows with the answers of its customers, in the order of its rows."""
+    table = unmarked(window.rows, window.rows.column_names).replace_schema_metadata(None)
+    count = table.num_rows
+    places = [each.places for each in window.customers]
+    back = np.argsort(np.concatenate(places), kind="stable") if places else np.zeros(0, dtype=np.int64)
+
+    def joined(kind: pa.DataType, parts: Iterable[pa.Array | None]) -> pa.ChunkedArray:
+        arrays = [
+            pa.nulls(len(of), kind) if part is None else part.cast(kind) for of, part in zip(places, parts, strict=True)
+        ]
+        return pa.chunked_array(arrays, kind).take(pa.array(back))
+
+    def beside(name: str) -> Iterator[pa.Array | None]:
+        for each in answers:
+            found = each.beside.get(name)
+            yield None if found is None else pa.array(found, pa.float64())
+
+    new = {PREDICTION: joined(columns.kind, (each.labels for each in answers))}
+    new |= {name: joined(pa.float64(), beside(name)) for name in columns.beside}
+    said = (pa.repeat(pa.scalar(each.answer), len(of)) for each, of in zip(answers, places, strict=True))
+    new[ANSWER] = joined(pa.string(), said)
+    new[mark[0]] = pa.chunked_array([pa.repeat(pa.scalar(mark[1]), count)])
+    taken = list(table.column_names)
+    for name, values in new.items():
+        table = table.append_column(free_name(name, taken), values)
+    return table
+
+
+def write_tables(directory: RunDirectory, name: str, tables: Iterable[pa.Table], *, formulas: str = "keep") -> None:
+    """Place a file of some tables, whole or not at all; no more than one of them is in memory.
+
+    formulas: "guard" puts an apostrophe before texts of a CSV that a spreadsheet would run.
+    """
+    with tempfile.TemporaryFile() as content:  # gone through again where a storage takes it at a second attempt only
+        writer = file_source(name, {}).writer(content)
+        for table in tables:
+            writer.write_table(_guarded(table) if formulas == "guard" else table)
+        writer.close()
+        directory.write_pieces(name, _Pieces(content))
+
+
+class _Pieces:
+    """The content of a file, from its beginning each time."""
+
+    def __init__(self, content: BinaryIO) -> None:
+        self._content = content
+
+    def __iter__(self) -> Iterator[bytes]:
+        self._content.seek(0)
+        return iter(partial(self._content.read, PIECE_BYTES), b"")
+
+
+def _guarded(table: pa.Table) -> pa.Table:
+    for place, field in enumerate(table.schema):
+        if pa.types.is_string(field.type):
+            cells = pa.array(map(guarded, table.column(place).to_pylist()), pa.string())
+            table = table.set_column(place, field.name, cells)
+    return table.rename_columns([str(guarded(name)) for name in table.column_names])

@@ -1,0 +1,264 @@
+"""Files of new rows through the models of many customers, in one pass: each file's answer is placed whole, in order.
+
+Beside each answer stands a note which file it was made of and by whose models, below `_predictions`. A repeat leaves
+alone what is noted and unchanged, so that it goes on where an earlier one ended, however that was.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from tuning.basics.cpus import usable_cpus
+from tuning.basics.documents import Json
+from tuning.data.registry import format_of
+from tuning.errors import CustomerError, DataError, TuningError, UntrustedCodeError
+from tuning.models.residuals import check_interval
+from tuning.runs.batch.models import CustomerModels
+from tuning.runs.batch.output import AnswerColumns, with_answers, write_tables
+from tuning.runs.batch.rows import NewFile, Window, customers_in, new_files, windows
+from tuning.runs.batch.workers import AnsweredRows, PredictionWorkers
+from tuning.storage.names import mask
+from tuning.storage.run_directory import RunDirectory
+
+NOTES = "_predictions"
+AHEAD_BYTES, MOST_AHEAD = 1 << 27, 256  # of rows that are read ahead of those that are written; windows of files
+
+
+@dataclass
+class BatchCounts:
+    """What came of a batch.
+
+    Attributes:
+        files, unchanged: files that were written, and that an earlier pass had written.
+        broken: files that could not be read or written, each with the reason.
+        rows, predicted: rows that were written, and those of them with a prediction.
+        customers: that had rows.
+        without: customers that got no predictions, each with the reason.
+        held_back: rows for which a model went beyond its bounds, and was held there.
+        models: that were loaded.
+        load_seconds, predict_seconds: of all processes together.
+        seconds: from the first file to the last.
+    """
+
+    files: int = 0
+    unchanged: int = 0
+    broken: dict[str, str] = field(default_factory=dict)
+    rows: int = 0
+    predicted: int = 0
+    customers: set[str] = field(default_factory=set)
+    without: dict[str, str] = field(default_factory=dict)
+    held_back: int = 0
+    models: int = 0
+    load_seconds: float = 0.0
+    predict_seconds: float = 0.0
+    seconds: float = 0.0
+
+    @property
+    def loading(self) -> float:
+        """The share of loading models in the time of the processes that predict."""
+        return self.load_seconds / max(1e-9, self.load_seconds + self.predict_seconds)
+
+    def add(self, customer: str, answered: AnsweredRows) -> None:
+        """What came of some rows of a customer."""
+        self.customers.add(customer)
+        self.models += answered.loaded
+        self.load_seconds += answered.load_seconds
+        self.predict_seconds += answered.predict_seconds
+        self.held_back += answered.held_back
+        if answered.labels is None:
+            self.without[customer] = answered.reason
+        else:
+            self.predicted += len(answered.labels)
+
+
+def predict_files(
+    models: CustomerModels,
+    data: str | Sequence[str],
+    output: str,
+    *,
+    processes: int | None = None,
+    interval: float | None = None,
+    formulas: str = "keep",
+    told: Callable[[BatchCounts], object] = bool,
+) -> BatchCounts:
+    """Predict all rows of some files, each row by its customer's model, and write them into a folder.
+
+    Args:
+        data: files as of the key `data`: a glob, a folder, or paths. Where the definition has no key columns, the name
+            of a file is its customer's.
+        output: the folder, or a URI; the files there are called as those of `data`.
+        processes: how many predict; default the CPUs.
+        interval: as of `CustomerModel.predict`.
+        formulas: as of `write_tables`.
+        told: is called after each file.
+
+    `DataError` where no file is there, or one would be overwritten.
+    """
+    check_interval(interval)
+    start = time.perf_counter()
+    files, directory = new_files(data), RunDirectory(output)
+    for file in files:
+        if directory.locate(file.name) == file.path:
+            raise DataError(f"--output: {mask(output)!r} holds {file.name!r} of --data; name another folder.")
+    counts = BatchCounts()
+    left: list[NewFile] = []
+    for file in files:
+        if _noted(directory, file, _state(file, models, interval)):
+            counts.unchanged += 1
+        else:
+            left.append(file)
+    with PredictionWorkers(models, processes or usable_cpus(), interval) as workers:
+        passing = _Pass(models, workers, directory, counts, formulas, interval)
+        for _ in passing.files(left):
+            counts.seconds = time.perf_counter() - start
+            told(counts)
+    counts.seconds = time.perf_counter() - start
+    return counts
+
+
+@dataclass(frozen=True)
+class _AskedWindow:
+    """A window that is with the workers, or why its file cannot be read. last: of its file."""
+
+    file: NewFile
+    window: Window | None = None
+    answers: tuple[Future[AnsweredRows], ...] = ()
+    columns: AnswerColumns | None = None
+    broken: str = ""
+    last: bool = True
+
+    @property
+    def size(self) -> int:
+        """Bytes of its rows."""
+        return 0 if self.window is None else int(self.window.rows.nbytes)
+
+
+@dataclass
+class _Pass:
+    """Goes through files: rows are read and given to the workers ahead of those that are written."""
+
+    models: CustomerModels
+    workers: PredictionWorkers
+    directory: RunDirectory
+    counts: BatchCounts
+    formulas: str
+    interval: float | None
+
+    def files(self, left: Sequence[NewFile]) -> Iterator[NewFile]:
+        """Each file once it is through."""
+        stream = _ahead(self._asked(left))
+        for asked in stream:
+            part = _FileInProgress(asked)
+            try:
+                write_tables(self.directory, asked.file.name, self._tables(part, stream), formulas=self.formulas)
+                self._note(asked.file, part)
+            except (CustomerError, pa.ArrowException) as error:
+                self.counts.broken[asked.file.name] = str(error)
+            while not part.asked.last:
+                part.asked = next(stream)
+            yield asked.file
+
+    def _asked(self, left: Sequence[NewFile]) -> Iterator[_AskedWindow]:
+        for file in left:
+            try:
+                yield from self._windows(file)
+            except UntrustedCodeError:
+                raise
+            except TuningError as error:
+                yield _AskedWindow(file, broken=str(error))
+
+    def _windows(self, file: NewFile) -> Iterator[_AskedWindow]:
+        before: Window | None = None
+        columns: AnswerColumns | None = None
+        for window in windows(file, self.models):
+            if before is not None:
+                columns = columns or self._columns(file)
+                yield self._ask(file, before, columns, last=False)
+            before = window
+        assert before is not None
+        yield self._ask(file, before, columns, last=True)
+
+    def _ask(self, file: NewFile, window: Window, columns: AnswerColumns | None, *, last: bool) -> _AskedWindow:
+        answers = tuple(self.workers.submit(each.customer, each.rows) for each in window.customers)
+        return _AskedWindow(file, window, answers, columns, last=last)
+
+    def _columns(self, file: NewFile) -> AnswerColumns:
+        """What the customers of a file need that is not held as a whole, by what their models say of themselves."""
+        asked = [self.workers.submit(customer, None) for customer in customers_in(file, self.models)]
+        answers = [each.result() for each in asked]
+        self.counts.models += sum(each.loaded for each in answers)
+        self.counts.load_seconds += sum(each.load_seconds for each in answers)
+        return AnswerColumns.of(answers)
+
+    def _tables(self, part: _FileInProgress, stream: Iterator[_AskedWindow]) -> Iterator[pa.Table]:
+        while True:
+            asked = part.asked
+            if asked.window is None:
+                raise CustomerError(asked.broken)
+            answers = [each.result() for each in asked.answers]
+            part.answers += zip((each.customer for each in asked.window.customers), answers, strict=True)
+            part.rows += asked.window.rows.num_rows
+            yield with_answers(asked.window, answers, asked.columns or AnswerColumns.of(answers), self.models.mark)
+            if asked.last:
+                return
+            part.asked = next(stream)
+
+    def _note(self, file: NewFile, part: _FileInProgress) -> None:
+        before = self.counts.predicted
+        for customer, answered in part.answers:
+            self.counts.add(customer, answered)
+        self.counts.files += 1
+        self.counts.rows += part.rows
+        found = {
+            **_state(file, self.models, self.interval),
+            "rows": part.rows,
+            "predicted": self.counts.predicted - before,
+        }
+        self.directory.write(_note_of(file), json.dumps(found, ensure_ascii=False).encode())
+
+
+@dataclass
+class _FileInProgress:
+    """The window of a file that is being written, and what came of the file so far."""
+
+    asked: _AskedWindow
+    answers: list[tuple[str, AnsweredRows]] = field(default_factory=list)
+    rows: int = 0
+
+
+def _ahead(asked: Iterator[_AskedWindow]) -> Iterator[_AskedWindow]:
+    """The same, with some of them asked already when one is given."""
+    waiting: deque[_AskedWindow] = deque()
+    size = 0
+    for each in asked:
+        waiting.append(each)
+        size += each.size
+        while size > AHEAD_BYTES or len(waiting) > MOST_AHEAD:
+            size -= waiting[0].size
+            yield waiting.popleft()
+    yield from waiting
+
+
+def _note_of(file: NewFile) -> str:
+    return f"{NOTES}/{file.name}.json"
+
+
+def _state(file: NewFile, models: CustomerModels, interval: float | None) -> dict[str, object]:
+    """What the answer to a file depends on."""
+    return {"stamp": format_of(file.path).stamp(file.path), "models": models.version, "interval": interval}
+
+
+def _noted(directory: RunDirectory, file: NewFile, state: Mapping[str, object]) -> bool:
+    """Whether an earlier pass has written the answer to this very file by these very models."""
+    try:
+        note: Json = json.loads(directory.read(_note_of(file)))
+    except (OSError, ValueError):
+        return False
+    return all(note.get(name) == value for name, value in state.items()) and directory.exists(file.name)

@@ -1,0 +1,130 @@
+"""Rows of new files, a bounded number at a time, and which of them are whose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tuning.data.column_types import concatenated
+from tuning.data.files import file_ids, find_files, is_glob
+from tuning.data.keyed_tables import with_columns
+from tuning.data.keys import check_columns, customer_id, hive_values, row_keys
+from tuning.data.registry import file_source
+from tuning.data.table_source import Piece
+from tuning.definition.definition import Definition
+from tuning.runs.batch.models import CustomerModels
+from tuning.storage.names import without_query
+
+WINDOW_BYTES = 1 << 26  # of rows that are held together, as Arrow has them
+
+
+@dataclass(frozen=True)
+class NewFile:
+    """A file of new rows.
+
+    Attributes:
+        path: absolute, or a URI.
+        id: the customer that it would be.
+        name: of what is written for it: the same, with the file's suffix.
+    """
+
+    path: str
+    id: str
+    name: str
+
+
+@dataclass(frozen=True)
+class RowsOfCustomer:
+    """The rows of a customer in a window. places: theirs in it, in order."""
+
+    customer: str
+    rows: pa.Table
+    places: np.ndarray
+
+
+@dataclass(frozen=True)
+class Window:
+    """Consecutive rows of a file: as they came, and by customer with what a path says of them."""
+
+    rows: pa.Table
+    customers: tuple[RowsOfCustomer, ...]
+
+
+def new_files(data: str | Sequence[str]) -> list[NewFile]:
+    """The files that a glob, folder or path means, in order; `DataError` where there are none."""
+    files = find_files(data)
+    names = [without_query(file.path).rpartition("/")[2] for file in files]
+    ids = file_ids(files)
+    endings = (name[len(each.rpartition("/")[2]) :] for name, each in zip(names, ids, strict=True))
+    return [NewFile(file.path, each, f"{each}{ending}") for file, each, ending in zip(files, ids, endings, strict=True)]
+
+
+def windows(file: NewFile, models: CustomerModels) -> Iterator[Window]:
+    """All rows of a file in order, at least one window, maybe an empty one. `TuningError`: what is wrong with it."""
+    definition, outside = models.definition, hive_values(without_query(file.path))
+    source = file_source(file.path, definition.csv_options)
+    inside = [name for name in definition.by if name not in outside]
+    check_columns(inside, source.columns())
+    held: list[Piece] = []
+    size = 0
+    for piece in source.pieces(inside):
+        held.append(piece)
+        size += piece.rows.nbytes
+        if size >= WINDOW_BYTES:
+            yield _window(held, file, models, outside)
+            held, size = [], 0
+    if held:
+        yield _window(held, file, models, outside)
+
+
+def customers_in(file: NewFile, models: CustomerModels) -> list[str]:
+    """The ids of all customers of a file, for which only its key columns are read."""
+    definition, outside = models.definition, hive_values(without_query(file.path))
+    if not definition.by:
+        return [file.id]
+    source = file_source(file.path, definition.csv_options)
+    found: dict[str, None] = {}
+    for block in source.key_blocks([name for name in definition.by if name not in outside]):
+        keys = with_columns(block.keys, {name: outside[name] for name in definition.by if name in outside})
+        found |= dict.fromkeys(_names(row_keys(keys, definition.by)[1], file, models))
+    return list(found)
+
+
+def _window(held: Sequence[Piece], file: NewFile, models: CustomerModels, outside: dict[str, str | None]) -> Window:
+    rows = concatenated([piece.rows for piece in held])
+    whole = with_columns(rows, outside)
+    by = models.definition.by
+    if not by:
+        of = (RowsOfCustomer(file.id, whole, np.arange(len(rows))),) if len(rows) else ()
+        return Window(rows, of)
+    keys = with_columns(
+        concatenated([piece.keys for piece in held]), {name: outside[name] for name in by if name in outside}
+    )
+    codes, found = row_keys(keys, by)
+    order = np.argsort(codes, kind="stable")
+    whole = whole.take(pa.array(order))
+    bounds = np.searchsorted(codes[order], np.arange(len(found) + 1))
+    return Window(
+        rows,
+        tuple(
+            RowsOfCustomer(name, whole.slice(start, stop - start), order[start:stop])
+            for name, start, stop in zip(_names(found, file, models), bounds, bounds[1:], strict=False)
+        ),
+    )
+
+
+def _names(keys: Sequence[tuple[str | None, ...]], file: NewFile, models: CustomerModels) -> list[str]:
+    """What customers are called: where each file of a glob was a table, its name is a part of theirs."""
+    names = [customer_id(key) for key in keys]
+    if not _by_file(models.definition):
+        return names
+    within = (f"{file.id}/{name}" for name in names)
+    return [longer if models.knows(longer) else name for longer, name in zip(within, names, strict=True)]
+
+
+def _by_file(definition: Definition) -> bool:
+    data = definition.data
+    return isinstance(data, str | list | tuple) and is_glob(data)

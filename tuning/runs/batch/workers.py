@@ -1,0 +1,196 @@
+"""Child processes that predict: each has the models of its own part of the customers, each loaded once.
+
+What a model does to its process is the end of that process, and not of this one: the customer gets no predictions, and
+another process goes on with the others.
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections import OrderedDict
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import lru_cache
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+import pyarrow as pa
+
+from tuning.basics.timing import hang_seconds
+from tuning.basics.wording import raised
+from tuning.data.child_process import ChildProcess
+from tuning.errors import CustomerError, NotLookedAtError, RunError, TuningError, UntrustedCodeError
+from tuning.models.compute import trains_with
+from tuning.models.residuals import HIGH, LOW, check_interval
+from tuning.runs.batch.models import NONE, CustomerModels, ModelAnswer
+from tuning.runs.prediction import rows_for
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from tuning.models.customer_model import CustomerModel
+
+ATTEMPTS = 2  # of a customer whose model has ended its process, which may have been no fault of the model
+MOST_MODELS = 2_000  # in the memory of a process, those used last
+
+
+@dataclass(frozen=True)
+class AnsweredRows:
+    """What came of a customer's rows.
+
+    Attributes:
+        answer: what has answered, as the column `answer` says it.
+        labels: the predictions; None where there are none.
+        beside: what goes into further columns, by their names: probabilities of classes, ends of intervals.
+        reason: why there are none; else empty.
+        held_back: rows for which the model went beyond its bounds, and was held there.
+        loaded: models that were loaded for it.
+        load_seconds, predict_seconds: how long that took, and the predictions.
+    """
+
+    answer: str = NONE
+    labels: pa.Array | None = None
+    beside: dict[str, np.ndarray] = field(default_factory=dict)
+    reason: str = ""
+    held_back: int = 0
+    loaded: int = 0
+    load_seconds: float = 0.0
+    predict_seconds: float = 0.0
+
+
+class PredictionWorkers:
+    """So many child processes, each started when it is first needed; a context manager that ends them.
+
+    interval: as of `CustomerModel.predict`.
+    """
+
+    def __init__(self, models: CustomerModels, count: int, interval: float | None = None) -> None:
+        self._models, self._interval = models, interval
+        self._children = [ChildProcess() for _ in range(count)]
+        self._threads = [ThreadPoolExecutor(1, f"predictions-{number}") for number in range(count)]
+        self._lost: dict[str, str] = {}  # customers whose model has ended its process too often, and how
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._closed = True
+        for thread, child in zip(self._threads, self._children, strict=True):
+            thread.shutdown(wait=False, cancel_futures=True)
+            child.end()
+        for thread, child in zip(self._threads, self._children, strict=True):
+            thread.shutdown()
+            child.end()  # which the thread may have started meanwhile
+
+    def submit(self, customer: str, rows: pa.Table | None) -> Future[AnsweredRows]:
+        """Have a customer's rows predicted, always by the same process. rows: None for its model's own examples."""
+        place = zlib.crc32(customer.encode()) % len(self._children)
+        return self._threads[place].submit(self._ask, self._children[place], customer, rows)
+
+    def _ask(self, child: ChildProcess, customer: str, rows: pa.Table | None) -> AnsweredRows:
+        content = None if rows is None else _content(rows)
+        seconds = hang_seconds(0 if rows is None else len(rows), of_objective=False)
+        left = 0 if customer in self._lost else ATTEMPTS
+        while left and not self._closed:
+            left -= 1
+            try:
+                return child.call("its model", seconds, answer_rows, self._models, customer, content, self._interval)
+            except NotLookedAtError as error:
+                if not left:
+                    self._lost[customer] = f"{error}."
+        return AnsweredRows(reason=self._lost.get(customer, "the predictions were stopped."))
+
+
+def _content(rows: pa.Table) -> bytes:
+    """The rows as a stream, which holds them alone and not all of which they are a slice."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows)
+    return bytes(sink.getvalue())
+
+
+class _LoadedModels:
+    """The models that a child has at hand; the one used last is dropped last."""
+
+    def __init__(self, models: CustomerModels) -> None:
+        self.models = models
+        self._kept: OrderedDict[str, ModelAnswer | TuningError] = OrderedDict()
+
+    def of(self, customer: str) -> tuple[ModelAnswer, bool]:
+        """A customer's answer, and whether it had to be loaded. `TuningError` where it has none."""
+        fresh = customer not in self._kept
+        if fresh:
+            try:
+                self._kept[customer] = self.models.of(customer)
+            except UntrustedCodeError:
+                raise
+            except TuningError as error:
+                self._kept[customer] = error
+            while len(self._kept) > MOST_MODELS:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(customer)
+        found = self._kept[customer]
+        if isinstance(found, TuningError):
+            raise found
+        return found, fresh
+
+
+@lru_cache(maxsize=1)
+def _loaded(models: CustomerModels) -> _LoadedModels:
+    return _LoadedModels(models)
+
+
+def answer_rows(models: CustomerModels, customer: str, content: bytes | None, interval: float | None) -> AnsweredRows:
+    """In a child: what the customer's model says of rows, or of its examples. `UntrustedCodeError` as of
+    `RunResult.model`."""
+    start = time.perf_counter()
+    try:
+        with trains_with(models.definition.resources.compute):
+            answer, fresh = _loaded(models).of(customer)
+            loaded = time.perf_counter()
+            if content is None:
+                rows = answer.model.example
+            else:
+                rows = rows_for(pa.ipc.open_stream(content).read_all(), answer.model, models.definition.csv_options)
+            found = _predicted(answer.model, rows, interval)
+    except UntrustedCodeError:
+        raise  # one word allows it for all
+    except TuningError as error:
+        return AnsweredRows(reason=str(error))
+    except (Exception, SystemExit) as error:  # of the user's own model
+        return AnsweredRows(reason=raised(error))
+    labels, beside, held_back = found
+    load_seconds, predict_seconds = loaded - start, time.perf_counter() - loaded
+    return AnsweredRows(answer.answer, labels, beside, "", held_back, int(fresh), load_seconds * fresh, predict_seconds)
+
+
+def _predicted(
+    model: CustomerModel, rows: pd.DataFrame | None, interval: float | None
+) -> tuple[pa.Array, dict[str, np.ndarray], int]:
+    """(labels, what goes into further columns, rows that were held back)."""
+    if rows is None:
+        raise RunError("the model has no example rows.")
+    found = model.prediction(rows)
+    if len(found.values) != len(rows):
+        raise CustomerError(f"its model gave {len(found.values)} predictions for {len(rows)} rows.")
+    if not model.task.classification:
+        ends = {} if interval is None else dict(zip((LOW, HIGH), model.ends(found, interval), strict=True))
+        return pa.array(found.values, pa.float64()), ends, found.held_back
+    check_interval(interval, model.task)
+    labels = label_array(model.task.classes).take(pa.array(found.values))
+    chances = () if found.proba is None else zip(model.task.classes, found.proba.T, strict=True)
+    return labels, {f"probability_{label}": values for label, values in chances}, found.held_back
+
+
+def label_array(labels: Sequence[object]) -> pa.Array:
+    """Class labels as they are, where these are of one type; else as text."""
+    try:
+        return pa.array([getattr(label, "item", lambda label=label: label)() for label in labels])
+    except pa.ArrowException:
+        return pa.array([str(label) for label in labels], pa.string())
