@@ -10,6 +10,7 @@ import json
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -50,6 +51,7 @@ class Release:
         run: the run that was promoted, as `Releases.reference` names it; None of others.
         equals: of a rollback, the number of the release that it brings back.
         customer: of a rollback of one customer alone, its id.
+        maker: whoever made it, as a random word, so that two who make the same at once are told apart.
     """
 
     number: int
@@ -61,6 +63,7 @@ class Release:
     run: str | None = None
     equals: int | None = None
     customer: str | None = None
+    maker: str = field(default_factory=lambda: uuid4().hex)
 
     @property
     def name(self) -> str:

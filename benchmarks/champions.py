@@ -1,0 +1,130 @@
+"""What a release of many customers costs: to write it, to read it, to go back to it, each in a process of its own.
+
+python -m benchmarks.champions --customers 100000
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import resource
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from tuning import TuneRunner
+from tuning.champions.champion import OWN, Champion, rows_of, table_of
+from tuning.champions.release import CHAMPIONS, PROMOTE, REFRESH, Release
+from tuning.champions.releases import Releases
+from tuning.champions.rollback import roll_back
+from tuning.evaluation.fixed import FixedConfiguration, FixedMember
+
+NAME = "benchmark"
+PACK = 2000  # models in a file
+
+
+def champions(customers: int) -> Iterator[Champion]:
+    """Champions as a run makes them, each an ensemble of two models."""
+    rng = np.random.default_rng(0)
+    for number in range(customers):
+        digest = hashlib.sha256(str(number).encode()).hexdigest()
+        members = [
+            FixedMember({"model": "xgboost", "max_depth": 4, "learning_rate": float(rng.random())}, number, 87, 0.6),
+            FixedMember({"model": "ridge", "alpha": float(rng.random())}, number, None, 0.4),
+        ]
+        yield Champion(
+            customer=f"customer-{number:07d}",
+            answer=OWN,
+            run="../../run",
+            study=f"customer-{number:07d}",
+            model_path=f"models/{number // PACK:016x}.zip/customer-{number:07d}",
+            model_sha256=digest,
+            configuration=FixedConfiguration(tuple(members)).to_json(),
+            rows=500,
+            rows_digest=digest[::-1],
+            newest=1.76e9,
+            reason="the winner of its search",
+            since=1,
+            searched=1,
+            rows_at_search=500,
+            hold_out_loss=float(rng.random()),
+        )
+
+
+def write(storage: str, customers: int) -> Callable[[], None]:
+    """A first release."""
+    given = list(champions(customers))
+    return lambda: placed(storage, 1, PROMOTE, given)
+
+
+def placed(storage: str, number: int, why: str, given: list[Champion]) -> None:
+    parent = number - 1 or None
+    Releases(NAME, storage).place(Release(number, parent, why), {CHAMPIONS: table_of(given, Champion)})
+
+
+def read(storage: str, customers: int) -> Callable[[], None]:
+    """The newest release as a row for each customer."""
+
+    def work() -> None:
+        releases = Releases(NAME, storage)
+        assert len(rows_of(releases.champions(releases.current()), Champion)) == customers
+
+    return work
+
+
+def change(storage: str, _: int) -> Callable[[], None]:
+    """A release with another champion for one customer in ten."""
+
+    def work() -> None:
+        releases = Releases(NAME, storage)
+        found = rows_of(releases.champions(releases.current()), Champion)
+        placed(storage, 2, REFRESH, [replace(each, since=2) if at % 10 == 0 else each for at, each in enumerate(found)])
+
+    return work
+
+
+def back(storage: str, _: int) -> Callable[[], None]:
+    """All go back to the first release."""
+
+    def work() -> None:
+        assert roll_back(Releases(NAME, storage))[1]
+
+    return work
+
+
+STAGES = {"written": write, "read": read, "one in ten changed": change, "rolled back": back}
+
+
+def timed(stage: str, storage: str, customers: int) -> tuple[float, float, float]:
+    """(wall seconds, CPU seconds, MB of this process at most)."""
+    work = STAGES[stage](storage, customers)
+    start, cpu = time.perf_counter(), time.process_time()
+    work()
+    wall, used = time.perf_counter() - start, time.process_time() - cpu
+    return wall, used, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("--customers", type=int, default=100_000)
+    customers = parser.parse_args().customers
+    with tempfile.TemporaryDirectory() as storage:
+        frame = pd.DataFrame({"x": range(40), "y": np.arange(40) * 2.0})
+        runner = TuneRunner(data=frame, target="y", search_space="ridge", trials=1, mlflow=False)
+        runner.run(f"{storage}/run", in_process=True, progress=False)
+        for stage in STAGES:
+            with get_context("spawn").Pool(1) as process:
+                wall, cpu, most = process.apply(timed, (stage, storage, customers))
+            print(f"{customers:,} champions {stage}: {wall:.2f} s, {cpu:.2f} core-s, {most:.0f} MB")
+        size = sum(file.stat().st_size for file in Path(storage, "champions").rglob("*") if file.is_file())
+        print(f"{len(list(Path(storage, 'champions', NAME, 'releases').iterdir()))} releases, {size / 1e6:.1f} MB")
+
+
+if __name__ == "__main__":
+    main()
