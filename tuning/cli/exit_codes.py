@@ -59,8 +59,8 @@ CODES = (
         SOME_WITHOUT_MODEL,
         "partial",
         "some customers have no model or a comparison is unfinished",
-        "some customers have no model (`predict`: no prediction; with `--strict`: or one that the hold-out rows "
-        "contradict), or some studies of a comparison have not finished",
+        "some customers have no model of their own (`predict`: no prediction; with `--strict`: or one that the "
+        "hold-out rows contradict), or some studies of a comparison have not finished",
     ),
     ExitCode(ALL_WITHOUT_MODEL, "none", "no customer has a model", "no customer has a model"),
     ExitCode(OWNED, "owned", "somebody else runs it", "another process is running this run, or has taken it over"),

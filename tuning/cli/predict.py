@@ -7,7 +7,7 @@ import sys
 import click
 import pandas as pd
 
-from tuning.basics.wording import amount, duration, without_text
+from tuning.basics.wording import amount, duration, some_names, without_text
 from tuning.champions.models import ReleaseModels
 from tuning.cli import exit_codes
 from tuning.cli.program import Command
@@ -115,6 +115,9 @@ def _predict_file(
     for name, reason in answer.without.items():
         why = reason.removeprefix(without_text(name, "model", ""))
         click.echo(f"no prediction for customer {name!r}: {why}", err=True)
+    if answer.pooled:
+        whose = f"{amount(len(answer.pooled), 'customer')} without an own model"
+        click.echo(f"the run's pool predicts the rows of {whose}: {some_names(answer.pooled)}", err=True)
     if answer.held_back:
         said = amount(len(answer.rows), "prediction")
         click.echo(f"{answer.held_back:,} of {said} went beyond `bounds`, and were held there", err=True)

@@ -101,7 +101,8 @@ def fitted_pool(
         alive()
         models.append(_fit(pool, parts, fold, derive(seed, "pool", fold) % 2**31))
     seen = {name: customers[name].digest for name in raws}
-    return RunPool("", models[-1], tuple(models[:-1]), seen, reasons)
+    typical = Level.typical([Level.of(part.rows.y[part.rows.search], task) for part in parts])
+    return RunPool("", models[-1], tuple(models[:-1]), seen, reasons, typical)
 
 
 def pooled_answers(pool: RunPool, data: StudyData, customer: str) -> PooledAnswers | None:

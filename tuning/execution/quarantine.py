@@ -7,6 +7,7 @@ from shlex import quote
 
 from tuning.definition.plain_values import IN_MEMORY
 from tuning.execution.context import WorkerContext
+from tuning.execution.pool_answers import saved_without_rows
 from tuning.execution.study_run import abandoned
 from tuning.records.schema import QUARANTINED, StudyRecord, TrialRecord
 from tuning.runs.plan_file import plain
@@ -29,7 +30,8 @@ def quarantine(
     """
     count = f"{times} {'time' if times == 1 else 'times'}"
     reason = f"{what} has ended its worker {count}: {cause}. Reproduce it with: {_command(context, study)}"
-    return abandoned(context, study, reason, QUARANTINED, records, error or None)
+    saved = saved_without_rows(context, study)
+    return abandoned(context, study, reason, QUARANTINED, records, error or None, saved)
 
 
 def _command(context: WorkerContext, study: Study) -> str:

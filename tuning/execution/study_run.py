@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from tuning.basics.stopwatch import Clock
 from tuning.basics.wording import raised, stack
 from tuning.errors import CustomerError, RunError, StorageError, StudyError, UnsavedModelError
 from tuning.evaluation.fixed import FixedConfiguration
@@ -17,9 +17,22 @@ from tuning.evaluation.study_data import StudyData
 from tuning.evaluation.winner import StudyOutcome, choose, conclude, fitted_on_all
 from tuning.execution.context import TrialData, WorkerContext, planned_study
 from tuning.execution.limits import took_longer, within
+from tuning.execution.pool_answers import asked_pool
 from tuning.models.compute import trains_with
 from tuning.models.customer_model import ALL_ROWS, CustomerModel, Saved
-from tuning.records.schema import FAILED, FINISHED, MODEL, NO_MODEL, OK, STOPPED, Record, StudyRecord, TrialRecord
+from tuning.models.pooled import POOL
+from tuning.records.schema import (
+    FAILED,
+    FINISHED,
+    MODEL,
+    NO_MODEL,
+    OK,
+    POOLED,
+    STOPPED,
+    Record,
+    StudyRecord,
+    TrialRecord,
+)
 from tuning.steps import Step
 from tuning.storage.names import slug
 from tuning.study.helpers import HelperPool
@@ -234,8 +247,20 @@ class _Ending:
                 "resume the run."
             ) from error
 
+    def _ask_pool(self) -> None:
+        """Have the run's pool answer for a customer without a model of its own, where it can."""
+        self.watch.loading()
+        model, note = asked_pool(self.context, self.study.customer, self._outcome.reason)
+        notes = "; ".join(filter(None, (self._outcome.notes, note))) or None
+        self._outcome = replace(self._outcome, model=model, notes=notes)
+        if model is not None:
+            self.watch.saving()
+            self._saved, self._status = self._save(model), POOLED
+
     def record(self) -> StudyRecord:
         """The study's record."""
+        if self._status == NO_MODEL and self.context.customers.pool is not None:
+            self._ask_pool()
         outcome = self._outcome
         if outcome.winner is None and isinstance(self.data, StudyData):
             outcome = replace(outcome, notes="; ".join(filter(None, (outcome.notes, *self.data.notes))) or None)
@@ -259,9 +284,14 @@ def abandoned(
     status: str = NO_MODEL,
     records: Sequence[TrialRecord] = (),
     error: str | None = None,
+    saved: Saved | None = None,
 ) -> StudyRecord:
-    """The record of a study that is given up. records: its trials so far. error: a stack behind the reason."""
-    return study_record(context, study, records, status, StudyOutcome(None, None, reason), Clock(), error=error)
+    """The record of a study that is given up.
+
+    records: its trials so far. error: a stack behind the reason. saved: the pool's answer in place of its model.
+    """
+    outcome = StudyOutcome(None, None, reason)
+    return study_record(context, study, records, status, outcome, Clock(), saved=saved, error=error)
 
 
 def study_record(
@@ -337,6 +367,8 @@ def study_record(
         first = outcome.fixed.members[0]
         ensemble_text = outcome.fixed.ensemble
         return replace(record, family=first.family, best_step=first.steps, config=first.config, ensemble=ensemble_text)
+    if winner is None and saved is not None:
+        return replace(record, family=POOL)
     if constant is None or not outcome.is_constant:
         return record
     family = str(constant.config[MODEL])
@@ -351,21 +383,6 @@ def _positive(data: TrialData) -> str | None:
 def unblock_sigterm() -> None:
     """What this thread starts may be ended with SIGTERM, which Ray's processes do not hear (`driver.signals.kept`)."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
-
-
-class Clock:
-    """Wall and CPU seconds of this thread since it was made."""
-
-    def __init__(self) -> None:
-        self.started, self._wall, self._cpu = time.time(), time.perf_counter(), time.thread_time()
-
-    @property
-    def wall(self) -> float:
-        return time.perf_counter() - self._wall
-
-    @property
-    def cpu(self) -> float:
-        return time.thread_time() - self._cpu
 
 
 def _trials(

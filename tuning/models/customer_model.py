@@ -24,7 +24,7 @@ from tuning.models.base import Hyperparameters, Matrix
 from tuning.models.example_rows import example_json, read_example
 from tuning.models.member import Member, read_member
 from tuning.models.model_names import OfModel
-from tuning.models.pooled import PooledMember, SharedFile, read_pooled
+from tuning.models.pooled import POOL, PooledMember, SharedFile, read_pooled
 from tuning.models.preparation import Preparation
 from tuning.models.residuals import HIGH, LOW, PREDICTION, Residuals, check_interval
 from tuning.preprocessing.columns import RawColumns, array_frame, text_names
@@ -129,6 +129,10 @@ class CustomerModel(OfModel):
     def ends(self, prediction: Prediction, interval: float) -> tuple[np.ndarray, np.ndarray]:
         """(low, high) of a prediction's intervals; errors as of `predict`."""
         check_interval(interval, self.task)
+        if self.residuals is None and self.family == POOL:
+            raise RunError(
+                f"for customer {self.customer!r} the run's pool answers, without intervals. Leave `interval` out."
+            )
         if self.residuals is None:
             raise RunError(
                 f"the model of customer {self.customer!r} has no intervals: it was saved before there were any, or all "

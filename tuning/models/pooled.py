@@ -10,7 +10,7 @@ The model lies once in the run (`pool/`). A customer's own model refers to it, w
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -77,6 +77,14 @@ class Level:
             return Prediction(self.center + self.spread * prediction.values)
         proba = prediction.proba * np.asarray(self.shares)
         return as_prediction(proba / proba.sum(axis=1, keepdims=True), task)
+
+    @classmethod
+    def typical(cls, levels: Sequence[Level]) -> Level:
+        """The median of numbers' levels, the mean of the shares of classes."""
+        if levels[0].shares:
+            return cls(shares=tuple(np.mean([level.shares for level in levels], axis=0).tolist()))
+        center, spread = np.median([(level.center, level.spread) for level in levels], axis=0).tolist()
+        return cls(center, spread)
 
     def to_dict(self) -> dict[str, object]:
         """As a saved model holds it."""
@@ -198,6 +206,7 @@ class RunPool:
         folds: without those of each fold, as `whole`.
         customers: those whose rows it has seen, each with the digest of these rows and folds.
         left_out: those that could have been among them, and why they are not.
+        typical: the level of the typical one of its customers; None in a pool of before there was one.
     """
 
     without: str = ""
@@ -205,6 +214,7 @@ class RunPool:
     folds: tuple[PooledModel, ...] = ()
     customers: Mapping[str, str] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
+    typical: Level | None = None
 
 
 #: How the booster is trained, by the family; the first one that is installed is taken.

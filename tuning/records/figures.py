@@ -96,7 +96,8 @@ STUDY_FIGURES = (
     Figure(
         "status",
         TEXT,
-        "`ok`, `no_model`, `quarantined`; on the leaderboard also `running`, "
+        "`ok`, `pool` (no model of its own, the [pool](models.md#the-pool) answers), `no_model`, `quarantined`; on the "
+        "leaderboard also `running`, "
         "and `unfinished` of a run that has stopped",
         ("leaderboard", "terminal", "report"),
         spared=0,
@@ -246,7 +247,11 @@ STUDY_FIGURES = (
     Figure("scheduler", TEXT, "the scheduler"),
     Figure("study_seed", INT, "seed of the study's algorithm and scheduler"),
     Figure("task", TEXT, "`regression`, `binary`, `multiclass` or `objective`"),
-    Figure("family", TEXT, "of the winner; `constant` where no trial was better than a constant on the folds"),
+    Figure(
+        "family",
+        TEXT,
+        "of the winner; `constant` where no trial was better than a constant on the folds, `pool` where it answers",
+    ),
     Figure("trial", SHORT, "number of the winning trial; empty where a constant won"),
     Figure("best_step", SHORT, "its step that counts; the winner is refitted to it"),
     Figure(

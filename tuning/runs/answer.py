@@ -21,7 +21,9 @@ def answer(result: RunResult, counts: RunCounts) -> list[str]:
     that they have not seen, how sure that is, and what it means."""
     awaited = min(result.unfinished, counts["without_model"]) if result.goes_on else 0
     lacking = counts["without_model"] - awaited
-    without = f", {awaited:,} not finished yet" if awaited else ""
+    pooled = counts["pooled"]
+    without = f", {pooled:,} the pool's answers (the reason is in their row)" if pooled else ""
+    without += f", {awaited:,} not finished yet" if awaited else ""
     without += f", {lacking:,} without (the reason is in their row)" if lacking else ""
     stopped = result.unfinished and not result.goes_on
     left = f"The run has not ended, {amount(result.unfinished, 'study')} left: " if stopped else ""

@@ -22,7 +22,7 @@ from tuning.models.gang import gang_last
 from tuning.models.registry import families
 from tuning.records.figures import STUDY_FIGURES, FigureRow, named, notebook_table
 from tuning.records.gains import is_error, user_metric
-from tuning.records.schema import MODEL, NO_MODEL, OK, QUARANTINED, RUNNING, UNFINISHED, Config, canonical
+from tuning.records.schema import MODEL, NO_MODEL, OK, POOLED, QUARANTINED, RUNNING, UNFINISHED, Config, canonical
 from tuning.records.user_scores import GAINS, SCORES, percents, user_mode, user_reason
 from tuning.runs.standings import Standings, UnfinishedCustomers
 
@@ -37,7 +37,7 @@ NEEDED = (
 )
 SHOWN, SHOWN_LACKING = 20, 5  # customers, in a notebook; of them those without a model, where not all are shown
 BATCH = 20_000  # rows that are made at a time
-ORDER = (OK, RUNNING, UNFINISHED, NO_MODEL, QUARANTINED)  # of customers by their status
+ORDER = (OK, RUNNING, UNFINISHED, POOLED, NO_MODEL, QUARANTINED)  # of customers by their status
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class Leaderboard:
 
         of_objective: with the parameters.
         """
-        lacking = [row for row in self.ends(0, SHOWN_LACKING) if row["status"] in (NO_MODEL, QUARANTINED)]
+        lacking = [row for row in self.ends(0, SHOWN_LACKING) if row["status"] in (POOLED, NO_MODEL, QUARANTINED)]
         last = len(lacking) if len(self) > SHOWN else 0
         return notebook_table(self.ends(SHOWN - last, last), len(self), last, of_objective=of_objective)
 

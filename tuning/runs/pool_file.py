@@ -13,7 +13,7 @@ from dataclasses import replace
 from tuning.basics.documents import Json
 from tuning.definition.definition import Definition
 from tuning.errors import StorageError
-from tuning.models.pooled import DESCRIPTION, MODEL_FILE, PooledModel, RunPool, SharedFile
+from tuning.models.pooled import DESCRIPTION, MODEL_FILE, Level, PooledModel, RunPool, SharedFile
 from tuning.models.registry import family as find_family
 from tuning.storage.run_directory import RunDirectory
 
@@ -35,6 +35,7 @@ def write_pool(directory: RunDirectory, pool: RunPool) -> None:
             "description": [described.path, described.sha256],
             "boosters": [_booster(directory, model) for model in (pool.whole, *pool.folds)],
             "customers": dict(pool.customers),
+            "typical": None if pool.typical is None else pool.typical.to_dict(),
         }
     content = json.dumps(found, ensure_ascii=False, sort_keys=True)
     document = {"sha256": hashlib.sha256(content.encode()).hexdigest(), "pool": content}
@@ -66,7 +67,8 @@ def read_pool(directory: RunDirectory) -> RunPool | None:
         )
         for file, path, sha256 in found["boosters"]
     ]
-    return RunPool("", models[0], tuple(models[1:]), found["customers"], found["left_out"])
+    typical = None if (level := found.get("typical")) is None else Level.from_dict(level)
+    return RunPool("", models[0], tuple(models[1:]), found["customers"], found["left_out"], typical)
 
 
 def pool_of(directory: RunDirectory, definition: Definition) -> RunPool | None:

@@ -18,6 +18,7 @@ from tuning.data.keys import Key, check_columns, customer_id, key_table, row_key
 from tuning.data.registry import file_source
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError, DataError, DefinitionError, TuningError, UntrustedCodeError
+from tuning.models.pooled import POOL
 from tuning.models.residuals import HIGH, LOW, PREDICTION, check_interval
 from tuning.preprocessing.columns import text_names
 from tuning.runs.plan_file import frozen_definition
@@ -48,12 +49,14 @@ class PredictedRows:
         column: name of the predictions, one that the rows do not use.
         without: the customers that got none, and why.
         held_back: rows for which a model went beyond its bounds, and was held there.
+        pooled: the customers without a model of their own, whose rows the run's pool predicts.
     """
 
     rows: pd.DataFrame
     column: str
     without: dict[str, str]
     held_back: int = 0
+    pooled: tuple[str, ...] = ()
 
 
 def predict_rows(
@@ -86,12 +89,13 @@ def predict_rows(
         check_interval(interval, model.task)
         shown, without = new.shown(model.text), dict[str, str]()
         answers, held_back = _answer(model, new.of(model), names, interval)
+        pooled = [model.customer] * (model.family == POOL)
     else:
         check_columns(definition.by, names)
         shown = new.shown(())
-        answers, without, held_back = _by_key(result, new, names, allow_code, interval)
+        answers, without, held_back, pooled = _by_key(result, new, names, allow_code, interval)
     found = shown.join(answers) if len(answers) else shown.assign(**{column: None})
-    return PredictedRows(found.set_axis(new.index), column, without, held_back)
+    return PredictedRows(found.set_axis(new.index), column, without, held_back, tuple(pooled))
 
 
 def free_name(name: str, taken: Iterable[str]) -> str:
@@ -163,12 +167,12 @@ def rows_for(table: pa.Table, model: CustomerModel, csv: ReadCsvOptions) -> pd.D
 
 def _by_key(
     result: SavedModels, rows: _FrameRows | _FileRows, names: Sequence[str], allow_code: bool, interval: float | None
-) -> tuple[pd.DataFrame, dict[str, str], int]:
-    """(predictions, who has none and why, rows that were held back)."""
+) -> tuple[pd.DataFrame, dict[str, str], int, list[str]]:
+    """(predictions, who has none and why, rows that were held back, whose rows the pool predicts)."""
     codes, keys = rows.keys()
     parts: list[pd.DataFrame] = []
     without: dict[str, str] = {}
-    held_back = 0
+    held_back, pooled = 0, list[str]()
     order = np.argsort(codes, kind="stable")
     bounds = np.searchsorted(codes[order], np.arange(len(keys) + 1))
     for number, key in enumerate(keys):
@@ -187,7 +191,8 @@ def _by_key(
             check_interval(interval, model.task)  # classes of one are classes of all
             parts.append(answers)
             held_back += held
-    return pd.concat(parts) if parts else pd.DataFrame(), without, held_back
+            pooled += [name] * (model.family == POOL)
+    return pd.concat(parts) if parts else pd.DataFrame(), without, held_back, pooled
 
 
 def _answer(

@@ -28,6 +28,7 @@ from tuning.records.user_scores import user_table
 from tuning.reporting.cells import listed, paragraph
 from tuning.runs.customer_result import CustomerResult, trials_frame
 from tuning.runs.leaderboard import LEADERBOARD, NEEDED, Leaderboard, exact_config
+from tuning.runs.model_reader import ModelReader
 from tuning.runs.other_names import OfResult
 from tuning.runs.plan_file import PlannedNames, frozen_definition, read_names
 from tuning.runs.run_counts import COUNTED, RunCounts, is_constant, run_counts
@@ -313,8 +314,9 @@ class RunResult(OfResult):
         """
         counts = counts or self.summary()
         noun, what = ("study", "winner") if self._plan.of_objective else ("customer", "model")
-        has = "has" if counts["succeeded"] == 1 else "have"
-        return f"{counts['succeeded']:,} of {amount(counts['customers'], noun)} {has} a {what}"
+        has, own = ("has", " of its own") if counts["succeeded"] == 1 else ("have", " of their own")
+        whose = own if counts["pooled"] else ""
+        return f"{counts['succeeded']:,} of {amount(counts['customers'], noun)} {has} a {what}{whose}"
 
     @property
     def _wall(self) -> float:
@@ -371,16 +373,21 @@ class RunResult(OfResult):
         """
         if allow_pickle is not None:
             raise TypeError("allow_pickle is now called allow_code, for all code that a run brings.")
-        from tuning.models.customer_model import load_model
-        from tuning.runs.trusted_code import check_preparation
-
-        customer, best = self._best(customer)
+        try:
+            customer, best = self._best(customer)
+        except UnknownCustomerError:
+            named = "" if customer is None else id_of(customer)
+            if not named or (unseen := self._models.of_unseen(named, self._studies, allow_code)) is None:
+                raise
+            return unseen
         if not best or best["model_path"] is None:
             reason = best["reason"] or _NO_MODELS[self._plan.of_objective] if best else self._so_far.why(customer)
             raise NoModelError(without_text(customer, "model", reason))
-        model = load_model(self.directory, best["model_path"], best["model_sha256"], allow_code=allow_code)
-        check_preparation(model.preparation, self.directory, allow_code)
-        return model
+        return self._models.saved(best["model_path"], best["model_sha256"], allow_code)
+
+    @cached_property
+    def _models(self) -> ModelReader:
+        return ModelReader(self.directory)
 
     def predict(
         self, rows: NewRows, customer: object = None, *, allow_code: bool = False, interval: float | None = None
@@ -389,12 +396,13 @@ class RunResult(OfResult):
         model, which its key columns name.
 
         customer, allow_code: as of `model`. interval: as of its `predict`. `attrs` of the answer has `without`, the
-        customers that got none, and why, and `held_back`, how many predictions went beyond `bounds`, and were held.
+        customers that got none, and why; `held_back`, how many predictions went beyond `bounds`, and were held;
+        `pooled`, the customers without a model of their own, whose rows the run's pool predicts.
         """
         from tuning.runs.prediction import predict_rows
 
         found = predict_rows(self, rows, customer, allow_code=allow_code, interval=interval)
-        found.rows.attrs.update(without=found.without, held_back=found.held_back)
+        found.rows.attrs.update(without=found.without, held_back=found.held_back, pooled=list(found.pooled))
         return found.rows
 
     def _best(self, customer: object) -> tuple[str, Json]:

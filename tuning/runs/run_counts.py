@@ -11,31 +11,33 @@ import pyarrow.compute as pc
 from tuning.definition.baselines import MEAN, baseline_name, is_first_trial
 from tuning.evaluation.contradictions import CONTRADICTED
 from tuning.evaluation.leaks import is_too_good, leaking_columns
-from tuning.records.schema import OK
+from tuning.records.schema import OK, POOLED
 from tuning.runs.plan_file import PlannedNames
 from tuning.runs.typical import ANSWERED, Typical, typical_of
 
 MOST_NOTED, MOST_NAMED = 10_000, 5  # customers whose notes are read; columns
 _TOLD_BY = ["cv_score", "cv_error", "rows"]
 #: What is needed of customers' best studies.
-COUNTED = ["cv_error", "rows", "status", "trial", "trials", "ensemble", "notes", "model_bytes", *ANSWERED]
+COUNTED = ["cv_error", "rows", "status", "family", "trial", "trials", "ensemble", "notes", "model_bytes", *ANSWERED]
 
 
 class RunCounts(TypedDict):
     """Customers are counted once, whatever the number of their studies.
 
-    baseline: what it is, in words. compared_with_baseline: models other than it, on rows that the search never saw.
-    model_bytes: of the winners' models in all. fixed: models whose configuration was known, so that no trial was run.
-    constants: models that are one. worse_than_constant: models that do worse than one on the
-    hold-out rows. contradicted: models that are much worse there than the folds promised, and not by chance. leaking:
-    columns that alone do as well as the model, each with the number of its customers. too_good: models that are perfect
-    on every fold.
+    pooled: customers without a model of their own, for whom the run's pool answers; the others without one are
+    `without_model`. baseline: what it is, in words. compared_with_baseline: models other than it, on rows that the
+    search never saw. model_bytes: of the winners' models in all. fixed: models whose configuration was known, so that
+    no trial was run. constants: models that are one. worse_than_constant: models that do worse than one on the hold-out
+    rows. contradicted: models that are much worse there than the folds promised, and not by chance. leaking: columns
+    that alone do as well as the model, each with the number of its customers. too_good: models that are perfect on
+    every fold.
     """
 
     run: str
     run_dir: str
     customers: int
     succeeded: int
+    pooled: int
     without_model: int
     baseline: str
     compared_with_baseline: int
@@ -73,12 +75,14 @@ def run_counts(
         other = pc.invert(constant) if plan.baseline == MEAN else pc.is_valid(best["status"])
     gains = gain.filter(other).drop_null()
     succeeded, over_constant = _count(ok), best["gain_over_constant"]
+    pooled = _count(pc.equal(best["family"], POOLED))
     return {
         "run": plan.run,
         "run_dir": run_dir,
         "customers": customers,
         "succeeded": succeeded,
-        "without_model": customers - succeeded,
+        "pooled": pooled,
+        "without_model": customers - succeeded - pooled,
         "baseline": baseline_name(plan.baseline),
         "compared_with_baseline": len(gains),
         "worse_than_baseline": _count(pc.less(gains, 0)),

@@ -153,6 +153,7 @@ def _answered(rows: Sequence[Mapping[str, object]], found: PredictedRows) -> dic
         "column": found.column,
         "without": found.without,
         "held_back": found.held_back,
+        "pooled": list(found.pooled),
     }
 
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from tuning.definition.definition import Definition
+from tuning.models.pooled import POOL
 from tuning.runs.plan_file import frozen_definition
 from tuning.runs.results import RunResult
 
@@ -92,4 +93,5 @@ class RunModels:
 
     def of(self, customer: str) -> ModelAnswer:
         """As of `RunResult.model`."""
-        return ModelAnswer(self._result.model(customer, allow_code=self.allow_code))
+        model = self._result.model(customer, allow_code=self.allow_code)
+        return ModelAnswer(model, POOL if model.family == POOL else OWN)

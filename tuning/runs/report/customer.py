@@ -17,6 +17,7 @@ import pandas as pd
 from tuning.basics.wording import raised, shorten, value_text
 from tuning.definition.definition import Definition
 from tuning.errors import TuningError
+from tuning.models.pooled import POOL
 from tuning.records.schema import STOPPED, TrialRecord, best_first
 from tuning.records.user_scores import metric_text, user_score
 from tuning.reporting.html import Block, HtmlTable, Page, Picture, PictureRow, Points, Section, Text
@@ -63,11 +64,7 @@ def customer_page(result: RunResult, customer: str) -> str:
     row = next(each for each in board if each["customer"] == customer)
     run = result.summary()["run"]
     metric = metric_text(board.metric, board.mode)
-    lead = (
-        of_one(row, metric, result.baseline)
-        if found.params is not None
-        else f"{customer} has no model: {found.reason}."
-    )
+    lead = _without_own(found) if found.params is None else of_one(row, metric, result.baseline)
     facts = pd.DataFrame(found.facts(), columns=["", "value"])
     blocks: list[Block] = [HtmlTable(facts)] if len(facts) else []
     sections = [
@@ -76,6 +73,14 @@ def customer_page(result: RunResult, customer: str) -> str:
     ]
     footer = f"Run {run}, {result.directory.shown}. Written on {time.strftime('%Y-%m-%d %H:%M')} by tuning-service."
     return Page(f"{customer} in {run}", lead, [each for each in sections if each.blocks], footer).html()
+
+
+def _without_own(found: CustomerResult) -> str:
+    """What is said first of a customer without a model of its own."""
+    reason = found.reason.rstrip(".")
+    if found.study is None or found.study.family != POOL:
+        return f"{found.customer} has no model: {reason}."
+    return f"{found.customer} has no model of its own: {reason}. For it the run's pool answers."
 
 
 def customer_sections(found: CustomerResult, effort: Effort) -> list[Section]:

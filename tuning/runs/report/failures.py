@@ -14,6 +14,7 @@ ADVICE = {
     "there is nothing to predict": "There is nothing to learn yet. Leave these customers out, or wait for more rows.",
     "is not there": "Put the file back, or correct data; then resume the run.",
     "cannot be read": "Repair the file, or set csv and encoding as it is written; then resume the run.",
+    "the baseline's column": "Correct this column of predictions, or leave the rows out with prepare.",
     "is empty": "Fill the file or take it away; then resume the run.",
     "set `encoding`": "Set encoding to the one that the file is written in.",
     "not among the columns": "Rename the column in this customer's file, or derive it with prepare.",

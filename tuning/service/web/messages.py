@@ -141,6 +141,9 @@ class PredictionsMessage(_Message):
     column: str = Field(description="That of the predictions, one that no row had.", examples=["prediction"])
     without: Mapping[str, str] = Field(description="Customers without a prediction, and why.", examples=[{}])
     held_back: int = Field(description="Predictions that went beyond `bounds`, and were held there.", examples=[0])
+    pooled: list[str] = Field(
+        description="Customers without a model of their own, whose rows the run's pool predicts.", examples=[[]]
+    )
 
 
 class PlanMessage(_Message):

@@ -38,7 +38,7 @@ MOST_FAILURES = 20  # reasons
 MOST_DEFINITION = 10_000  # characters
 COLUMNS = [each for each in shown_in("report") if not each.long]
 FACTS = [each for each in dict.fromkeys((*COLUMNS[1:], *shown_in("customer"))) if not each.long]  # of a customer
-STATUSES = ("ok", "no_model", "quarantined", "running", "unfinished")
+STATUSES = ("ok", "pool", "no_model", "quarantined", "running", "unfinished")
 _PICTURE = re.compile(r"picture-\d+\.svg")
 
 SortColumn = Annotated[str, Query(max_length=64)]

@@ -1,0 +1,45 @@
+"""The run's pool in place of a model of the customer's own, saved as one."""
+
+from __future__ import annotations
+
+from tuning.basics.wording import raised
+from tuning.data.customers import Customer
+from tuning.errors import CustomerError, StorageError
+from tuning.evaluation.stand_in import stand_in
+from tuning.execution.context import WorkerContext
+from tuning.models.customer_model import CustomerModel, Saved
+from tuning.storage.names import slug
+from tuning.study.study import Study
+
+
+def asked_pool(context: WorkerContext, customer: Customer, reason: str) -> tuple[CustomerModel | None, str]:
+    """The pool as the model of a customer, whose rows are read for that, and a note why it cannot be.
+
+    reason: why there is no own model, which needs no second note.
+    """
+    pool, customers = context.customers.pool, context.customers
+    if pool is None or pool.typical is None or not context.spec.definition.save_models:
+        return None, ""
+    try:
+        rows = customers.rows(customer)
+        frame = customers.code.frame(rows, customer.id)
+        found = stand_in(pool, customer.id, context.spec.definition, frame, customers.code.preparation(rows))
+    except StorageError:
+        raise
+    except (Exception, SystemExit) as error:  # of the rows, or of the user's `prepare`
+        why = str(error).rstrip(".") if isinstance(error, CustomerError) else raised(error)
+        return None, "" if why == reason.rstrip(".") else f"the pool has no say here: {why}"
+    return found, ""
+
+
+def saved_without_rows(context: WorkerContext, study: Study) -> Saved | None:
+    """The pool as the model of a customer whose rows are not read: reading them again may end this process, too."""
+    pool, definition = context.customers.pool, context.spec.definition
+    if pool is None or definition.prepare is not None or not definition.save_models:
+        return None
+    model = stand_in(pool, study.customer.id, definition)
+    if model is None:
+        return None
+    saved = model.save(context.background, context.background.folder("models", slug(study.id)))
+    context.background.flush()
+    return saved
