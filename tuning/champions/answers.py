@@ -5,6 +5,7 @@ They lie in the champions' own folder, so that no run has to be kept for them. A
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -12,7 +13,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from tuning.basics.wording import raised
+from tuning.basics.wording import amount, raised
 from tuning.champions.champion import CONSTANT, POOL
 from tuning.data.customers import Customer
 from tuning.data.loading import Loader
@@ -36,6 +37,7 @@ from tuning.storage.packs import PackWriter
 from tuning.storage.run_directory import RunDirectory
 
 FOLDER = "answers"
+MOST_CUSTOMERS, MOST_ROWS = 50, 200  # that the answer of others is made of
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,20 @@ class Answers:
         except Exception as error:  # of the user's own code
             raise CustomerError(raised(error)) from error
 
+    def of_others(self) -> Answer:
+        """What answers somebody of whom nothing is known: a constant of some rows of each of these customers.
+
+        Raises and is in place as `of`.
+        """
+        parts = []
+        for customer in self._sources:
+            with contextlib.suppress(CustomerError):
+                parts.append(self._targets(customer)[:MOST_ROWS])
+        if not parts:
+            raise CustomerError("no customer's rows have a target")
+        what = f"of {amount(len(parts), 'customer')} that are known"
+        return self._constant_of("", pd.concat(parts, ignore_index=True), what)
+
     def flush(self) -> None:
         """Wait until all is in place."""
         self._writer.flush()
@@ -148,24 +164,32 @@ class Answers:
     def _constant(self, customer: str) -> Answer:
         if customer not in self._sources:
             raise CustomerError("it is not in the run's plan")
-        y, task = self._target(customer)
-        member = constant_of(y, task, Metric(self.plan.spec.metric, task, self._data.code.metric), self._sign)
-        return self._saved(CONSTANT, CustomerModel(customer, task, (member,)), len(y), answer_of(member.config))
+        return self._constant_of(customer, self._targets(customer))
 
-    def _target(self, customer: str) -> tuple[np.ndarray, Task]:
+    def _constant_of(self, customer: str, values: pd.Series, whose: str = "") -> Answer:
+        """The constant of some targets. whose: they are, in words."""
+        y, task = self._encoded(values)
+        member = constant_of(y, task, Metric(self.plan.spec.metric, task, self._data.code.metric), self._sign)
+        what = f"{answer_of(member.config)} {whose}".rstrip()
+        return self._saved(CONSTANT, CustomerModel(customer, task, (member,)), len(y), what)
+
+    def _targets(self, customer: str) -> pd.Series:
         """What is known of a customer's target, however little that is."""
-        spec = self.plan.spec
-        definition, kind = spec.definition, str(spec.task)
+        target = self.plan.spec.definition.target
         frame = self._data.frame(self._sources[customer])
-        if definition.target not in frame.columns:
-            raise CustomerError(f"the target {definition.target!r} is not among the columns")
-        values = read_target(frame[definition.target], kind)[0]
-        values = values[pd.notna(values.to_numpy())]
+        if target not in frame.columns:
+            raise CustomerError(f"the target {target!r} is not among the columns")
+        values = read_target(frame[target], str(self.plan.spec.task))[0]
+        return values[pd.notna(values.to_numpy())]
+
+    def _encoded(self, values: pd.Series) -> tuple[np.ndarray, Task]:
+        """Targets as numbers or codes of classes, be they all the same."""
+        spec, kind = self.plan.spec, str(self.plan.spec.task)
         if kind == REGRESSION:
             numbers = values.to_numpy(dtype=np.float64)
             y, task = numbers[np.isfinite(numbers)], Task(kind)
         elif values.nunique() > 1:
-            positive = spec.positive if definition.positive is None else definition.positive
+            positive = spec.positive if spec.definition.positive is None else spec.definition.positive
             y, task = encode_target(values, kind, positive)
         else:
             y, classes = read_classes(values)

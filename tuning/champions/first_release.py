@@ -14,10 +14,10 @@ import numpy as np
 
 from tuning.basics.documents import Json
 from tuning.basics.wording import value_text
-from tuning.champions.answers import Answers
+from tuning.champions.answers import MOST_CUSTOMERS, Answer, Answers
 from tuning.champions.champion import CONSTANT, HERE, NONE, OWN, Champion
 from tuning.champions.releases import Releases
-from tuning.errors import CustomerError, PlanError, RunError
+from tuning.errors import CustomerError, PlanError, RunError, UntrustedCodeError
 from tuning.evaluation.contradictions import CONTRADICTED
 from tuning.evaluation.fixed import FixedConfiguration, FixedMember
 from tuning.models.customer_model import saved_files
@@ -71,7 +71,7 @@ class RunChampions:
         _check_models(self.result.directory, [row for row in best.values() if row["status"] == OK])
         reasons = {name: self._why_less(best.get(name)) for name in self.result}
         lacking = [name for name, why in reasons.items() if why]
-        answers = Answers(self.result.directory, self._plan, lacking, self.releases.directory, self.allow_code)
+        answers = self._answers(lacking)
         for name, why in reasons.items():
             found = best.get(name)
             own = self._own(found) if found is not None and found["status"] == OK else None
@@ -80,6 +80,20 @@ class RunChampions:
             else:
                 yield self._lesser(answers, own or self._nothing(name), why)
         answers.flush()
+
+    def of_others(self) -> Champion | None:
+        """What answers customers that the run does not know; None where no rows of it can be read."""
+        names = list(self.result)
+        answers = self._answers(names[:: -(-len(names) // MOST_CUSTOMERS)] if names else ())
+        try:
+            found = self._with(self._nothing(""), answers.of_others(), "who it is was not known")
+        except (CustomerError, UntrustedCodeError):
+            return None
+        answers.flush()
+        return found
+
+    def _answers(self, customers: Sequence[str]) -> Answers:
+        return Answers(self.result.directory, self._plan, customers, self.releases.directory, self.allow_code)
 
     def _check(self) -> None:
         definition, shown = frozen_definition(self.result.directory, self.result.term), self.result.directory.shown
@@ -141,6 +155,9 @@ class RunChampions:
             answer = answers.of(known.customer)
         except CustomerError as error:
             return replace(known, reason=f"{why}; there is no constant either: {str(error).rstrip('.')}")
+        return self._with(known, answer, why)
+
+    def _with(self, known: Champion, answer: Answer, why: str) -> Champion:
         return replace(
             known,
             answer=answer.kind,

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs
 
@@ -14,7 +13,7 @@ from tuning.basics.timing import USUAL, Timing
 from tuning.champions.answers import FOLDER as ANSWERS
 from tuning.champions.champion import HERE
 from tuning.champions.references import marked_by
-from tuning.champions.release import CHALLENGERS, CHAMPIONS, Release
+from tuning.champions.release import CHALLENGERS, CHAMPIONS, OTHERS, Release
 from tuning.champions.releases import Releases, runs_in
 from tuning.errors import RunError, RunOwnedError, StorageError
 from tuning.runs.deletion import delete_run
@@ -114,8 +113,8 @@ def _candidates(releases: Releases, kept: list[Release]) -> set[str]:
 
 def _answers(releases: Releases, kept: list[Release]) -> Iterator[Pruned]:
     """Packs of answers that only older releases name."""
-    needed = {pack for release in kept for pack in _packs(releases.champions(release))}
-    older = {pack for release in releases.last(len(releases.numbers())) for pack in _packs(releases.champions(release))}
+    needed = {pack for release in kept for pack in _packs(releases, release)}
+    older = {pack for release in releases.last(len(releases.numbers())) for pack in _packs(releases, release)}
     for pack in sorted(older - needed):
         size = _size(releases.directory, releases.directory.path(pack))
         if size is not None:
@@ -123,9 +122,15 @@ def _answers(releases: Releases, kept: list[Release]) -> Iterator[Pruned]:
             yield Pruned(releases.directory.display(pack), size)
 
 
-def _packs(champions: pa.Table) -> set[str]:
-    here = champions.filter(pc.and_(pc.equal(champions["run"], HERE), champions["model_path"].is_valid()))
-    return {"/".join(path.split("/")[:2]) for path in here["model_path"].to_pylist() if path.startswith(f"{ANSWERS}/")}
+def _packs(releases: Releases, release: Release) -> set[str]:
+    """The files in which a release's answers lie that no run has."""
+    found: set[str] = set()
+    for kind in (CHAMPIONS, OTHERS):
+        table = releases.table(release, kind)
+        if table is not None:
+            here = table.filter(pc.and_(pc.equal(table["run"], HERE), table["model_path"].is_valid()))
+            found.update("/".join(path.split("/")[:2]) for path in here["model_path"].to_pylist())
+    return {pack for pack in found if pack.startswith(f"{ANSWERS}/")}
 
 
 def _size(directory: RunDirectory, path: str) -> int | None:

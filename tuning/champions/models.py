@@ -7,7 +7,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from tuning.champions.champion import NONE, Champion, rows_of
+from tuning.champions.champion import HERE, NONE, Champion, rows_of
 from tuning.champions.release import Release
 from tuning.champions.releases import Releases
 from tuning.definition.definition import Definition
@@ -16,8 +16,6 @@ from tuning.models.customer_model import load_model
 from tuning.runs.batch.models import ModelAnswer
 from tuning.runs.plan_file import frozen_definition
 from tuning.runs.trusted_code import check_preparation
-
-HERE = "."  # the champions' own folder, in place of a run
 
 
 @dataclass(frozen=True)
@@ -82,11 +80,18 @@ class ReleaseModels:
         """Whether the release has a row of this customer."""
         return customer in self._places
 
-    def of(self, customer: str) -> ModelAnswer:
-        """What serves a customer; `NoModelError` says why nothing does."""
-        if not self.knows(customer):
+    def _champion(self, customer: str) -> Champion:
+        """A customer's champion, or what answers those that the release does not know."""
+        if self.knows(customer):
+            return rows_of(self._champions.slice(self._places[customer], 1), Champion)[0]
+        others = self._releases.others(self._release)
+        if others is None:
             raise UnknownCustomerError(f"no customer {customer!r} in release {self.number} of {self.name}.")
-        (champion,) = rows_of(self._champions.slice(self._places[customer], 1), Champion)
+        return others
+
+    def of(self, customer: str) -> ModelAnswer:
+        """What serves a customer, known or not; `NoModelError` or `UnknownCustomerError` says why nothing does."""
+        champion = self._champion(customer)
         if champion.model_path is None or champion.answer == NONE:
             raise NoModelError(f"customer {customer!r} has no champion: {champion.reason}")
         directory = self._releases.run_directory(champion.run)

@@ -11,16 +11,18 @@ import pyarrow as pa
 
 from tuning.champions.champion import HERE, NONE, OWN, Challenger, Champion, rows_of, table_of
 from tuning.champions.first_release import RunChampions
-from tuning.champions.release import CHALLENGERS, CHAMPIONS, PROMOTE, ROWS, Release, encoded_table
+from tuning.champions.release import CHALLENGERS, CHAMPIONS, OTHERS, PROMOTE, ROWS, Release, encoded_table
 from tuning.champions.releases import Releases
+from tuning.champions.rules.never import Never
+from tuning.champions.rules.newest import Newest
+from tuning.champions.rules.sure import Sure
 from tuning.evaluation.fixed import FixedConfiguration, FixedMember
 from tuning.records.ownership import begun_term
 from tuning.runs.results import RunResult
 
 #: What becomes of customers that have a champion: the run's winner replaces it, never, or stands against it until a
 #: refresh has compared the two on rows that came after.
-NEWEST, NEVER, SURE, EXPECTED = "newest", "never", "sure", "expected"
-PROMOTIONS = (NEWEST, NEVER, SURE, EXPECTED)
+NEWEST, NEVER, SURE = Newest.name, Never.name, Sure.name
 
 
 @dataclass(frozen=True)
@@ -52,10 +54,12 @@ def promote_run(result: RunResult, releases: Releases, promotion: str = SURE, *,
         RunError: others work on it, or a file of it is not what it has written.
         RunOwnedError: somebody else has made a release meanwhile.
 
-    promotion: one of `PROMOTIONS`, which the first release does not ask. allow_code: as of `RunResult.model`.
+    promotion: name of a rule of `promotion_rules`, which the first release does not ask. allow_code: as of
+    `RunResult.model`.
     """
     number, before = releases.next_number(), releases.newest()
-    winners = {each.customer: each for each in RunChampions(result, releases, number, allow_code)}
+    run = RunChampions(result, releases, number, allow_code)
+    winners = {each.customer: each for each in run}
     champions, standing = _state(releases, before)
     after, challengers = dict(champions), dict(standing)
     for name, winner in winners.items():
@@ -67,18 +71,23 @@ def promote_run(result: RunResult, releases: Releases, promotion: str = SURE, *,
         elif promotion == NEWEST:
             after[name] = replace(winner, since=now.since) if _same_configuration(now, winner) else winner
             challengers.pop(name, None)
-        elif promotion in (SURE, EXPECTED) and winner.answer == OWN and not _same_configuration(now, winner):
+        elif promotion != NEVER and winner.answer == OWN and not _same_configuration(now, winner):
             challengers.setdefault(name, _challenger(winner, number))
     changed = [name for name, champion in after.items() if champions.get(name) not in (None, champion)]
     tables = {CHAMPIONS: table_of(after.values(), Champion)}
+    others = None if before is None else releases.others(before)
+    if (others is None or promotion == NEWEST) and (new := run.of_others()) is not None:
+        others = others if others is not None and _same_model(others, new) else new
+    if others is not None:
+        tables[OTHERS] = table_of([others], Champion)
     if challengers:
         tables[CHALLENGERS] = table_of(challengers.values(), Challenger)
-    release, new = before, before is None or not _equal(before, tables)
-    if release is None or new:
+    release, made = before, before is None or not _equal(before, tables)
+    if release is None or made:
         release = _placed(releases, result, number, before, tables)
     return Promoted(
         release=release,
-        new=new,
+        new=made,
         answers=Counter(champion.answer for champion in after.values()),
         replaced=len(changed),
         added=len(after) - len(champions),
@@ -127,7 +136,7 @@ def _equal(before: Release, tables: Mapping[str, pa.Table]) -> bool:
         (kind in before.tables and before.tables[kind] == encoded_table(kind, tables[kind])[0])
         if kind in tables
         else kind not in before.tables
-        for kind in (CHAMPIONS, CHALLENGERS)
+        for kind in (CHAMPIONS, CHALLENGERS, OTHERS)
     )
 
 

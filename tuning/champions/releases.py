@@ -19,6 +19,7 @@ from tuning.champions.champion import HERE, Champion, rows_of
 from tuning.champions.references import joined, last_part, mark, opened, way
 from tuning.champions.release import (
     CHAMPIONS,
+    OTHERS,
     RELEASES,
     Release,
     TableFile,
@@ -125,6 +126,11 @@ class Releases:
             raise UnknownCustomerError(f"no customer {customer!r} in release {release.number} of {self.name}.")
         return rows_of(rows, Champion)[0]
 
+    def others(self, release: Release) -> Champion | None:
+        """What answers customers that are not among a release's champions; None where nothing does."""
+        table = self.table(release, OTHERS)
+        return None if table is None else rows_of(table, Champion)[0]
+
     def history(self, customer: str) -> list[tuple[Release, Champion]]:
         """Each release that changed a customer's champion, with the new one, the first one first.
 
@@ -152,11 +158,14 @@ class Releases:
     def place(self, draft: Release, tables: Mapping[str, pa.Table | TableFile]) -> Release:
         """Make a release: first its runs are marked as needed, then its tables are written, at last its file.
 
+        What answers others stays as it was before where no table is given for it.
         `RunOwnedError` where there is one of that number by now; then nothing has changed.
 
         draft: without tables. Its number is `next_number`, asked for before its parent, the `newest` one, was looked
         up. tables: by kind; one that is as before may be given by its file.
         """
+        before = {} if draft.parent is None else self.at(draft.parent).tables
+        tables = {kind: file for kind, file in before.items() if kind == OTHERS} | dict(tables)
         for run in sorted({run for each in tables.values() if isinstance(each, pa.Table) for run in runs_in(each)}):
             mark(self.directory, self.run_directory(run))
         files = {

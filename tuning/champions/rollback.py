@@ -9,11 +9,13 @@ import pyarrow.compute as pc
 
 from tuning.champions.champion import HERE, Champion
 from tuning.champions.kept_runs import runs_of
-from tuning.champions.release import OF_CUSTOMERS, ROLLBACK, Release, TableFile
+from tuning.champions.release import OF_CUSTOMERS, OTHERS, ROLLBACK, Release, TableFile
 from tuning.champions.releases import Releases
 from tuning.errors import RunError, UnknownCustomerError
 from tuning.models.customer_model import saved_files
 from tuning.records.ownership import begun_term
+
+_STATE = (*OF_CUSTOMERS, OTHERS)
 
 
 def roll_back(releases: Releases, to: int | None = None, customer: str | None = None) -> tuple[Release, bool]:
@@ -42,8 +44,10 @@ def roll_back(releases: Releases, to: int | None = None, customer: str | None = 
     tables: dict[str, pa.Table | TableFile]
     if customer is None:
         _check_runs(releases, target, runs_of(releases, target))
-        tables = {kind: target.tables[kind] for kind in OF_CUSTOMERS if kind in target.tables}
-        same = {kind: current.tables[kind] for kind in OF_CUSTOMERS if kind in current.tables} == tables
+        tables, now = (
+            {kind: each.tables[kind] for kind in _STATE if kind in each.tables} for each in (target, current)
+        )
+        same = now == tables
     else:
         there = releases.champion(target, customer)
         same = there == _champion(releases, current, customer)

@@ -7,8 +7,9 @@ import json
 import click
 
 from tuning.champions.champion import NONE
-from tuning.champions.promoting import PROMOTIONS, SURE, Promoted, promote_run
+from tuning.champions.promoting import SURE, Promoted, promote_run
 from tuning.champions.releases import Releases
+from tuning.champions.rules import promotion_rules
 from tuning.cli import exit_codes
 from tuning.cli.champions import answers_text, say_refused
 from tuning.cli.program import Command
@@ -22,7 +23,7 @@ from tuning.runs.results import RunResult
 @click.option("--as", "name", required=True, metavar="NAME", help="Of the champions.")
 @click.option(
     "--promotion",
-    type=click.Choice(PROMOTIONS),
+    type=click.Choice(list(promotion_rules())),
     default=SURE,
     show_default=True,
     help="Of customers that have a champion: replace it by the run's winner (newest), never, or let that stand against "

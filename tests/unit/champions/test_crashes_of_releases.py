@@ -94,13 +94,14 @@ def state(storage: Path) -> list[tuple[str, str, str | None, str]]:
     return [(each.customer, each.answer, each.model_sha256 if each.answer == OWN else None, each.run) for each in rows]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("before", "work", "least", "every"),
     [
-        (nothing, promote, 4, 1),
-        (second_release, promote, 3, 1),
+        (nothing, promote, 4, 2),  # after a step is before the next one
+        (second_release, promote, 3, 2),
         (second_release, back, 1, 1),
-        (second_release, prune, 5, 5),  # unit/runs/test_deletion.py stops a deletion at each step
+        (second_release, prune, 5, 6),  # unit/runs/test_deletion.py stops a deletion at each step
     ],
     ids=["first", "next", "rollback", "prune"],
 )
@@ -113,7 +114,7 @@ def test_a_process_that_is_killed_leaves_the_old_or_the_new_release(
     work(whole)
     new, numbers = state(whole), Releases("shops", whole).numbers()
     left = sorted(path.name for path in whole.iterdir())
-    steps = 0
+    steps = every - 1
     while True:
         copy = shutil.copytree(storage, tmp_path / str(steps) / "runs")
         if not killed(steps, partial(work, copy)):

@@ -10,6 +10,7 @@ from shops import run_of, write_shops
 
 from tuning import RunResult
 from tuning.champions.champion import CONSTANT, HERE, NONE, OWN, Champion, rows_of
+from tuning.champions.models import ReleaseModels
 from tuning.champions.promoting import NEVER, NEWEST, SURE, promote_run
 from tuning.champions.release import CHALLENGERS
 from tuning.champions.releases import Releases
@@ -145,3 +146,17 @@ def test_a_champion_s_configuration_fits_it_again_and_names_its_model(storage: P
     models = dict(zip(result.leaderboard()["customer"], result.leaderboard()["model"], strict=True))
     assert found["good"].model == models["good"]
     assert (found["few"].model, found["text"].model) == ("constant", None)
+
+
+def test_customers_that_nobody_knows_get_a_constant_of_those_that_are_known(storage: Path, shops_run: Path) -> None:
+    promoted(storage)
+    found = ReleaseModels.current("shops", str(storage)).of("never seen")
+    assert found.answer == CONSTANT
+    seen = [pd.read_csv(file)["y"] for file in sorted((shops_run.parent / "data").glob("*.csv")) if file.stem != "text"]
+    constants = [function(pd.concat(seen)) for function in (pd.Series.mean, pd.Series.median)]
+    (answer,) = found.model.predict(pd.DataFrame({"x": [1.0]}))
+    assert min(abs(answer - constant) for constant in constants) < 1e-9
+    releases = Releases("shops", storage)
+    others = releases.others(releases.current())
+    assert others is not None
+    assert others.reason.startswith("the mean of the target of 4 customers that are known: ")
