@@ -46,7 +46,7 @@ class DefinitionKeys(TypedDict, total=False):
     portfolio: object
     baseline: object
     warm_start: Sequence[object]
-    trials: int
+    trials: int | Literal["auto"]
     time_budget: float | str | None
     seed: int
     objective: object
