@@ -306,6 +306,28 @@ def test_a_frame_goes_through_each_customers_own_model_from_python(tmp_path: Pat
     np.testing.assert_array_equal(one["prediction"], result.model(8).predict(new[:5]))
 
 
+@pytest.mark.parametrize("space", ["ridge", "lightgbm"])
+def test_a_text_that_no_training_row_had_is_said(space: str, tmp_path: Path) -> None:
+    table = pd.concat([make_frame(60, seed).assign(id=seed) for seed in (7, 8)])
+    table.loc[table.index[5:8], "shop"] = None
+    result = run(tmp_path, data=table, by="id", search_space=space)
+    new = table.groupby("id").head(20).reset_index(drop=True)
+    assert result.predict(new).attrs["unseen"] == {}
+    new.loc[[1, 2, 30], "shop"] = "c"
+    assert result.predict(new).attrs["unseen"] == {"shop": 3}
+    new.to_csv(tmp_path / "new.csv", index=False)
+    said = "texts that no model here was trained with, and so knows nothing of: 'shop' in 3 rows"
+    assert said in predict(result, "--data", tmp_path / "new.csv").stderr
+    assert result.model(7).predict(new[:20]).shape == (20,)
+
+
+def test_texts_that_share_a_place_are_not_called_new(tmp_path: Path) -> None:
+    frame = make_frame(300)
+    frame["shop"] = [f"shop {number % 40}" for number in range(300)]  # more than have a column each
+    result = run(tmp_path, data=frame)
+    assert result.predict(frame.assign(shop="another")).attrs["unseen"] == {}
+
+
 def test_of_customers_who_are_files_one_is_named_and_the_only_one_is_not(tmp_path: Path) -> None:
     for name in "ab":
         make_frame(40).to_csv(tmp_path / f"{name}.csv", index=False)

@@ -121,6 +121,9 @@ def _predict_file(
     if answer.held_back:
         said = amount(len(answer.rows), "prediction")
         click.echo(f"{answer.held_back:,} of {said} went beyond `bounds`, and were held there", err=True)
+    if answer.unseen:
+        columns = ", ".join(f"{name!r} in {amount(rows, 'row')}" for name, rows in answer.unseen.items())
+        click.echo(f"texts that no model here was trained with, and so knows nothing of: {columns}", err=True)
     if output is not None:
         said = f"{int(answer.rows[answer.column].notna().sum()):,} of {amount(len(answer.rows), 'row')}"
         click.echo(f"{said} predicted, in {mask(output)}", err=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias, overload
 
 import numpy as np
@@ -178,14 +178,15 @@ class CustomerModel(OfModel):
             frame = self.preparation.rows(frame, [column.name for column in self.columns])
         raw: dict[object, RawColumns] = {}
         encoded: dict[int, Matrix] = {}
-        answers = []
+        answers, unseen = list[Prediction](), dict[str, np.ndarray]()
         for member in self.members:
             if member.takes not in raw:
                 raw[member.takes] = member.raw(frame)
             if id(member.encoder) not in encoded:
                 encoded[id(member.encoder)] = member.encoded(raw[member.takes])
+                unseen |= member.unseen(raw[member.takes])
             answers.append(member.prediction(encoded[id(member.encoder)], self.task))
-        return average(answers, [member.weight for member in self.members], self.task)
+        return replace(average(answers, [member.weight for member in self.members], self.task), unseen=unseen)
 
     def _named(self, rows: pd.DataFrame | np.ndarray) -> pd.DataFrame:
         """The rows with columns by name: those of an array have them only where the model was made of one."""

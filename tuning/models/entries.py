@@ -115,7 +115,7 @@ class Stored:
 
 
 def parse_models(value: object) -> tuple[ModelEntry, ...]:
-    """Checked entries from the value of `models`; `ValueError` names what is wrong.
+    """Checked entries from the value of `models`; `ValueError` names all that is wrong.
 
     value: one entry, a list of them, or a mapping of name to entry. Nothing is imported here.
     """
@@ -125,7 +125,14 @@ def parse_models(value: object) -> tuple[ModelEntry, ...]:
         items = list(value) if isinstance(value, list | tuple) else [value]
     if not items:
         raise ValueError("the list is empty; leave it out to search the built-in families.")
-    entries = [_entry(item, position) for position, item in enumerate(items)]
+    entries, wrong = list[ModelEntry](), list[str]()
+    for position, item in enumerate(items):
+        try:
+            entries.append(_entry(item, position))
+        except ValueError as error:
+            wrong.append(str(error))
+    if wrong:  # what there is, is listed once
+        raise ValueError(" ".join([*(text.partition(" Known: ")[0] for text in wrong[:-1]), wrong[-1]]))
     return _with_unique_names(entries)
 
 

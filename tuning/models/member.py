@@ -18,7 +18,7 @@ from tuning.models.registry import family as find_family
 from tuning.preprocessing.columns import RawColumns, as_frame, to_raw
 from tuning.preprocessing.dates import ISO
 from tuning.preprocessing.encoding import Encoder
-from tuning.preprocessing.kinds import Column
+from tuning.preprocessing.kinds import TEXT, Column
 from tuning.preprocessing.task import Prediction, Task
 
 
@@ -62,6 +62,11 @@ class Member:
     def raw(self, frame: pd.DataFrame) -> RawColumns:
         """Rows before its encoding; `CustomerError` says what is wrong with them."""
         return (as_frame if self.encoder.encoding == FRAME else to_raw)(frame, self.columns)
+
+    def unseen(self, raw: RawColumns) -> dict[str, np.ndarray]:
+        """As of `Prediction`."""
+        names = [column.name for column in self.columns if column.kind == TEXT]
+        return {names[position]: rows for position, rows in self.encoder.unseen(raw).items()}
 
     def encoded(self, raw: RawColumns) -> Matrix:
         """Rows as its model takes them."""

@@ -33,7 +33,7 @@ def run_notes(definition: Definition, studies: StudyTable, slots: int, *, in_pro
 
 
 def reading_notes(definition: Definition, customers: Customers) -> Iterator[str]:
-    """What of the data is left out, and how keyed tables are understood."""
+    """What of the data is left out, how keyed tables are understood, and who is too small."""
     if isinstance(definition.data, str | list | tuple) and (names := left_out(definition.data)):
         yield f"data: {amount(len(names), 'file')} left out, whose ending is of no known format: {name_list(names, 3)}."
     keyed = customers.take(customers.present("key"))
@@ -48,6 +48,7 @@ def reading_notes(definition: Definition, customers: Customers) -> Iterator[str]
             f"the table has no key columns (`by`), so all its rows are one customer, {definition.name!r} after the "
             "definition's name."
         )
+    yield from _short_notes(definition, customers)
 
 
 def place_notes(customers: Customers) -> Iterator[str]:
@@ -59,6 +60,17 @@ def place_notes(customers: Customers) -> Iterator[str]:
         yield f"the data ({size_text(size)}) is written once into the run directory, divided by customer."
     elif keyed and not coming.any():
         yield "the data is read where it is, each worker its own customers' rows."
+
+
+def _short_notes(definition: Definition, customers: Customers) -> Iterator[str]:
+    """Who can have no model, as far as numbers of rows are known without reading them."""
+    rows = customers.numbers("rows", missing=definition.min_rows)
+    few = customers.take(rows < definition.min_rows)
+    if definition.objective is None and len(few):
+        yield (
+            f"{amount(len(few), 'customer')} with fewer rows than min_rows ({definition.min_rows}) will have no model: "
+            f"{name_list(few.texts('id').to_pylist(), 3)}. Whether the others can, `tuning validate` tells."
+        )
 
 
 def missing_extras(definition: Definition | None = None) -> Iterator[str]:

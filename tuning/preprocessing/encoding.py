@@ -15,6 +15,7 @@ import pandas as pd
 
 from tuning.basics.documents import Json
 from tuning.preprocessing.columns import RawColumns
+from tuning.preprocessing.kinds import MISSING
 
 ONEHOT, ORDINAL, FRAME = "onehot", "ordinal", "frame"
 MAX_CATEGORIES = 20  # indicator columns per text column; rarer texts share the last one
@@ -88,6 +89,19 @@ class Encoder:
                 out[:, at] = np.where(places >= 0, places, np.nan)
                 at += 1
         return out
+
+    def unseen(self, raw: RawColumns) -> dict[int, np.ndarray]:
+        """(n,) by the position of each text column which rows hold a text that no training row had, where one does.
+
+        Of a column whose rare texts share one place nothing is known: their names are not kept.
+        """
+        found = dict[int, np.ndarray]()
+        for position, text in enumerate(self.texts):
+            known = {*text.names, MISSING}
+            new = np.array([not text.rare and name not in known for name in raw.categories[position]] or [False])
+            if new.any():
+                found[position] = new[raw.codes[:, position]]
+        return found
 
     def categorical(self, raw: RawColumns) -> tuple[int, ...]:
         """Positions of category codes in the transformed array."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -48,12 +48,14 @@ class Prediction:
     decision: (n,) or (n, classes) decision values, or None. Metrics that take either one take these, as
         scikit-learn's scorers do: probabilities are rounded, and compare classes within a row.
     held: (n,) which numbers were held within what the target can be; None where none was.
+    unseen: by column (n,) which rows hold a text that no training row had, where a saved model has looked for them.
     """
 
     values: np.ndarray
     proba: np.ndarray | None = None
     decision: np.ndarray | None = None
     held: np.ndarray | None = None
+    unseen: Mapping[str, np.ndarray] | None = field(default=None, kw_only=True)
 
     @property
     def held_back(self) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -50,6 +51,7 @@ class PredictedRows:
         without: the customers that got none, and why.
         held_back: rows for which a model went beyond its bounds, and was held there.
         pooled: the customers without a model of their own, whose rows the run's pool predicts.
+        unseen: by column the rows with a text that no row had on which their model was fitted.
     """
 
     rows: pd.DataFrame
@@ -57,6 +59,7 @@ class PredictedRows:
     without: dict[str, str]
     held_back: int = 0
     pooled: tuple[str, ...] = ()
+    unseen: Mapping[str, int] = field(default_factory=dict)
 
 
 def predict_rows(
@@ -83,19 +86,19 @@ def predict_rows(
         )
     model = None if customer is None and definition.by else result.model(customer, allow_code=allow_code)
     new = _FrameRows(rows, definition) if isinstance(rows, pd.DataFrame) else _FileRows(str(rows), definition)
-    names = new.names
-    column = free_name(PREDICTION, names)
+    answers, without = _Answers(new.names, interval), dict[str, str]()
     if model is not None:
         check_interval(interval, model.task)
-        shown, without = new.shown(model.text), dict[str, str]()
-        answers, held_back = _answer(model, new.of(model), names, interval)
-        pooled = [model.customer] * (model.family == POOL)
+        shown = new.shown(model.text)
+        answers.add(model, new.of(model))
     else:
-        check_columns(definition.by, names)
+        check_columns(definition.by, new.names)
         shown = new.shown(())
-        answers, without, held_back, pooled = _by_key(result, new, names, allow_code, interval)
-    found = shown.join(answers) if len(answers) else shown.assign(**{column: None})
-    return PredictedRows(found.set_axis(new.index), column, without, held_back, tuple(pooled))
+        without = _by_key(result, new, answers, allow_code)
+    column = free_name(PREDICTION, new.names)
+    found = shown.join(pd.concat(answers.parts)) if answers.parts else shown.assign(**{column: None})
+    pooled, unseen = tuple(answers.pooled), answers.unseen
+    return PredictedRows(found.set_axis(new.index), column, without, answers.held_back, pooled, unseen)
 
 
 def free_name(name: str, taken: Iterable[str]) -> str:
@@ -165,22 +168,45 @@ def rows_for(table: pa.Table, model: CustomerModel, csv: ReadCsvOptions) -> pd.D
     return to_frame(with_text(table, whole), csv)
 
 
-def _by_key(
-    result: SavedModels, rows: _FrameRows | _FileRows, names: Sequence[str], allow_code: bool, interval: float | None
-) -> tuple[pd.DataFrame, dict[str, str], int, list[str]]:
-    """(predictions, who has none and why, rows that were held back, whose rows the pool predicts)."""
+class _Answers:
+    """What models add to rows: columns, part by part, and how often they had to guess.
+
+    taken: the rows' own columns. interval: as of `predict_rows`.
+    """
+
+    def __init__(self, taken: Sequence[str], interval: float | None) -> None:
+        self._taken, self.interval = taken, interval
+        self.parts: list[pd.DataFrame] = []
+        self.held_back = 0
+        self.pooled: list[str] = []
+        self.unseen: Counter[str] = Counter()
+
+    def add(self, model: CustomerModel, rows: pd.DataFrame) -> None:
+        found = model.prediction(rows)
+        columns = {free_name(PREDICTION, self._taken): model.labels(found)}
+        if found.proba is not None:
+            for position, label in enumerate(model.task.classes):
+                columns[free_name(f"probability_{label}", self._taken)] = found.proba[:, position]
+        elif self.interval is not None and not model.task.classification:
+            for name, ends in zip((LOW, HIGH), model.ends(found, self.interval), strict=True):
+                columns[free_name(name, self._taken)] = ends
+        self.parts.append(pd.DataFrame(columns, index=rows.index))
+        self.held_back += found.held_back
+        self.pooled += [model.customer] * (model.family == POOL)
+        self.unseen.update({name: int(new.sum()) for name, new in (found.unseen or {}).items()})
+
+
+def _by_key(result: SavedModels, rows: _FrameRows | _FileRows, answers: _Answers, allow_code: bool) -> dict[str, str]:
+    """Who has none of the answers, and why."""
     codes, keys = rows.keys()
-    parts: list[pd.DataFrame] = []
     without: dict[str, str] = {}
-    held_back, pooled = 0, list[str]()
     order = np.argsort(codes, kind="stable")
     bounds = np.searchsorted(codes[order], np.arange(len(keys) + 1))
     for number, key in enumerate(keys):
         name = customer_id(key)
         try:
             model = result.model(name, allow_code=allow_code)
-            own = order[bounds[number] : bounds[number + 1]]
-            answers, held = _answer(model, rows.of(model, own), names, interval)
+            answers.add(model, rows.of(model, order[bounds[number] : bounds[number + 1]]))
         except UntrustedCodeError:
             raise  # one word allows it for all
         except TuningError as error:
@@ -188,23 +214,5 @@ def _by_key(
         except (Exception, SystemExit) as error:  # of the user's own model
             without[name] = raised(error)
         else:
-            check_interval(interval, model.task)  # classes of one are classes of all
-            parts.append(answers)
-            held_back += held
-            pooled += [name] * (model.family == POOL)
-    return pd.concat(parts) if parts else pd.DataFrame(), without, held_back, pooled
-
-
-def _answer(
-    model: CustomerModel, rows: pd.DataFrame, taken: Sequence[str], interval: float | None
-) -> tuple[pd.DataFrame, int]:
-    """The columns that a model adds to rows, and for how many it was held back."""
-    found = model.prediction(rows)
-    columns = {free_name(PREDICTION, taken): model.labels(found)}
-    if found.proba is not None:
-        for position, label in enumerate(model.task.classes):
-            columns[free_name(f"probability_{label}", taken)] = found.proba[:, position]
-    elif interval is not None and not model.task.classification:
-        for name, ends in zip((LOW, HIGH), model.ends(found, interval), strict=True):
-            columns[free_name(name, taken)] = ends
-    return pd.DataFrame(columns, index=rows.index), found.held_back
+            check_interval(answers.interval, model.task)  # classes of one are classes of all
+    return without

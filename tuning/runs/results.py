@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tuning.basics.documents import Json
-from tuning.basics.wording import amount, did_you_mean, name_list, resume_advice, score_text, time_text, without_text
+from tuning.basics.wording import amount, did_you_mean, resume_advice, score_text, time_text, without_text
 from tuning.definition.baselines import GivenBaseline
 from tuning.definition.plain_values import IN_MEMORY
 from tuning.errors import NoModelError, UnknownCustomerError
@@ -52,7 +52,6 @@ _NO_MODELS = {
     True: "an objective was tuned; result.best_config() is what won",
 }
 _NEEDED = list(dict.fromkeys((*NEEDED, *COUNTED, "fit_seconds", "model_sha256")))
-MOST_GUESSES = 10_000  # customers among which a misspelt one is looked for
 GOES_ON = "not finished yet"
 PENDING = "not finished yet: resume the run"
 USED_UP = "not finished: the time budget ({budget}) is spent; resume with a larger one"
@@ -152,9 +151,8 @@ class RunResult(OfResult):
             return UnfinishedCustomers("", {})
         trials = read_table(self.directory, self._parts, TRIALS, SO_FAR, self._damaged)
         trials = trials.filter(pc.is_in(trials["customer"], value_set=none))
-        return UnfinishedCustomers.of(
-            self.pending, trials, plan.metric, plan.mode, RUNNING if self.goes_on else UNFINISHED
-        )
+        status = RUNNING if self.goes_on else UNFINISHED
+        return UnfinishedCustomers.of(self.pending, trials, plan.metric, plan.mode, status)
 
     @cached_property
     def _plan(self) -> PlannedNames:
@@ -217,8 +215,8 @@ class RunResult(OfResult):
         few = best.take(pa.array(range(0, len(best), max(1, -(-len(best) // most)))))
         chosen = set(few["study"].to_pylist())
         studies, trials = self._records_of(few["customer"].to_pylist())
-        chosen_studies = [each for each in studies if each.study in chosen]
-        return across(self.directory, self.term, chosen_studies, trials, allow_code=allow_code)
+        studies = [each for each in studies if each.study in chosen]
+        return across(self.directory, self.term, studies, trials, allow_code=allow_code)
 
     def to_optuna(self, customer: object = None, storage: Storage = None) -> Study:
         """A customer's study as one of Optuna's, whatever algorithm searched, for Optuna's own plots and dashboard.
@@ -392,31 +390,19 @@ class RunResult(OfResult):
     def predict(
         self, rows: NewRows, customer: object = None, *, allow_code: bool = False, interval: float | None = None
     ) -> pd.DataFrame:
-        """New rows, those of a frame or a file, with columns of predictions; by default of each row's own customer's
-        model, which its key columns name.
+        """The rows of a frame or a file with predictions, by default of the model that each row's key columns name.
 
         customer, allow_code: as of `model`. interval: as of its `predict`. `attrs` of the answer has `without`, the
-        customers that got none, and why; `held_back`, how many predictions went beyond `bounds`, and were held;
-        `pooled`, the customers without a model of their own, whose rows the run's pool predicts.
+        customers that got none, and why; `held_back`, `pooled`, `unseen`, as of `tuning.runs.prediction.PredictedRows`.
         """
         from tuning.runs.prediction import predict_rows
 
         found = predict_rows(self, rows, customer, allow_code=allow_code, interval=interval)
-        found.rows.attrs.update(without=found.without, held_back=found.held_back, pooled=list(found.pooled))
+        counts = {"held_back": found.held_back, "pooled": list(found.pooled), "unseen": dict(found.unseen)}
+        found.rows.attrs.update(without=found.without, **counts)
         return found.rows
 
     def _best(self, customer: object) -> tuple[str, Json]:
         """A customer and the record of its best study, by column; an empty one where none has ended."""
-        standings = self._standings
-        customers = standings.customers
-        if customer is None and len(customers) != 1:
-            raise UnknownCustomerError(
-                f"which of the {len(customers)} customers? Give its id, such as {str(customers[0])!r}."
-            )
-        customer = str(customers[0]) if customer is None else id_of(customer)
-        row = standings.row_of(customer)
-        if row is None:
-            names = customers[:MOST_GUESSES].to_pylist()
-            known = did_you_mean(customer, names) or f" There are {name_list(names, 5)}."
-            raise UnknownCustomerError(f"no customer {customer!r} in this run.{known}")
+        customer, row = self._standings.named(customer)
         return customer, self._studies.slice(row, 1).to_pylist()[0] if row >= 0 else {}

@@ -10,13 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tuning.basics.wording import natural_order, value_text
+from tuning.basics.wording import did_you_mean, name_list, natural_order, value_text
+from tuning.errors import UnknownCustomerError
 from tuning.records.gains import compared_gains
 from tuning.records.schema import FINISHED, OK, UNFINISHED
 from tuning.records.user_scores import user_score
 
 #: The columns of trial records that tell how far an unfinished study is.
 SO_FAR = ("study", "trial", "customer", "state", "score")
+MOST_GUESSES = 10_000  # customers among which a misspelt one is looked for
 BATCH = 20_000  # customers whose ids are texts of Python at a time
 _NONE = -1  # in place of a row, where no study of a customer has ended
 
@@ -85,6 +87,22 @@ class Standings:
         rows = np.lexsort((order, lost, ~scored, self._codes))[::-1]
         best[self._codes[rows]] = rows
         return best
+
+    def named(self, customer: object) -> tuple[str, int]:
+        """(id, row of the best study, -1 where none has ended) of a customer, None of the only one;
+        `UnknownCustomerError` for somebody else."""
+        customers = self.customers
+        if customer is None and len(customers) != 1:
+            raise UnknownCustomerError(
+                f"which of the {len(customers)} customers? Give its id, such as {str(customers[0])!r}."
+            )
+        name = str(customers[0]) if customer is None else id_of(customer)
+        row = self.row_of(name)
+        if row is None:
+            names = customers[:MOST_GUESSES].to_pylist()
+            known = did_you_mean(name, names) or f" There are {name_list(names, 5)}."
+            raise UnknownCustomerError(f"no customer {name!r} in this run.{known}")
+        return name, row
 
     @cached_property
     def unfinished(self) -> np.ndarray:

@@ -154,6 +154,7 @@ def _answered(rows: Sequence[Mapping[str, object]], found: PredictedRows) -> dic
         "without": found.without,
         "held_back": found.held_back,
         "pooled": list(found.pooled),
+        "unseen": dict(found.unseen),
     }
 
 

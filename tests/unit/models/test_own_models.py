@@ -81,6 +81,16 @@ def test_a_wrong_entry_is_named(models: Any, message: str) -> None:
     assert message in str(error.value)
 
 
+def test_all_wrong_entries_are_named_at_once() -> None:
+    with pytest.raises(DefinitionError) as error:
+        define({"data": "*.csv", "target": "y", "models": ["ridg", "ridge", {"name": "a"}, "lightgmb"]})
+    said = str(error.value)
+    assert "entry 1: 'ridg' is not a model family. Did you mean 'ridge'?" in said
+    assert "entry 3: there is no `estimator`" in said
+    assert "entry 4: 'lightgmb' is not a model family. Did you mean 'lightgbm'?" in said
+    assert said.count("Known: ") == 1
+
+
 def test_a_list_of_plain_estimators_is_a_search_that_tries_each_once() -> None:
     definition = define({"data": "*.csv", "target": "y", "models": [LinearRegression(), DecisionTreeRegressor()]})
     assert definition.trials == 2

@@ -37,6 +37,21 @@ def test_it_promises_no_cost(tmp_path: Path) -> None:
     assert "core_seconds" not in plan.to_dict()
 
 
+def test_it_names_customers_whose_rows_are_too_few_where_it_knows_their_number() -> None:
+    table = pd.DataFrame({"k": ["a"] * 60 + ["tiny"] * 4 + ["small"] * 5, "x": range(69), "y": range(69)})
+    fields = {"data": table, "by": "k", "target": "y", "search_space": "ridge", "task": "regression", "mlflow": False}
+
+    def said(**changes: object) -> list[str]:
+        return [note for note in TuneRunner(**{**fields, **changes}).plan().notes if "min_rows" in note]
+
+    (note,) = said(min_rows=10)
+    assert note.startswith("2 customers with fewer rows than min_rows (10) will have no model: ")
+    assert "'tiny'" in note
+    assert "'small'" in note
+    assert note.endswith("Whether the others can, `tuning validate` tells.")
+    assert not said()
+
+
 @pytest.mark.parametrize(("rows", "placement"), [(100, "packed"), (30_000, "spread")])
 def test_few_studies_are_spread_where_their_trials_have_many_rows(rows: int, placement: str) -> None:
     frame = pd.DataFrame({"x": range(rows), "y": range(rows)})

@@ -83,7 +83,7 @@ def test_rows_in_any_form_are_predicted_as_the_model_does(
     assert [{name: row[name] for name in sent[0]} for row in found["rows"]] == sent
     expected = [*result.model(HOSTILE).predict(asked[:2]), *result.model("c0001").predict(asked[2:4]), None]
     assert [row[found["column"]] for row in found["rows"]] == [pytest.approx(each) for each in expected]
-    assert (list(found["without"]), found["held_back"]) == (["tiny"], 0)
+    assert (list(found["without"]), found["held_back"], found["unseen"]) == (["tiny"], 0, {})
     headers = {"Content-Type": "text/csv; charset=utf-8"}
     asked["note"] = "=1+1"
     for formulas, note in ((None, "=1+1"), ("guard", "'=1+1")):

@@ -144,6 +144,9 @@ class PredictionsMessage(_Message):
     pooled: list[str] = Field(
         description="Customers without a model of their own, whose rows the run's pool predicts.", examples=[[]]
     )
+    unseen: Mapping[str, int] = Field(
+        description="By column the rows with a text that no training row of their model had.", examples=[{"region": 1}]
+    )
 
 
 class PlanMessage(_Message):
