@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 from prepared_rows import prepare_data
 from sklearn.metrics import accuracy_score, log_loss, mean_absolute_error, roc_auc_score
 
 from tuning import RunResult, TuneRunner
+from tuning.cli.program import main
 from tuning.definition.definition import define
 from tuning.errors import CustomerError, DefinitionError, PlanError
 from tuning.evaluation.baseline import given_prediction
@@ -280,6 +282,15 @@ def test_what_is_neither_a_class_nor_a_probability_is_named(
     with pytest.raises(CustomerError) as refused:
         labelled(task, metric, y, said)
     assert message in str(refused.value)
+
+
+def test_a_command_takes_it_as_a_key_and_says_it(tmp_path: Path) -> None:
+    rows().to_csv(tmp_path / "one.csv", index=False)
+    (tmp_path / "own.yaml").write_text("data: one.csv\ntarget: y\nmodels: [ridge]\nmlflow: false\n")
+    asked = ["plan", str(tmp_path / "own.yaml"), "--set", "baseline={column: predicted}"]
+    told = CliRunner().invoke(main, asked)
+    assert f"; the baseline is {NAME}" in told.output
+    assert json.loads(CliRunner().invoke(main, [*asked, "--output", "json"]).stdout)["baseline"] == NAME
 
 
 def test_a_definition_of_a_file_takes_every_form(tmp_path: Path) -> None:

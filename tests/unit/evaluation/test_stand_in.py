@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tuning.evaluation.stand_in import stand_in
 from tuning.models.pooled import Level, RunPool
 from tuning.runs.outcome import sentences
 from tuning.runs.report.customer import customer_page
+from tuning.service.extract_child import ANSWER, ROWS_JSON, write_predictions
 
 FEW = {"catboost": {"iterations": 40, "learning_rate": 0.2, "depth": 4}}
 CUSTOMERS = [f"c{seed}" for seed in range(5)]
@@ -100,6 +102,19 @@ def test_counts_and_exit_codes_tell_own_models_from_answers_of_the_pool(pooled: 
         ["few", "pool", "pool"],
         ["three", "pool", "pool"],
     ]
+
+
+def test_the_service_predicts_rows_of_somebody_unseen_and_says_whose_they_are(
+    pooled: RunResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [{"a": 0.5, "b": 0.1, "who": "new"}, {"a": 0.5, "b": 0.1, "who": "c1"}]
+    run = str(Path(pooled.directory.shown).resolve())
+    monkeypatch.chdir(tmp_path)
+    Path(ROWS_JSON).write_text(json.dumps({"rows": rows}))
+    write_predictions(run, None, 10, "keep", None)
+    found = json.loads(Path(ANSWER).read_text())
+    assert (found["pooled"], found["without"]) == (["new"], {})
+    assert [row["prediction"] is not None for row in found["rows"]] == [True, True]
 
 
 def test_a_single_class_and_a_search_that_breaks_are_answered_too(tmp_path: Path) -> None:
