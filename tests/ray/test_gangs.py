@@ -280,3 +280,15 @@ def test_a_killed_actor_costs_some_rounds_and_no_result(gang_cluster: None, mode
     assert all(0 < begun < rounds for begun in found.starts[1:])  # not from the beginning
     # As if nothing had happened, unless rows were missed for a while.
     assert found.distance < (0.5 if (model, recovery) == ("xgboost_ray", "elastic") else 1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_a_known_configuration_is_fitted_by_several_processes_again(gang_cluster: None, tmp_path: Path) -> None:
+    model = {"estimator": "xgboost", "actors": 2, "cpus_per_actor": 0.5}
+    first = search(tmp_path / "first", model)
+    again = search(tmp_path / "again", model, fixed=first.fixed_configurations())
+    (study,) = again.study_records
+    assert (study.status, study.trials, study.config["actors"]) == ("ok", 0, 2)
+    assert again.trial_records == []
+    assert np.array_equal(again.model("one").predict_proba(frame()), first.model("one").predict_proba(frame()))
