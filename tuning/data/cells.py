@@ -77,7 +77,7 @@ def typed(cells: pa.Table, csv: ReadCsvOptions, text: Sequence[str] = ()) -> pd.
 
 
 def in_plain_notation(cells: pa.ChunkedArray, csv: ReadCsvOptions) -> pa.ChunkedArray:
-    """Cells as written, but numbers as Python writes them. csv: the definition's options, which say how they are."""
+    """Text with its numbers as Python writes them. csv: the definition's options, which say how they are written."""
     point, group = csv.get("decimal", "."), csv.get("thousands")
     if point == "." and group is None:
         return cells

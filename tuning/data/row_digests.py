@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tuning.basics.cpus import usable_cpus
-from tuning.data.cells import in_plain_notation, is_marked
+from tuning.data.cells import OF_NUMBERS, in_plain_notation
 from tuning.data.customers import Customers
 from tuning.data.file_access import look_at_each
 from tuning.data.formats.memory_frame import FrameSource
@@ -209,7 +209,8 @@ def read_block(part: Part, block: RowBlock, digest: str = "") -> pa.Table:
     hashes, codes, numbers, columns = [], [], dict[str, int](), ""
     for piece in part.pieces(block):
         known = _with_target(piece.rows, definition)
-        rows = piece.rows.drop_columns([name for name in definition.by if name in piece.rows.column_names])
+        left_out = {*definition.by, *_index_columns(piece.rows.schema)}
+        rows = piece.rows.drop_columns([name for name in piece.rows.column_names if name in left_out])
         columns = columns or _columns(rows.schema)
         of_each = row_hashes(_in_notation(rows, definition))
         if part.customer is None:
@@ -247,6 +248,12 @@ def _learned_from(definition: Definition, names: Sequence[str]) -> list[str]:
     return [name for name in (names if wanted is None else wanted) if name not in left_out]
 
 
+def _index_columns(schema: pa.Schema) -> list[str]:
+    """Columns that are a frame's index, as pandas has noted it, and no feature."""
+    noted = (schema.pandas_metadata or {}).get("index_columns", [])
+    return [name for name in noted if isinstance(name, str)]
+
+
 def _with_target(rows: pa.Table, definition: Definition) -> np.ndarray:
     """(n,) which rows have a target, as far as the table says it."""
     plain = definition.prepare is None and definition.objective is None
@@ -256,16 +263,18 @@ def _with_target(rows: pa.Table, definition: Definition) -> np.ndarray:
 
 
 def _in_notation(rows: pa.Table, definition: Definition) -> pa.Table:
-    """The rows with numbers as Python writes them, also in a CSV with a decimal comma."""
+    """The rows with numbers as Python writes them, also where a CSV has a decimal comma and an odd cell in a column."""
+    if not {*OF_NUMBERS} & {*definition.csv_options}:
+        return rows
     for place, field in enumerate(rows.schema):
-        if is_marked(field):
+        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
             rows = rows.set_column(place, field, in_plain_notation(rows.column(place), definition.csv_options))
     return rows
 
 
 def _columns(schema: pa.Schema) -> str:
     """The names and kinds of columns, in the order of names, as JSON."""
-    kinds = {field.name: "cells" if is_marked(field) else _kind(field.type) for field in schema}
+    kinds = {field.name: _kind(field.type) for field in schema}
     return json.dumps(kinds, sort_keys=True, ensure_ascii=False)
 
 

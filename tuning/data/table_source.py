@@ -210,7 +210,7 @@ class FileSource(TableSource):
     def block_pieces(
         self, block: RowBlock, keys: Sequence[str] = (), choose: ColumnChoice = all_columns
     ) -> Iterator[Piece]:
-        """A block's rows, as `pieces` gives all."""
+        """A block's rows, as `pieces` gives all; cells without a type may get one, by the rows beside them."""
         return self.pieces(keys, choose)
 
     @classmethod

@@ -39,7 +39,7 @@ def odd_week_notes(known: pa.Table, before: pa.Table, now: pa.Table) -> Iterator
     if _is_odd(count := _count(half), total):
         yield f"{_share_of(count, total)} fewer than half of their rows of last time: a part of the data may be missing"
     if _is_odd(count := total - len(here), total):
-        yield f"{count} of {amount(total, 'customer')} are not there any more: a part of the data may be missing"
+        yield f"{count:,} of {amount(total, 'customer')} are not there any more: a part of the data may be missing"
     if _is_odd(count := _count(copies), total):
         rows = pc.sum(here["repeated"]).as_py()
         yield (
@@ -57,7 +57,7 @@ def _count(mask: pa.ChunkedArray) -> int:
 
 
 def _share_of(count: int, total: int) -> str:
-    return f"{count} of {amount(total, 'customer')} {'has' if count == 1 else 'have'}"
+    return f"{count:,} of {amount(total, 'customer')} {'has' if count == 1 else 'have'}"
 
 
 def _column_notes(before: pa.Table, now: pa.Table) -> Iterator[str]:
@@ -75,7 +75,7 @@ def _column_notes(before: pa.Table, now: pa.Table) -> Iterator[str]:
     elif added:
         yield f"{_named(added)} new, and each row with a value there counts as another one"
     for name in sorted({*there} & {*here}):
-        old, new = (kinds[name] - {"empty", "cells"} for kinds in (there, here))
+        old, new = (kinds[name] - {"empty"} for kinds in (there, here))
         if old and new and not old & new:
             yield f"the column {name!r} holds {_kind_names(new)}, and held {_kind_names(old)}"
 

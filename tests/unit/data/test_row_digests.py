@@ -96,6 +96,24 @@ def test_rows_are_known_alike_in_each_form_of_data(form: Any, tmp_path: Path) ->
     assert of_each(found(form(frame, tmp_path))) == plainly(frame)
 
 
+@pytest.mark.parametrize("fields", [{}, {"csv": {"sep": ";", "decimal": ","}}])
+def test_an_odd_cell_and_what_pandas_has_noted_as_index_change_no_other_row(
+    fields: dict[str, Any], tmp_path: Path
+) -> None:
+    frame = table().dropna().assign(fee=lambda rows: rows["fee"].astype(object), on=True)
+    notation = {"sep": ";", "decimal": ","} if fields else {}
+    frame.to_csv(tmp_path / "t.csv", index=False, **notation)
+    before = of_each(found(made(str(tmp_path / "t.csv"), **fields)))
+    odd = pd.DataFrame({"shop": ["b"], "fee": ["unknown"], "age": [""], "plan": ["pro"], "y": [1.0], "on": ["maybe"]})
+    pd.concat([frame, odd]).to_csv(tmp_path / "t.csv", index=False, **notation)
+    after = of_each(found(made(str(tmp_path / "t.csv"), **fields)))
+    assert (after["b"] - before["b"]).total() == 1
+    assert {**after, "b": before["b"]} == before
+    ordered = frame.astype({"fee": float}).sort_values("age")  # whose index is a column of the file
+    ordered.to_parquet(tmp_path / "t.parquet")
+    assert of_each(found(made(str(tmp_path / "t.parquet")))) == before
+
+
 def test_the_order_of_rows_and_columns_and_a_gap_elsewhere_change_nothing() -> None:
     frame = table()
     before = of_each(found(made(frame)))
