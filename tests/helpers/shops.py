@@ -13,15 +13,21 @@ from tuning import TuneRunner
 DAYS = 60
 
 
-def write_shops(folder: Path, seed: int = 3) -> None:
-    """Two shops with a good model, one whose last days contradict it, one of four rows and one of no number at all."""
+def write_shops(folder: Path, seed: int = 3, usual: tuple[str, ...] = ("good", "well")) -> None:
+    """Usual shops with a good model, two whose last days contradict it, one of four rows and one of no number at all.
+
+    What turns around in the last days is for `turned` what all shops have, for `odd` a column of its own.
+    """
     rng = np.random.default_rng(seed)
     folder.mkdir(parents=True, exist_ok=True)
-    for name in ("good", "well", "turned"):
-        x, z = rng.normal(size=DAYS), rng.normal(size=DAYS)
-        slope = np.where((name == "turned") & (np.arange(DAYS) >= 48), -3.0, 3.0)
-        y = slope * x + z + rng.normal(scale=0.2, size=DAYS)
-        pd.DataFrame({"day": np.arange(DAYS), "x": x, "z": z, "y": y}).to_csv(folder / f"{name}.csv", index=False)
+    sign = np.where(np.arange(DAYS) >= 48, -1.0, 1.0)
+    for name in (*usual, "turned", "odd"):
+        x, z, w = rng.normal(size=(3, DAYS))
+        y = 3.0 * x * (sign if name == "turned" else 1.0) + z + rng.normal(scale=0.2, size=DAYS)
+        frame = pd.DataFrame({"day": np.arange(DAYS), "x": x, "z": z})
+        if name == "odd":
+            y, frame["w"] = y + 2.5 * w * sign, w
+        frame.assign(y=y).to_csv(folder / f"{name}.csv", index=False)
     pd.DataFrame({"day": range(4), "x": 0.5, "z": 1.0, "y": [1.0, 2.0, 3.0, 10.0]}).to_csv(
         folder / "few.csv", index=False
     )

@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from tuning.basics.wording import amount, raised
 from tuning.champions.champion import CONSTANT, POOL
@@ -29,6 +30,7 @@ from tuning.preprocessing.classes import read_classes
 from tuning.preprocessing.roles import encode_target, read_target
 from tuning.preprocessing.task import REGRESSION, Prediction, Task
 from tuning.records.schema import MODEL, Config
+from tuning.runs.model_reader import ModelReader
 from tuning.runs.plan_file import RecordedPlan
 from tuning.runs.pool_file import pool_of
 from tuning.runs.trusted_code import check_definition
@@ -104,11 +106,14 @@ class Answers:
         except Exception as error:  # of the user's own code
             raise CustomerError(raised(error)) from error
 
-    def of_others(self) -> Answer:
-        """What answers somebody of whom nothing is known: a constant of some rows of each of these customers.
+    def of_others(self, studies: pa.Table) -> Answer:
+        """What answers somebody of whom nothing is known: the pool, else a constant of rows of each of these customers.
 
-        Raises and is in place as `of`.
+        Raises and is in place as `of`. studies: the run's records.
         """
+        model = ModelReader(self.directory).of_unseen("", studies, self.allow_code)
+        if model is not None:
+            return self._of_pool(model, 0)
         parts = []
         for customer in self._sources:
             with contextlib.suppress(CustomerError):
@@ -133,9 +138,14 @@ class Answers:
             return None
         if found is None or not self._worth_more(found.prediction, data):
             return None
-        self._copy(found.member)
         model = CustomerModel(customer, data.task, (found.member,), data.example, data.preparation)
-        return self._saved(POOL, model, len(data.split.search), "the model of all customers")
+        return self._of_pool(model, len(data.split.search))
+
+    def _of_pool(self, model: CustomerModel, rows: int) -> Answer:
+        for member in model.members:
+            if isinstance(member, PooledMember):
+                self._copy(member)
+        return self._saved(POOL, model, rows, "the model of all customers")
 
     def _worth_more(self, prediction: Prediction, data: StudyData) -> bool:
         """Whether it scores better on the hold-out than a constant; undefined scores are worth nothing."""

@@ -15,14 +15,14 @@ import numpy as np
 from tuning.basics.documents import Json
 from tuning.basics.wording import value_text
 from tuning.champions.answers import MOST_CUSTOMERS, Answer, Answers
-from tuning.champions.champion import CONSTANT, HERE, NONE, OWN, Champion
+from tuning.champions.champion import CONSTANT, HERE, NONE, OWN, POOL, Champion
 from tuning.champions.releases import Releases
 from tuning.errors import CustomerError, PlanError, RunError, UntrustedCodeError
 from tuning.evaluation.contradictions import CONTRADICTED
 from tuning.evaluation.fixed import FixedConfiguration, FixedMember
 from tuning.models.customer_model import saved_files
 from tuning.records.gains import user_metric
-from tuning.records.schema import OK
+from tuning.records.schema import MODEL, OK, POOLED, Config
 from tuning.runs.leaderboard import model_name
 from tuning.runs.plan_file import RecordedPlan, frozen_definition, read_plan
 from tuning.runs.results import RunResult
@@ -30,6 +30,7 @@ from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import customers_of
 
 READERS = 8  # threads
+_WITH_MODEL = (OK, POOLED)
 _NEEDED = [
     *("customer", "study", "status", "reason", "trial", "family", "ensemble", "notes", "rows"),
     *("test_score", "constant_test_score", "gain_over_constant", "model_path", "model_sha256"),
@@ -68,13 +69,13 @@ class RunChampions:
         best = {row["customer"]: row for row in self.result.best_studies().select(_NEEDED).to_pylist()}
         for said in self.result.damaged.values():
             raise RunError(f"{said}. Bring it back from a copy, or resume the run; then promote it.")
-        _check_models(self.result.directory, [row for row in best.values() if row["status"] == OK])
+        _check_models(self.result.directory, [row for row in best.values() if row["status"] in _WITH_MODEL])
         reasons = {name: self._why_less(best.get(name)) for name in self.result}
         lacking = [name for name, why in reasons.items() if why]
         answers = self._answers(lacking)
         for name, why in reasons.items():
             found = best.get(name)
-            own = self._own(found) if found is not None and found["status"] == OK else None
+            own = self._own(found) if found is not None and found["status"] in _WITH_MODEL else None
             if own is not None and not why:
                 yield own
             else:
@@ -86,11 +87,11 @@ class RunChampions:
         names = list(self.result)
         answers = self._answers(names[:: -(-len(names) // MOST_CUSTOMERS)] if names else ())
         try:
-            found = self._with(self._nothing(""), answers.of_others(), "who it is was not known")
+            answer = answers.of_others(self.result.best_studies())
         except (CustomerError, UntrustedCodeError):
             return None
         answers.flush()
-        return found
+        return self._with(self._nothing(""), answer, "for customers that came later")
 
     def _answers(self, customers: Sequence[str]) -> Answers:
         return Answers(self.result.directory, self._plan, customers, self.releases.directory, self.allow_code)
@@ -110,10 +111,10 @@ class RunChampions:
         """Why a customer's own model is not its champion; empty where it is."""
         if found is None:
             return f"no model: {self.result.pending}"
-        if found["status"] != OK:
+        if found["status"] not in _WITH_MODEL:
             return f"no model: {found['reason'].rstrip('.')}"
         gain = found["gain_over_constant"]
-        if found["trial"] is None or gain is None or not gain < 0:
+        if found["status"] == POOLED or found["family"] == CONSTANT or gain is None or not gain < 0:
             return ""
         own, nothing = (value_text(found[name]) for name in ("test_score", "constant_test_score"))
         return (
@@ -125,18 +126,20 @@ class RunChampions:
         name = found["customer"]
         noted = (found["notes"] or "").split("; ")
         said = [note for note in noted if note.startswith((CONTRADICTED, "the model is a constant"))]
+        pooled = found["status"] == POOLED
+        why = f"the model of all customers: {found['reason'].rstrip('.')}" if pooled else "the winner of its search"
         return Champion(
             customer=name,
-            answer=CONSTANT if found["trial"] is None else OWN,
+            answer={POOLED: POOL, CONSTANT: CONSTANT}.get(found["family"], OWN),
             run=self.releases.reference(self.result.directory),
             study=found["study"],
             model_path=found["model_path"],
             model_sha256=found["model_sha256"],
-            configuration=self._configurations.get(name),
+            configuration=_configuration({MODEL: POOLED}) if pooled else self._configurations.get(name),
             rows=found["rows"],
             rows_digest=self._digests.get(name),
             newest=None,
-            reason="; ".join(["the winner of its search", *said]),
+            reason="; ".join([why, *said]),
             since=self.number,
             searched=self.number,
             rows_at_search=found["rows"],
@@ -164,7 +167,7 @@ class RunChampions:
             run=HERE,
             model_path=answer.model.path,
             model_sha256=answer.model.sha256,
-            configuration=FixedConfiguration((FixedMember(answer.config, 0),)).to_json(),
+            configuration=_configuration(answer.config),
             rows=answer.rows,
             reason=f"{answer.what}: {why}",
             hold_out_loss=None,
@@ -202,6 +205,11 @@ def _check_models(directory: RunDirectory, rows: Sequence[Json]) -> None:
     with ThreadPoolExecutor(READERS) as pool:
         for _ in pool.map(check, sorted(rows, key=lambda row: str(row["model_path"]))):
             pass
+
+
+def _configuration(config: Config) -> str:
+    """Of a single member that takes no seed."""
+    return FixedConfiguration((FixedMember(config, 0),)).to_json()
 
 
 def hold_out_loss(metric: str, score: float | None) -> float | None:

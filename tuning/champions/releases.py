@@ -121,7 +121,7 @@ class Releases:
 
     def champion(self, release: Release, customer: str) -> Champion:
         """A customer's champion; `UnknownCustomerError` where it has none."""
-        rows = self._rows_of(release, CHAMPIONS, customer)
+        rows = self.rows_of_customer(release, CHAMPIONS, customer)
         if rows is None or not len(rows):
             raise UnknownCustomerError(f"no customer {customer!r} in release {release.number} of {self.name}.")
         return rows_of(rows, Champion)[0]
@@ -140,7 +140,7 @@ class Releases:
         for number in self.numbers():
             try:
                 release = self.at(number)
-                rows = self._rows_of(release, CHAMPIONS, customer)
+                rows = self.rows_of_customer(release, CHAMPIONS, customer)
             except RunError as error:
                 self.refused[number] = str(error)
                 continue
@@ -200,7 +200,8 @@ class Releases:
         self.directory.write(file.name, data)
         return file
 
-    def _rows_of(self, release: Release, kind: str, customer: str) -> pa.Table | None:
+    def rows_of_customer(self, release: Release, kind: str, customer: str) -> pa.Table | None:
+        """A customer's rows in a table of a release; None where the release has no such table."""
         table = self.table(release, kind)
         return None if table is None else table.filter(pc.equal(table["customer"], customer))
 

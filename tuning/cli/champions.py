@@ -12,13 +12,15 @@ import pyarrow.compute as pc
 from tuning.basics.wording import amount, natural_order
 from tuning.champions.champion import ANSWERS, Champion, rows_of
 from tuning.champions.promoting import changed_customers
-from tuning.champions.release import Release
+from tuning.champions.release import DECISIONS, Release
 from tuning.champions.releases import Releases
 from tuning.cli.output import aligned, show_pages, window_width
 from tuning.cli.program import Command
 from tuning.cli.shared_options import champions_options, formulas_option, output_option
 
 SHOWN = ("customer", "answer", "model", "rows", "since", "reason")
+#: What a change's comparison says: mean losses of rows, how sure, how much.
+COMPARED = ("champion_loss", "challenger_loss", "e_value", "gain")
 _NOUNS = {"own": "own model", "pool": "answer of the pool", "constant": "constant", "none": "without an answer"}
 
 
@@ -35,8 +37,8 @@ def champions(name: str, storage: str, customer: str | None, listed: bool, formu
     releases = Releases(name, storage)
     newest = releases.current()
     if customer is not None:
-        rows = [{**_of_release(release), **_row(releases, each)} for release, each in releases.history(customer)]
-        columns: Sequence[str] = ("release", "created", "why", *SHOWN[1:4], "hold_out_loss", "reason")
+        rows = [_change(releases, release, each) for release, each in releases.history(customer)]
+        columns: Sequence[str] = ("release", "created", "why", *SHOWN[1:4], "hold_out_loss", *COMPARED, "reason")
     elif listed:
         rows, columns = _listed(releases), ("release", "created", "why", "customers", *ANSWERS, "changed")
     else:
@@ -63,6 +65,14 @@ def _row(releases: Releases, champion: Champion) -> dict[str, object]:
     """A champion, with where its model lies as a user would type it, and what it is."""
     run = None if champion.model_path is None else releases.run_directory(champion.run).shown
     return {**asdict(champion), "run": run, "model": champion.model}
+
+
+def _change(releases: Releases, release: Release, champion: Champion) -> dict[str, object]:
+    """A champion from a release on, with the figures of the comparison that has made it champion, if there was one."""
+    found = releases.rows_of_customer(release, DECISIONS, champion.customer)
+    figures: list[dict[str, object]] = [] if found is None else found.to_pylist()
+    compared = {name: figures[0].get(name) if figures else None for name in COMPARED}
+    return {**_of_release(release), **_row(releases, champion), **compared}
 
 
 def _listed(releases: Releases) -> list[dict[str, object]]:

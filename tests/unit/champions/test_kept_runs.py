@@ -41,7 +41,7 @@ def test_a_run_that_a_release_needs_is_not_deleted(storage: Path) -> None:
     assert refused.exit_code == 6
     assert "release 1 of the champions shops needs models of" in refused.stderr
     assert "Nothing was deleted" in refused.stderr
-    assert len(RunResult(storage / "monday")) == 5
+    assert len(RunResult(storage / "monday")) == 6
 
 
 def test_a_run_of_older_releases_may_be_deleted_by_hand(storage: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -9,7 +10,7 @@ import pytest
 from shops import run_of, write_shops
 
 from tuning import RunResult
-from tuning.champions.champion import CONSTANT, HERE, NONE, OWN, Champion, rows_of
+from tuning.champions.champion import CONSTANT, HERE, NONE, OWN, POOL, Champion, rows_of
 from tuning.champions.models import ReleaseModels
 from tuning.champions.promoting import NEVER, NEWEST, SURE, promote_run
 from tuning.champions.release import CHALLENGERS
@@ -36,6 +37,7 @@ def test_each_customer_gets_its_winner_or_what_knows_less_with_the_reason(storag
         "good": OWN,
         "well": OWN,
         "turned": CONSTANT,
+        "odd": CONSTANT,
         "few": CONSTANT,
         "text": NONE,
     }
@@ -74,7 +76,7 @@ def test_the_next_run_adds_replaces_or_stands_against_the_champions(storage: Pat
     first = promoted(storage)
     data = shops_run.parent / "more"
     write_shops(data)
-    for gone in ("well", "turned", "few", "text"):
+    for gone in ("well", "turned", "odd", "few", "text"):
         (data / f"{gone}.csv").unlink()
     (data / "added.csv").write_text((data / "good.csv").read_text())
     run_of(data, storage / "tuesday", search_space="lasso", trials=1)
@@ -159,4 +161,27 @@ def test_customers_that_nobody_knows_get_a_constant_of_those_that_are_known(stor
     releases = Releases("shops", storage)
     others = releases.others(releases.current())
     assert others is not None
-    assert others.reason.startswith("the mean of the target of 4 customers that are known: ")
+    assert others.reason.startswith("the mean of the target of 5 customers that are known: ")
+
+
+@pytest.mark.long
+def test_with_a_pool_it_answers_where_it_is_better_than_a_constant(tmp_path: Path) -> None:
+    write_shops(tmp_path / "data", usual=tuple("abcdefghij"))
+    run_of(tmp_path / "data", tmp_path / "runs" / "monday", pool="on", trials=1)
+    found = promoted(tmp_path / "runs")
+    assert {name: champion.answer for name, champion in found.items() if name not in "abcdefghij"} == {
+        "turned": CONSTANT,
+        "odd": POOL,
+        "few": POOL,
+        "text": NONE,
+    }
+    assert found["odd"].reason.startswith("the model of all customers: its ")
+    assert (found["odd"].run, found["few"].run) == (HERE, "../../monday")
+    assert found["few"].reason.startswith("the model of all customers: 4 rows with a target, fewer than min_rows")
+    shutil.rmtree(tmp_path / "runs" / "monday")
+    new = pd.DataFrame({"x": [-1.0, 1.0], "z": [0.0, 0.0], "day": [70, 70]})
+    low, high = model_of(tmp_path / "runs", found["odd"]).predict(new)
+    assert high - low > 2.0
+    other = ReleaseModels.current("shops", str(tmp_path / "runs")).of("never seen")
+    low, high = other.model.predict(new)
+    assert (other.answer, high - low > 2.0) == (POOL, True)

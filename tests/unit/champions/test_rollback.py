@@ -7,13 +7,14 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from commands import tuning
 
 from tuning import RunResult
 from tuning.champions.champion import Champion, rows_of, table_of
 from tuning.champions.promoting import promote_run
-from tuning.champions.release import CHAMPIONS, REFRESH, ROLLBACK, Release
+from tuning.champions.release import CHAMPIONS, DECISIONS, REFRESH, ROLLBACK, Release
 from tuning.champions.releases import Releases
 from tuning.champions.rollback import roll_back
 from tuning.errors import RunError, UnknownCustomerError
@@ -94,14 +95,14 @@ def test_the_commands_show_what_they_do(storage: Path) -> None:
     where = ("--storage", storage)
     made = tuning("promote", storage / "monday", "--as", "shops", *where)
     assert made.exit_code == 3  # one customer has no answer
-    assert made.stdout == ("release 1 of shops: 5 customers, 2 own models, 2 constants, 1 without an answer; 5 new\n")
+    assert made.stdout == ("release 1 of shops: 6 customers, 2 own models, 3 constants, 1 without an answer; 6 new\n")
     again = tuning("promote", storage / "monday", "--as", "shops", *where, "--output", "json")
     assert json.loads(again.stdout) | {"outcome": "partial", "release": 1, "new": False} == json.loads(again.stdout)
     shown = tuning("champions", "shops", *where)
     assert shown.exit_code == 0
     head, *lines = shown.stdout.splitlines()
     assert head.split() == ["customer", "answer", "model", "rows", "since", "reason"]
-    assert [line.split()[0] for line in lines] == ["few", "good", "text", "turned", "well"]
+    assert [line.split()[0] for line in lines] == ["few", "good", "odd", "text", "turned", "well"]
     rows = json.loads(tuning("champions", "shops", *where, "--output", "json").stdout)
     assert rows[1]["run"] == str(storage / "monday")
     assert tuning("champions", "shops", *where, "--output", "csv").stdout.startswith("customer,answer,run,study,")
@@ -122,3 +123,22 @@ def test_tables_fit_into_eighty_columns(storage: Path, monkeypatch: pytest.Monke
         lines = tuning("champions", "shops", "--storage", storage, *more).stdout.splitlines()
         assert max(map(len, lines)) <= 80
         assert len(lines) > 1
+
+
+def test_a_change_is_shown_with_the_figures_of_its_comparison(storage: Path) -> None:
+    releases = Releases("shops", storage)
+    first = promote_run(RunResult(storage / "monday"), releases).release
+    other = replace(releases.champion(first, "good"), reason="better on new rows", since=2)
+    compared = {
+        "customer": ["good"],
+        "champion_loss": [2.0],
+        "challenger_loss": [1.5],
+        "e_value": [40.0],
+        "gain": [0.25],
+    }
+    tables = {CHAMPIONS: table_of([other], Champion), DECISIONS: pa.table(compared)}
+    releases.place(Release(2, 1, REFRESH), tables)
+    where = ("shops", "--storage", storage, "--history", "good")
+    _, last = json.loads(tuning("champions", *where, "--output", "json").stdout)
+    assert [last[name] for name in compared] == ["good", 2.0, 1.5, 40.0, 0.25]
+    assert "e_value" in tuning("champions", *where).stdout.splitlines()[0]
