@@ -30,17 +30,19 @@ from tuning.data.keys import customer_id, row_keys
 from tuning.data.registry import format_of
 from tuning.data.table_source import FileSource, Piece, RowBlock
 from tuning.definition.definition import Definition
+from tuning.errors import CustomerError
 from tuning.preprocessing.row_hashes import row_hashes
 
 T = TypeVar("T")
 V = TypeVar("V")
 
-FORM = 1  # of row hashes: rows that were known by another form are read again
+FORM = 2  # of these tables and of row hashes: rows that were known by another form are read again
 BASIS = b"tuning.rows"
 #: One row for each customer and block. rows: how many of its rows the block holds; digest: the sum of their hashes,
 #: which does not depend on their order; each: their hashes, in the order of the table. columns: names and kinds, as
 #: JSON. block_rows, file_rows: how many rows the block and its file hold of all customers, so that it is noticed where
-#: somebody's are not remembered. Rows without a target are left out: they count once it is known.
+#: somebody's are not remembered. reason: why a customer's own file cannot be read; then its rows are of last time.
+#: Rows without a target are left out: they count once it is known.
 ROWS = pa.schema(
     [
         ("customer", pa.string()),
@@ -53,6 +55,7 @@ ROWS = pa.schema(
         ("rows", pa.int64()),
         ("digest", pa.uint64()),
         ("each", pa.list_(pa.uint64())),
+        ("reason", pa.string()),
     ]
 )
 KINDS: tuple[tuple[str, Callable[[pa.DataType], bool]], ...] = (
@@ -93,7 +96,7 @@ class Part:
 
 
 def rows_now(definition: Definition, customers: Customers, remembered: pa.Table | None = None) -> pa.Table:
-    """The rows that the customers have now, by `ROWS`; `CustomerError` where a file cannot be read.
+    """The rows that the customers have now, by `ROWS`; `CustomerError` where a table of several cannot be read.
 
     remembered: what was found last time; rows of blocks that have not changed are taken from there. It is of no use
     where the definition now reads other columns, or reads them in another way.
@@ -105,13 +108,8 @@ def rows_now(definition: Definition, customers: Customers, remembered: pa.Table 
     if parts and all(each is not None for each in there) and known.files == {each.file for each in parts}:
         return known.table
     unread = [part for part, found in zip(parts, there, strict=True) if found is None]
-    blocks = [each for of_part in in_parallel(Part.blocks, unread) for each in of_part]
-    read = in_parallel(known.read, blocks)
-    of_file: dict[int, int] = {}
-    for (part, _), each in zip(blocks, read, strict=True):
-        of_file[id(part)] = of_file.get(id(part), 0) + pc.sum(each["rows"], min_count=0).as_py()
-    sized = [_with_value(each, "file_rows", of_file[id(part)]) for (part, _), each in zip(blocks, read, strict=True)]
-    found = [each for each in there if each is not None] + sized
+    read = known.read_parts(unread)
+    found = [each for each in there if each is not None] + read
     schema = ROWS.with_metadata({BASIS: basis})
     return pa.concat_tables([schema.empty_table(), *(each.replace_schema_metadata(schema.metadata) for each in found)])
 
@@ -130,6 +128,45 @@ class _Remembered:
         place = self._of_file.get((part.file, part.stamp)) if part.stamp else None
         return None if place is None else self.table[place]
 
+    def read_parts(self, parts: Sequence[Part]) -> list[pa.Table]:
+        """The rows of files that were written since; of a customer's own that cannot be read, those of last time."""
+        blocks = in_parallel(_blocks_or_reason, parts)
+        tables = iter(in_parallel(self._read_or_reason, [each for found in blocks for each in _blocks_of(found)]))
+        found: list[pa.Table] = []
+        for part, of_part in zip(parts, blocks, strict=True):
+            mine = [of_part] if isinstance(of_part, str) else [next(tables) for _ in of_part]
+            whole = [each for each in mine if not isinstance(each, str)]
+            if reason := next((each for each in mine if isinstance(each, str)), None):
+                found.append(self.unreadable(part, reason))
+                continue
+            total = sum(pc.sum(each["rows"], min_count=0).as_py() for each in whole)
+            found += [_with_value(each, "file_rows", total) for each in whole]
+        return found
+
+    def _read_or_reason(self, of_part: tuple[Part, RowBlock]) -> pa.Table | str:
+        try:
+            return self.read(of_part)
+        except CustomerError as error:
+            if of_part[0].customer is None:
+                raise
+            return str(error)
+
+    def unreadable(self, part: Part, reason: str) -> pa.Table:
+        """What is remembered of a customer whose file cannot be read, without a stamp: it is looked at again."""
+        own = pc.and_(pc.equal(self.table["customer"], part.customer), pc.equal(self.table["file"], part.file))
+        found = self.table.filter(own)
+        if not len(found):
+            empty = dict.fromkeys(ROWS.names, "") | dict.fromkeys(("block_rows", "file_rows", "rows", "digest"), 0)
+            row: dict[str, object] = {
+                **empty,
+                "customer": part.customer,
+                "file": part.file,
+                "columns": "{}",
+                "each": [],
+            }
+            found = pa.Table.from_pylist([row], ROWS)
+        return _with_value(_with_value(found, "stamp", ""), "reason", reason)
+
     def read(self, of_part: tuple[Part, RowBlock]) -> pa.Table:
         """The rows of a block: those of last time where its bytes are."""
         part, block = of_part
@@ -140,7 +177,10 @@ class _Remembered:
         found = self.table[place]
         if part.customer is not None and len(found) == 1:
             found = _with_value(found, "customer", part.customer)
-        return _with_value(_with_value(found, "file", part.file), "stamp", part.stamp)
+        of_now = {"file": part.file, "stamp": part.stamp, "reason": None}
+        for name, value in of_now.items():
+            found = _with_value(found, name, value)
+        return found
 
 
 def _runs(table: pa.Table, names: Sequence[str], whole: str) -> dict[tuple[str, ...], slice]:
@@ -162,12 +202,25 @@ def _runs(table: pa.Table, names: Sequence[str], whole: str) -> dict[tuple[str, 
     return {text: slice(start, end) for text, start, end, complete in places if complete}
 
 
-def _with_value(table: pa.Table, name: str, value: str | int) -> pa.Table:
+def _blocks_or_reason(part: Part) -> list[tuple[Part, RowBlock]] | str:
+    try:
+        return part.blocks()
+    except CustomerError as error:
+        if part.customer is None:
+            raise
+        return str(error)
+
+
+def _blocks_of(found: list[tuple[Part, RowBlock]] | str) -> list[tuple[Part, RowBlock]]:
+    return [] if isinstance(found, str) else found
+
+
+def _with_value(table: pa.Table, name: str, value: str | int | None) -> pa.Table:
     place, kind = table.schema.get_field_index(name), table.schema.field(name)
     return table.set_column(place, kind, _repeated(value, len(table)).cast(kind.type))
 
 
-def _repeated(value: str | int, times: int) -> pa.Array:
+def _repeated(value: str | int | None, times: int) -> pa.Array:
     return pa.array([value]).take(pa.array(np.zeros(times, dtype=np.int64)))
 
 
@@ -235,6 +288,7 @@ def read_block(part: Part, block: RowBlock, digest: str = "") -> pa.Table:
             pa.array(rows_of, pa.int64()),
             pa.array(total[ends] - total[ends - rows_of]),
             pa.ListArray.from_arrays(pa.array(np.r_[0, ends], pa.int32()), pa.array(found)),
+            pa.nulls(len(numbers), pa.string()),
         ],
         schema=ROWS,
     )

@@ -32,7 +32,9 @@ GONE = "gone"
 MODELLESS = "without a model before"
 #: A champion of whose rows nothing is remembered.
 UNKNOWN = "not looked at before"
-GROUPS = (UNCHANGED, GROWN, CHANGED, OUTDATED, NEW, GONE, MODELLESS, UNKNOWN)
+#: Data that cannot be read; the champion stays.
+BROKEN = "broken"
+GROUPS = (UNCHANGED, GROWN, CHANGED, OUTDATED, NEW, GONE, MODELLESS, UNKNOWN, BROKEN)
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ class CustomerChange:
         added: rows that were not there before.
         missing: rows of last time that are not there any more, or are other ones.
         repeated: of the added ones, copies of rows that were there before.
+        reason: why its data cannot be read; empty where it can.
     """
 
     customer: str
@@ -71,10 +74,13 @@ class CustomerChange:
     added: int
     missing: int
     repeated: int
+    reason: str = ""
 
     @property
     def text(self) -> str:
         """It as a sentence."""
+        if self.group == BROKEN:
+            return f"broken: {self.reason} What is known of its rows is that of last time."
         if self.group in (NEW, UNKNOWN):
             return f"{self.group}: {amount(self.now, 'row')}"
         if self.group == GONE:
@@ -134,11 +140,16 @@ def row_changes(before: pa.Table, now: pa.Table, customers: Sequence[str], serve
     group[~old.known] = UNKNOWN
     group[had_none] = MODELLESS
     group[~was_served] = NEW
+    reasons = _reasons(now, ids)
+    broken = np.asarray(pc.greater(pc.utf8_length(reasons), 0))
+    group[broken] = BROKEN
     group[~is_here] = GONE
-    names = ("customer", "group", "before", "now", "added", "missing", "repeated")
-    columns = [ids, pa.array(group, pa.string()), old.rows, new.rows, added, missing, repeated]
+    names = ("customer", "group", "before", "now", "added", "missing", "repeated", "reason")
+    columns = [ids, pa.array(group, pa.string()), old.rows, new.rows, added, missing, repeated, reasons]
     table = pa.table(dict(zip(names, columns, strict=True)))
-    return RowChanges(table, tuple(odd_week_notes(table.filter(pa.array(old.known & was_served)), before, now)))
+    return RowChanges(
+        table, tuple(odd_week_notes(table.filter(pa.array(old.known & was_served & ~broken)), before, now))
+    )
 
 
 def group_lines(changes: RowChanges, served: Served) -> list[str]:
@@ -155,6 +166,7 @@ def group_lines(changes: RowChanges, served: Served) -> list[str]:
             NEW: f"{amount(now, 'row')}, no champion yet",
             GONE: "no data any more; each keeps its champion",
             MODELLESS: f"{amount(now, 'row')}; last time no model was found",
+            BROKEN: "data that cannot be read; each keeps its champion",
             UNKNOWN: f"{amount(now, 'row')}; it is not remembered which ones their champions have learned from",
         }[group]
         found.append(f"{group}: {amount(count, 'customer')} ({said})")
@@ -179,6 +191,15 @@ class _Totals:
         np.add.at(rows, places[use], table["rows"].to_numpy()[use])
         np.add.at(digests, places[use], table["digest"].to_numpy()[use])
         return cls(known, rows, digests)
+
+
+def _reasons(now: pa.Table, ids: pa.Array) -> pa.Array:
+    """(n,) why each customer's data cannot be read, empty where it can."""
+    told = now.filter(pc.is_valid(now["reason"])) if "reason" in now.column_names else now.slice(0, 0)
+    if not told.num_rows:
+        return pa.array([""] * len(ids), pa.string())
+    place = pc.index_in(ids, value_set=told["customer"].combine_chunks())
+    return pc.fill_null(told["reason"].combine_chunks().take(place), "")
 
 
 def _places(table: pa.Table, ids: pa.Array) -> np.ndarray:

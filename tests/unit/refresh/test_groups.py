@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from tuning.data.customers import find_customers
-from tuning.data.row_digests import rows_now
+from tuning.data.row_digests import ROWS, rows_now
 from tuning.definition.definition import define
 from tuning.refresh.groups import CustomerChange, RowChanges, Served, group_lines, row_changes
 
@@ -183,3 +185,32 @@ def test_a_usual_week_has_no_note() -> None:
     one_altered = week()
     one_altered.loc[3, "fee"] = 0.25
     assert after(one_altered).notes == ()
+
+
+def test_a_file_that_cannot_be_read_costs_itself_alone_and_is_looked_at_again(tmp_path: Path) -> None:
+    for shop in SHOPS[:3]:
+        week(10, [shop]).to_parquet(tmp_path / f"{shop}.parquet", row_group_size=4)
+    definition = define({"data": str(tmp_path), "target": "y", "drop": "shop"})
+
+    def look(before: pa.Table | None) -> tuple[pa.Table, RowChanges]:
+        customers = find_customers(definition)
+        rows = rows_now(definition, customers, before)
+        known = ROWS.empty_table() if before is None else before
+        return rows, row_changes(known, rows, customers.texts("id").to_pylist(), Served(SHOPS[:3]))
+
+    before, _ = look(None)
+    whole = (tmp_path / "shop-01.parquet").read_bytes()
+    for content in (b"no table", whole[: len(whole) // 3] + bytes(200) + whole[len(whole) // 3 + 200 :]):
+        (tmp_path / "shop-01.parquet").write_bytes(content)
+        (tmp_path / "new.parquet").write_bytes(b"no table")
+        rows, changes = look(before)
+        assert changes.counts == {"unchanged": 2, "broken": 2}
+        broken = one_of(changes, "shop-01")
+        assert (broken.before, broken.now, broken.added, broken.missing) == (10, 10, 0, 0)
+        assert broken.text.startswith("broken: the file shop-01.parquet cannot be read: ")
+        assert changes.notes == ()
+    (tmp_path / "new.parquet").unlink()
+    (tmp_path / "shop-01.parquet").write_bytes(whole)
+    again, changes = look(rows)
+    assert changes.counts == {"unchanged": 3}
+    assert again["reason"].null_count == len(again)
