@@ -22,6 +22,7 @@ from served_folder import ServedFolder
 from shown_output import not_printed
 
 from tuning import RunResult, TuneRunner
+from tuning.champions.releases import FOLDER
 from tuning.cli.demo_customers import write_customers
 from tuning.records.schema import TrialRecord
 
@@ -141,12 +142,8 @@ def needed(page: Path) -> Any:
 def test_what_a_page_shows_runs(page: Path, prepared: Path, folder: Path, elsewhere: dict[str, str]) -> None:
     runner = PageRunner(prepared / "run", NOT_RUN, elsewhere)
     runner.run_all(block for block in blocks(page) if (block.page, block.text.split()[0]) not in DRAWN)
-    trials = [
-        trial
-        for run in (folder / "runs").glob("*")
-        if run.name != "champions"
-        for trial in RunResult(run).trial_records
-    ]
+    runs = [run for run in (folder / "runs").glob("*") if run.name != FOLDER]
+    trials = [trial for run in runs for trial in RunResult(run).trial_records]
     for scheduler, decided in DECIDED.get(named(page), {}).items():
         assert any(decided(trial) for trial in trials if trial.scheduler == scheduler), scheduler
 

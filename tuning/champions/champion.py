@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import TypeVar, get_args, get_type_hints
+from typing import TYPE_CHECKING, TypeVar, get_args, get_type_hints
 
 import pyarrow as pa
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 from tuning.evaluation.fixed import FixedConfiguration
 from tuning.models.customer_model import described_as
@@ -70,6 +73,7 @@ class Challenger:
     Attributes:
         customer, run, study, model_path, model_sha256, configuration: as of `Champion`.
         since: number of the release with which it began to stand.
+        comparison: what new rows have said so far, as `RowComparison.to_json`; None before the first ones.
     """
 
     customer: str
@@ -79,9 +83,10 @@ class Challenger:
     model_sha256: str | None
     configuration: str | None
     since: int
+    comparison: str | None = None
 
 
-R = TypeVar("R", Champion, Challenger)
+R = TypeVar("R", bound="DataclassInstance")
 _TYPES = {str: pa.string(), int: pa.int64(), float: pa.float64()}
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from tuning.champions.champion import HERE, NONE, OWN, Challenger, Champion, rows_of, table_of
 from tuning.champions.first_release import RunChampions
+from tuning.champions.learned_rows import learned_rows, rows_after
 from tuning.champions.release import CHALLENGERS, CHAMPIONS, OTHERS, PROMOTE, ROWS, Release, encoded_table
 from tuning.champions.releases import Releases
 from tuning.champions.rules.never import Never
@@ -74,6 +75,8 @@ def promote_run(result: RunResult, releases: Releases, promotion: str = SURE, *,
         elif promotion != NEVER and winner.answer == OWN and not _same_configuration(now, winner):
             challengers.setdefault(name, _challenger(winner, number))
     changed = [name for name, champion in after.items() if champions.get(name) not in (None, champion)]
+    before_and_after = ((champions, after), (standing, challengers))
+    touched = {name for name in after if any(then.get(name) != now.get(name) for then, now in before_and_after)}
     tables = {CHAMPIONS: table_of(after.values(), Champion)}
     others = None if before is None else releases.others(before)
     if (others is None or promotion == NEWEST) and (new := run.of_others()) is not None:
@@ -84,6 +87,8 @@ def promote_run(result: RunResult, releases: Releases, promotion: str = SURE, *,
         tables[CHALLENGERS] = table_of(challengers.values(), Challenger)
     release, made = before, before is None or not _equal(before, tables)
     if release is None or made:
+        remembered = None if before is None else releases.table(before, ROWS)
+        tables[ROWS] = rows_after(remembered, learned_rows(result), touched)
         release = _placed(releases, result, number, before, tables)
     return Promoted(
         release=release,
@@ -127,8 +132,7 @@ def _placed(
         definition=hashlib.sha256(directory.read(term.definition)).hexdigest(),
         run=releases.reference(directory),
     )
-    kept = {} if before is None else {kind: file for kind, file in before.tables.items() if kind == ROWS}
-    return releases.place(draft, {**kept, **tables})
+    return releases.place(draft, tables)
 
 
 def _equal(before: Release, tables: Mapping[str, pa.Table]) -> bool:

@@ -42,6 +42,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "predict": ("tuning.cli.predict:predict", "Predict new rows with a customer's model."),
     "promote": ("tuning.cli.promote:promote", "Make the models of a run the champions of a name."),
     "prune": ("tuning.cli.prune:prune", "Delete the runs that no newer release of champions needs."),
+    "refresh": ("tuning.cli.refresh:refresh", "Bring champions up to date with new rows."),
     "report": ("tuning.cli.report:report", "Write a run's report: one HTML file."),
     "runs": ("tuning.cli.runs:runs", "List the runs in a folder, the newest first."),
     "schema": ("tuning.cli.schema:schema", "Print the JSON Schema of a definition, for editors."),

@@ -1,0 +1,147 @@
+"""A refresh in this process: what becomes of champions as rows come."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from tuning import TuneRunner
+from tuning.champions.champion import Challenger, Champion, rows_of
+from tuning.champions.promoting import promote_run
+from tuning.champions.release import CHALLENGERS, REFRESH
+from tuning.champions.releases import Releases
+from tuning.cli.program import main
+from tuning.definition.given import definition_of
+from tuning.refresh.options import RefreshOptions
+from tuning.refresh.plan import RefreshPlan, plan_refresh
+from tuning.refresh.refresh import Refresh, Refreshed
+from tuning.runs.results import RunResult
+
+FIELDS = {
+    "target": "y", "metric": "rmse", "models": ["ridge"], "algorithm": "random", "scheduler": "fifo", "trials": 2,
+    "slots": 1, "mlflow": False, "report": False, "ensemble": "none", "portfolio": "none",
+}  # fmt: skip
+
+
+def write(folder: Path, name: str, rows: int, seed: int = 0, slope: float = 3.0) -> None:
+    """The first rows of an endless table of a customer."""
+    rng = np.random.default_rng(seed)
+    x, z, noise = rng.normal(size=(3, 1000))
+    folder.mkdir(exist_ok=True)
+    pd.DataFrame({"x": x, "z": z, "y": slope * x + z + noise / 5})[:rows].to_csv(folder / f"{name}.csv", index=False)
+
+
+class Weeks:
+    """Champions of three shops."""
+
+    def __init__(self, folder: Path) -> None:
+        self.data, self.releases = folder / "data", Releases("shops", folder / "runs")
+        for number, name in enumerate(("a", "b", "c")):
+            write(self.data, name, 60, number)
+        self.definition = definition_of(None, {**FIELDS, "data": f"{self.data}/*.csv"})
+        TuneRunner(self.definition).run(folder / "runs" / "first", in_process=True, progress=False)
+        promote_run(RunResult(folder / "runs" / "first"), self.releases)
+
+    def plan(self, **options: object) -> RefreshPlan:
+        return plan_refresh(self.definition, self.releases, RefreshOptions(**options))
+
+    def refresh(self, **options: object) -> Refreshed:
+        return Refresh(self.plan(**options), self.releases).run(in_process=True)
+
+    def champions(self) -> dict[str, Champion]:
+        return {each.customer: each for each in rows_of(self.releases.champions(self.releases.current()), Champion)}
+
+    def challengers(self) -> dict[str, Challenger]:
+        table = self.releases.table(self.releases.current(), CHALLENGERS)
+        return {} if table is None else {each.customer: each for each in rows_of(table, Challenger)}
+
+
+@pytest.fixture
+def weeks(tmp_path: Path) -> Weeks:
+    return Weeks(tmp_path)
+
+
+def test_rows_that_came_are_learned_with_one_fit_and_unchanged_customers_are_left_alone(weeks: Weeks) -> None:
+    before = weeks.champions()
+    write(weeks.data, "a", 66)
+    plan = weeks.plan()
+    assert plan.changes.counts == {"unchanged": 2, "grown": 1}
+    assert (plan.fitted, plan.searched) == (["a"], [])
+    done = weeks.refresh()
+    assert (done.new, done.release.why) == (True, REFRESH)
+    after = weeks.champions()
+    assert (after["b"], after["c"]) == (before["b"], before["c"])
+    assert (after["a"].configuration, after["a"].rows) == (before["a"].configuration, 66)
+    assert after["a"].model_sha256 != before["a"].model_sha256
+    again = weeks.refresh()
+    assert (again.new, again.release.number) == (False, done.release.number)
+
+
+def test_a_better_configuration_stands_until_new_rows_make_it_sure(weeks: Weeks) -> None:
+    flat = [{"estimator": "ridge", "search_space": {"alpha": {"type": "constant", "value": 1e4}}}]
+    poor = definition_of(weeks.definition, {"models": flat, "trials": 1})
+    TuneRunner(poor).run(weeks.data.parent / "runs" / "poor", in_process=True, progress=False)
+    releases = Releases("others", weeks.data.parent / "runs")
+    promote_run(RunResult(weeks.data.parent / "runs" / "poor"), releases)
+    weeks.releases = releases
+    served = weeks.champions()
+    promote_run(RunResult(weeks.data.parent / "runs" / "first"), releases)
+    assert set(weeks.challengers()) == {"a", "b", "c"}
+    assert weeks.champions() == served
+    outcomes = []
+    for rows in (210, 360, 510):
+        write(weeks.data, "a", rows, 0)
+        outcomes += [each.outcome for each in weeks.refresh(grown=9.0, search_every=99).decisions]
+    assert outcomes[0] == "stands"
+    assert outcomes[-1] == "promoted"
+    after = weeks.champions()
+    assert after["a"].configuration != served["a"].configuration
+    assert "promoted: better on" in after["a"].reason
+    assert (after["b"], after["c"]) == (served["b"], served["c"])
+    assert set(weeks.challengers()) == {"b", "c"}
+
+
+def test_who_has_grown_by_a_quarter_is_searched_for_and_its_winner_stands(weeks: Weeks) -> None:
+    before = weeks.champions()
+    write(weeks.data, "a", 90, 0)
+    write(weeks.data, "d", 60, 9)
+    (weeks.data / "c.csv").unlink()
+    plan = weeks.plan()
+    assert plan.changes.counts == {"unchanged": 1, "grown": 1, "new": 1, "gone": 1}
+    assert set(plan.searched) == {"a", "d"}
+    done = weeks.refresh()
+    after = weeks.champions()
+    assert (after["c"], after["b"]) == (before["c"], before["b"])  # who is gone keeps its champion
+    assert (after["d"].answer, after["d"].since) == ("own", done.release.number)
+    assert (after["a"].searched, after["a"].rows_at_search) == (done.release.number, 90)
+    assert after["a"].configuration == before["a"].configuration
+    weeks.releases.run_directory(after["a"].run)
+    assert weeks.refresh().new is False
+
+
+def test_the_command_says_what_it_would_do_does_it_and_does_nothing_twice(weeks: Weeks) -> None:
+    (weeks.data.parent / "shops.yaml").write_text(yaml.safe_dump({**FIELDS, "data": f"{weeks.data}/*.csv"}))
+    write(weeks.data, "a", 66)
+
+    def typed(*more: str) -> Result:
+        storage = ("--storage", str(weeks.data.parent / "runs"))
+        given = ["refresh", "shops", str(weeks.data.parent / "shops.yaml"), *storage, "--in-process", *more]
+        return CliRunner().invoke(main, [*given, "--progress", "none"])
+
+    said = typed("--plan").stdout
+    assert "grown: 1 customer (6 new rows, and all of last time)" in said
+    assert "to fit again: 1 customer, with the champion's configuration, one fit each" in said
+    done = typed("--output", "json")
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert (told["release"], told["new"], told["fitted"], told["answers"]) == (2, True, 1, {"own": 3})
+    assert typed().stdout == "no row is new, so nothing was done; release 2 of shops is in force\n"
+    wrong = typed("--least-gain", "7")
+    assert wrong.exit_code == 2
+    assert "least_gain: 7 must be at least 0 and below 1" in wrong.output

@@ -1,0 +1,115 @@
+"""`tuning refresh`: champions learn from new rows, and who is better is promoted."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Unpack
+
+import click
+
+from tuning.basics.wording import amount
+from tuning.champions.releases import Releases
+from tuning.champions.rules import promotion_rules
+from tuning.cli import exit_codes
+from tuning.cli.champions import answers_text, say_refused
+from tuning.cli.program import Command
+from tuning.cli.shared_options import (
+    Overrides,
+    allow_code_option,
+    champions_options,
+    definition_options,
+    progress_option,
+    read,
+)
+from tuning.refresh.options import RefreshOptions
+from tuning.refresh.plan import plan_refresh
+from tuning.refresh.refresh import Refresh, Refreshed
+
+DEFAULTS = RefreshOptions()
+
+
+@click.command(cls=Command)
+@champions_options
+@definition_options
+@click.option("--plan", "only_plan", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option(
+    "--promotion",
+    type=click.Choice(sorted(promotion_rules())),
+    default=DEFAULTS.promotion,
+    show_default=True,
+    help="Who replaces a champion (docs/weekly-refresh.md).",
+)
+@click.option(
+    "--false-discoveries",
+    type=float,
+    default=DEFAULTS.false_discoveries,
+    show_default=True,
+    help="Share of the promoted that may be no better.",
+)
+@click.option(
+    "--least-gain",
+    type=float,
+    default=DEFAULTS.least_gain,
+    show_default=True,
+    help="Share of the champion's loss by which a challenger must be better.",
+)
+@click.option(
+    "--search-every",
+    type=click.IntRange(min=1),
+    default=DEFAULTS.search_every,
+    show_default=True,
+    help="Refreshes after which a customer is tuned again.",
+)
+@click.option("--in-process", is_flag=True, help="Without Ray, in this process.")
+@allow_code_option
+@progress_option
+@click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def refresh(
+    name: str,
+    storage: str,
+    definition: str,
+    only_plan: bool,
+    promotion: str,
+    false_discoveries: float,
+    least_gain: float,
+    search_every: int,
+    in_process: bool,
+    allow_code: bool,
+    progress: str,
+    output: str,
+    **options: Unpack[Overrides],
+) -> None:
+    """Bring the champions NAME up to date with the rows of DEFINITION, as a new release.
+
+    New rows first tell how good champions and challengers are. Then the models learn from them, with one fit each.
+    Where it is due, a search looks for a better one, which stands against the champion until new rows have shown that
+    it is better. Where no row is new, nothing is done. The same command again goes on after a crash.
+    """
+    chosen = RefreshOptions(promotion, false_discoveries, least_gain, search_every)
+    releases = Releases(name, storage)
+    plan = plan_refresh(read(definition, **options), releases, chosen)
+    say_refused(releases)
+    if only_plan:
+        click.echo(json.dumps(plan.to_dict()) if output == "json" else plan.describe())
+        return
+    for note in plan.changes.notes:
+        click.echo(f"note: {note}", err=True)
+    done = Refresh(plan, releases, allow_code=allow_code).run(progress, in_process)
+    for customer, note in done.notes.items():
+        click.echo(f"note: {customer}: {note}", err=True)
+    code = exit_codes.of_models(sum(done.answers.values()), done.with_model)
+    if output == "json":
+        click.echo(json.dumps({"outcome": exit_codes.outcome_of(code), **done.to_dict()}, ensure_ascii=False))
+    else:
+        click.echo(_sentence(name, done))
+    sys.exit(code)
+
+
+def _sentence(name: str, done: Refreshed) -> str:
+    if not done.new:
+        return f"no row is new, so nothing was done; release {done.release.number} of {name} is in force"
+    said = [answers_text(done.answers), f"{amount(done.fitted, 'champion')} fitted again"]
+    said += [f"{count:,} {outcome}" for outcome, count in sorted(done.outcomes.items())]
+    said.append(f"{amount(done.challengers, 'challenger')} {'stands' if done.challengers == 1 else 'stand'}")
+    return "\n".join(filter(None, [f"release {done.release.number} of {name}: {'; '.join(said)}", done.said_of_all]))

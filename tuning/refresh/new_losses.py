@@ -1,0 +1,119 @@
+"""What champion and challenger lose on rows that neither has learned from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from tuning.basics.wording import raised
+from tuning.champions.champion import Challenger, Champion
+from tuning.champions.comparison import RowComparison
+from tuning.champions.losses import MetricSoFar, RowLoss, block_means, row_loss
+from tuning.champions.releases import Releases
+from tuning.data.customers import Customer
+from tuning.data.loading import Loader
+from tuning.definition.definition import Definition
+from tuning.errors import CustomerError, TuningError
+from tuning.evaluation.metrics import Metric
+from tuning.models.customer_model import CustomerModel, load_model
+from tuning.preprocessing.classes import read_classes
+from tuning.preprocessing.roles import read_target
+from tuning.preprocessing.row_hashes import row_hashes
+from tuning.preprocessing.splitting import GROUP, TIME
+from tuning.refresh.known_rows import hashes_of, new_positions
+
+
+@dataclass(frozen=True)
+class NewLosses:
+    """Both models' losses on the new rows of a customer.
+
+    comparison: with these rows. fault: why the champion cannot serve, in words; empty where it can.
+    """
+
+    comparison: RowComparison
+    fault: str = ""
+
+
+@dataclass(frozen=True)
+class NewRowsReader:
+    """Reads the new rows of customers, and lets their models predict them.
+
+    metric: the run's, by name. loader: of the customers as they are now. before, rows: tables of the rows of last time
+    and of now. allow_code: as of `RunResult.model`.
+    """
+
+    definition: Definition
+    metric: str
+    releases: Releases
+    loader: Loader
+    before: pa.Table
+    rows: pa.Table
+    least_gain: float
+    allow_code: bool = False
+
+    def compared(self, champion: Champion, challenger: Challenger, customer: Customer) -> NewLosses:
+        """`CustomerError` where the rows cannot be read, or the challenger cannot predict them."""
+        frame, where = self._frame(customer)
+        against = self._model(challenger)
+        kept = None if challenger.comparison is None else RowComparison.of_json(challenger.comparison)
+        try:
+            own = self._model(champion)
+            said = own.prediction(frame)
+        except TuningError as error:
+            return NewLosses(kept or self._start(RowLoss("", True), None), f"the champion cannot serve: {error}")
+        other = against.prediction(frame)
+        y = _encoded(frame[self.definition.target or ""], own)
+        metric = Metric(self.metric, own.task)
+        loss = row_loss(metric, probabilities=said.proba is not None and other.proba is not None)
+        before = kept if kept is not None and kept.least_gain == self.least_gain else self._start(loss, metric)
+        mine, its = (block_means(loss.of(y, each), where) for each in (said, other))
+        after = before.after(mine, its)
+        if before.metric is not None:
+            after = replace(after, metric=before.metric.after(metric, y, said, other))
+        return NewLosses(after)
+
+    def _start(self, loss: RowLoss, metric: Metric | None) -> RowComparison:
+        so_far = None if loss.of_rows or metric is None else MetricSoFar()
+        return RowComparison.start(np.empty(0), loss.bound, self.least_gain, so_far)
+
+    def _model(self, of: Champion | Challenger) -> CustomerModel:
+        assert of.model_path is not None
+        directory = self.releases.run_directory(of.run)
+        return load_model(directory, of.model_path, of.model_sha256, allow_code=self.allow_code)
+
+    def _frame(self, customer: Customer) -> tuple[pd.DataFrame, np.ndarray | None]:
+        """The new rows, and which block each of them is of."""
+        frame = self.loader.read(customer)
+        target = self.definition.target
+        assert target is not None
+        frame = frame[frame[target].notna().to_numpy()]
+        now = hashes_of(self.rows, customer.id)
+        if len(frame) != len(now):
+            raise CustomerError(f"{len(frame):,} rows were read where {len(now):,} were looked at.")
+        new = frame.iloc[new_positions(hashes_of(self.before, customer.id), now)].reset_index(drop=True)
+        split = self.definition.split
+        along = {GROUP: split.group, TIME: split.column}.get(split.kind)
+        return new, None if along is None else row_hashes(new[[along]])
+
+
+def _encoded(values: pd.Series, model: CustomerModel) -> np.ndarray:
+    """(n,) numbers, or codes of the model's classes; `CustomerError` for a class that it has never seen."""
+    task = model.task
+    values = read_target(values, task.kind)[0]
+    if not task.classification:
+        return values.to_numpy(dtype=np.float64)
+    codes, labels = read_classes(values)
+    places: Mapping[object, int] = {label: place for place, label in enumerate(task.classes)}
+    unknown = [label for label in labels if label not in places]
+    if unknown:
+        raise CustomerError(f"the new rows have a class that the models do not know: {unknown[0]!r}.")
+    return np.array([places[label] for label in labels], dtype=np.int64)[codes]
+
+
+def said_of(error: BaseException) -> str:
+    """An error in one line."""
+    return str(error) if isinstance(error, TuningError) else raised(error)
