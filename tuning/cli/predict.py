@@ -85,9 +85,11 @@ def predict(
         raise click.UsageError("With --champion or --run each row has its own customer's model; name no other one.")
     if output is None:
         raise click.UsageError("With --champion or --run, --output names the folder of the answers.")
-    models: CustomerModels = RunModels(newest(run), allow_code)
+    models: CustomerModels
     if champion is not None:
         models = ReleaseModels.current(champion, storage, allow_code=allow_code)
+    else:
+        models = RunModels(newest(run), allow_code)
     _tell(predict_files(models, data, output, processes=processes, interval=interval, formulas=formulas), output)
 
 

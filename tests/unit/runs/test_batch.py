@@ -161,6 +161,13 @@ def test_a_folder_of_its_own_input_is_refused(keyed: RunResult, passed: tuple[Pa
         batch(keyed, passed[0], passed[0])
 
 
+def test_champions_that_are_not_there_are_told_and_no_run_is_looked_for(tmp_path: Path) -> None:
+    given = ["--data", "x.csv", "--output", str(tmp_path / "out"), "--storage", str(tmp_path)]
+    answer = CliRunner().invoke(main, ["predict", "--champion", "shop", *given])
+    assert answer.exit_code == 6
+    assert "the newest in" not in answer.output
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -90,6 +91,18 @@ def test_what_is_fitted_again_on_the_same_rows_is_the_model_that_was_found(
     assert {(each.status, each.trials, each.test_score) for each in again.study_records} == {(OK, 0, None)}
     assert again.fixed_configurations() == fixed, "the next week goes on with them"
     assert fixed == {name: FixedConfiguration.from_json(each.to_json()) for name, each in fixed.items()}
+
+
+def test_a_resume_fits_what_is_not_recorded_and_searches_for_nobody(searched: RunResult, tmp_path: Path) -> None:
+    data, known = {"one": rows(1), "two": rows(2)}, searched.fixed_configurations()
+    runner(data, fixed=known).run(tmp_path / "run", **QUIET)
+    shutil.rmtree(tmp_path / "run" / "records")
+    shutil.rmtree(tmp_path / "run" / "models")
+    again = TuneRunner.resume(tmp_path / "run", **QUIET)
+    assert again.trial_records == []
+    assert {(each.status, each.trials) for each in again.study_records} == {(OK, 0)}
+    assert np.array_equal(again.model("one").predict(rows(9)), searched.model("one").predict(rows(9)))
+    assert again.fixed_configurations() == known
 
 
 def test_only_the_customers_that_are_named_are_spared_a_search(searched: RunResult, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from tuning.data.child_process import ChildProcess
 from tuning.errors import CustomerError, NotLookedAtError, RunError, TuningError, UntrustedCodeError
 from tuning.models.compute import trains_with
 from tuning.models.residuals import HIGH, LOW, check_interval
+from tuning.models.skops_format import dump_skops
 from tuning.runs.batch.models import NONE, CustomerModels, ModelAnswer
 from tuning.runs.prediction import rows_for
 
@@ -143,16 +144,18 @@ class _LoadedModels:
 
 @lru_cache(maxsize=1)
 def _loaded(models: CustomerModels) -> _LoadedModels:
+    dump_skops([])  # loads the libraries that all models are loaded by
     return _LoadedModels(models)
 
 
 def answer_rows(models: CustomerModels, customer: str, content: bytes | None, interval: float | None) -> AnsweredRows:
     """In a child: what the customer's model says of rows, or of its examples. `UntrustedCodeError` as of
     `RunResult.model`."""
-    start = time.perf_counter()
     try:
         with trains_with(models.definition.resources.compute):
-            answer, fresh = _loaded(models).of(customer)
+            at_hand = _loaded(models)
+            start = time.perf_counter()
+            answer, fresh = at_hand.of(customer)
             loaded = time.perf_counter()
             if content is None:
                 rows = answer.model.example
