@@ -66,10 +66,11 @@ def _short_notes(definition: Definition, customers: Customers) -> Iterator[str]:
     """Who can have no model, as far as numbers of rows are known without reading them."""
     rows = customers.numbers("rows", missing=definition.min_rows)
     few = customers.take(rows < definition.min_rows)
+    own = "" if definition.pool == "off" else " of their own"
     if definition.objective is None and len(few):
         yield (
-            f"{amount(len(few), 'customer')} with fewer rows than min_rows ({definition.min_rows}) will have no model: "
-            f"{name_list(few.texts('id').to_pylist(), 3)}. Whether the others can, `tuning validate` tells."
+            f"{amount(len(few), 'customer')} with fewer rows than min_rows ({definition.min_rows}) will have no model"
+            f"{own}: {name_list(few.texts('id').to_pylist(), 3)}. Whether the others can, `tuning validate` tells."
         )
 
 
