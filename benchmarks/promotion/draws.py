@@ -45,6 +45,12 @@ class Customers:
         """(n,) whose challenger is truly better."""
         return (self.gain > 0) & ~self.disasters
 
+    @property
+    def true_gain(self) -> np.ndarray:
+        """(n,) the mean gain of each challenger, disasters included."""
+        struck = (1 - RARE) * self.gain - RARE * DISASTER
+        return np.where(self.disasters, struck, self.gain)
+
     def draw(self, rng: np.random.Generator, rows: int) -> np.ndarray:
         """(n, rows) differences."""
         d = noise(rng, (len(self.gain), rows))

@@ -36,6 +36,16 @@ class ShrunkenGains:
         return chances
 
 
+def most_no_better(gain: np.ndarray, chosen: np.ndarray, least_gain: float) -> int:
+    """About how many of the chosen are no better, if all that are not gain exactly `least_gain`: as many of these are
+    measured above it as below.
+
+    gain: (n,) as measured. chosen: (n,) those of the largest expected gains.
+    """
+    below = gain <= least_gain
+    return int(min(chosen.sum(), max(2 * below.sum() - (~chosen & below).sum(), 0)))
+
+
 def shrunken(gain: np.ndarray, error: np.ndarray, rows: np.ndarray) -> ShrunkenGains:
     """Gains (n,) as shares of the champions' losses, with their standard errors and rows, shrunken towards their mean.
 

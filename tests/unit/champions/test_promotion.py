@@ -62,7 +62,8 @@ def test_expected_says_how_many_are_likely_no_better() -> None:
     found = decide(few, RULES["expected"], SURE_GROUP)
     promoted = sum(each.outcome == "promoted" for each in found.decisions)
     assert promoted > 0
-    assert found.said_of_all.startswith(f"Of {promoted} promoted about ")
+    assert found.said_of_all.startswith(f"Of {promoted} promoted ")
+    assert "are likely no better" in found.said_of_all
     assert decide(few, RULES["sure"], SURE_GROUP).said_of_all == ""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tuning.champions.shrinkage import shrunken
+from tuning.champions.shrinkage import most_no_better, shrunken
 
 
 def drawn(count: int, mean: float, spread: float, error: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -58,3 +58,14 @@ def test_who_has_no_measured_gain_gets_the_mean() -> None:
     nothing = shrunken(np.array([np.nan]), np.array([np.nan]), np.array([0]))
     assert nothing.gain.tolist() == [0.0]
     assert shrunken(np.empty(0), np.empty(0), np.empty(0)).gain.tolist() == []
+
+
+def test_how_many_promoted_are_no_better_is_not_said_too_low_where_most_are_exactly_as_good() -> None:
+    rng = np.random.default_rng(5)
+    true = np.where(np.arange(2000) < 200, 0.05, 0.0)
+    measured = true + rng.normal(0, 0.05, 2000)
+    found = shrunken(measured, np.full(2000, 0.05), np.full(2000, 100))
+    chosen = found.gain > 0
+    no_better = int((true[chosen] == 0).sum())
+    assert found.no_better(0.0)[chosen].sum() < 0.6 * no_better
+    assert most_no_better(measured, chosen, 0.0) == pytest.approx(no_better, rel=0.1)

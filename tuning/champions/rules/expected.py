@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tuning.champions.rules.rule import PromotionFigures, PromotionRule
+from tuning.champions.shrinkage import most_no_better
 
 
 class Expected(PromotionRule):
@@ -31,5 +32,10 @@ class Expected(PromotionRule):
     def said_of_all(self, figures: PromotionFigures, chosen: np.ndarray) -> str:
         if not chosen.any():
             return ""
-        count, no_better = int(chosen.sum()), float(figures.no_better[chosen].sum())
-        return f"Of {count:,} promoted about {no_better:,.0f} are likely no better; all together they gain."
+        spread = float(figures.no_better[chosen].sum())
+        equal = most_no_better(figures.gain, chosen, figures.least_gain)
+        low, high = sorted((round(spread), equal))
+        return (
+            f"Of {int(chosen.sum()):,} promoted {low:,} to {high:,} are likely no better, the fewer if true gains are "
+            "spread around their mean, the more if most challengers are exactly as good. All together they gain."
+        )

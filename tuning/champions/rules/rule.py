@@ -21,7 +21,8 @@ class PromotionFigures:
     rows: (n,) that both have predicted. e_value, gain: (n,) as measured.
     discoveries: by e-BH over all of them; none whose metric is worse.
     metric_worse: (n,) whether the metric itself is worse, or unknown, where losses of rows do not say all.
-    shrunken_gain: (n,) held back towards the mean of all. no_better: (n,) how likely it is not above `least_gain`.
+    shrunken_gain: (n,) held back towards the mean of all. no_better: (n,) how likely it is not above `least_gain`, if
+        true gains are spread around their mean.
     group: (n,) the name of the customers' size. group_sure: (n,) whether challengers of that size are better as a
         group.
     """
