@@ -126,12 +126,9 @@ def expected(_: list[str], repetitions: int) -> None:
         for rows in ROWS:
             found = [expected_of(customers, rows, seed) for seed in range(max(repetitions // 10, 2))]
             sure = [each for each in found if each is not None]
-            shares = "| – " * 5 if not sure else "".join(f"| {text} " for text in _means(np.array(sure)))
-            gain = customers.true_gain
-            print(
-                f"| {name} | {rows} | {len(sure) / len(found):.0%} {shares}| {np.maximum(gain, 0).mean():.2%} |",
-                flush=True,
-            )
+            cells = _means(np.array(sure)) if sure else ["", "–", "–", "–", "–"]
+            share, best = len(sure) / len(found), np.maximum(customers.true_gain, 0).mean()
+            print(f"| {name} | {rows} | {share:.0%}{' | '.join(cells)} | {best:.2%} |", flush=True)
 
 
 def _means(sure: np.ndarray) -> list[str]:

@@ -22,8 +22,8 @@ REACHES, SHARES = (7.0, 14.0, 28.0, 56.0), (0.5, 0.25, 0.125, 0.125)
 BOUNDED_REACHES = (4.0, 8.0, 16.0, 32.0)
 #: Losses beyond a reach that come as often as this, or more often, are seen.
 RARE = 0.01
-# Which share of both bets such a loss costs. The first loses no more, so that one row need not end it; it is exact up
-# to this share of its reach. The second gains the slower the more it keeps.
+# Which share of both bets a loss beyond costs at least. The first is exact up to this share of its reach, and loses
+# more from there, but not all, so that one row need not end it. The second gains the slower the more it keeps.
 LOST, SECOND_LOST = 0.9, 0.95
 # What each row costs the first, since rarer losses do happen: what tails cost that fall with the third power (Student's
 # t with three degrees of freedom), and a quarter of it at twice the reach.
@@ -80,7 +80,7 @@ class Evidence:
         count = differences.shape[-1]
         reaches = self._reaches()
         shares = [differences / reach[..., None] for reach in np.moveaxis(reaches, -1, 0)]
-        gains = [np.log1p(np.maximum(share, -LOST)).sum(axis=-1) for share in shares]
+        gains = [_log_gain(share).sum(axis=-1) for share in shares]
         beyond = [np.count_nonzero(share < -LOST, axis=-1) for share in shares]
         new = usual_difference(differences)
         counted = np.where(np.isfinite(new), count, 0)
@@ -110,6 +110,17 @@ class Evidence:
         if math.isfinite(self.bound):
             return np.broadcast_to(np.asarray(BOUNDED_REACHES) * self.bound, self.log_wealth.shape)
         return np.nan_to_num(self.usual, nan=np.inf)[..., None] * np.asarray(REACHES)
+
+
+def _log_gain(share: np.ndarray) -> np.ndarray:
+    """What a row does to the logarithm of a bet's capital.
+
+    It is `share` at most, so where the mean of all rows is not above 0, nothing is gained, however rare the losses are
+    that make it so; and it falls with the square beyond the reach, as fast as such losses make means unsure.
+    """
+    beyond = np.minimum(share + LOST, 0.0)
+    found: np.ndarray = np.log1p(np.maximum(share, -LOST)) + beyond - beyond**2 / 2
+    return found
 
 
 def _mean(first: np.ndarray, count: np.ndarray, second: np.ndarray, more: np.ndarray) -> np.ndarray:

@@ -73,11 +73,23 @@ def test_two_models_that_answer_alike_are_neither_better_nor_worse() -> None:
     assert np.isnan(same.usual)
 
 
-def test_a_loss_beyond_the_reach_costs_nine_tenths_of_a_bet() -> None:
+def test_a_loss_beyond_the_reach_costs_a_bet_as_much_as_it_is_worth() -> None:
     evidence = Evidence.start(np.linspace(-1, 1, 50)).after(np.full(1000, 0.3))
     before = float(evidence.log_e())
     assert before > 6
-    assert float(evidence.after(np.array([-200.0])).log_e()) < before - 2
+    # About that of one that is just beyond the boldest bet: the others go on.
+    assert before - 4 < float(evidence.after(np.array([-7.0])).log_e()) < before - 0.5
+    # Of one that takes away all that was gained, nothing is left.
+    assert float(evidence.after(np.array([-300.0])).log_e()) < 0
+
+
+@pytest.mark.parametrize("rarely", [0.002, 0.01, 0.05])
+def test_where_all_rows_together_are_no_better_nothing_is_sure_however_rare_the_losses_are(rarely: float) -> None:
+    d = 0.2 + np.random.default_rng(0).standard_normal(4000)
+    step = round(1 / rarely)
+    d[::step] -= 1.02 * d.sum() / len(d[::step])
+    assert d.sum() < 0
+    assert Evidence.start(d[:50]).after(d[50:]).log_e() <= 0.01
 
 
 def test_as_many_rows_as_there_are_say_no_more_than_they_can() -> None:
