@@ -32,6 +32,7 @@ from tuning.data.table_source import FileSource, Piece, RowBlock
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError
 from tuning.preprocessing.row_hashes import row_hashes
+from tuning.storage.names import mask
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -71,7 +72,7 @@ class Part:
     """A file, or a frame, and whose rows it holds.
 
     Attributes:
-        file, stamp: its path and what changes when it is written; empty of a frame.
+        file, stamp: its path without secrets and what changes when it is written; empty of a frame.
         customer: None where key columns say it.
         prefix: of ids that these say.
     """
@@ -233,13 +234,13 @@ def _parts_of(definition: Definition, customers: Customers) -> Iterator[Part]:
             for number, part in enumerate(table.parts(definition)):
                 file = table.files[number].path if table.files else ""
                 customer = None if definition.by else definition.name
-                yield Part(part, file, stamp_of.get(file, ""), customer, table.prefix)
+                yield Part(part, mask(file), stamp_of.get(file, ""), customer, table.prefix)
         return
     stamp_of = _stamps(file for files in customers.shared("files").distinct for file in files)
     for each in customers:
         if each.files:
             file = each.files[0]
-            yield Part(TablePart.of_file(file, definition), file, stamp_of[file], each.id)
+            yield Part(TablePart.of_file(file, definition), mask(file), stamp_of[file], each.id)
         elif isinstance(data, Mapping):
             yield Part(TablePart(FrameSource(data[each.id]), definition, {}), customer=each.id)
 
