@@ -57,15 +57,15 @@ def _each(answer: Callable[[Round], np.ndarray]) -> Run:
     return lambda rounds, _: Answers({one.key: answer(one) for one in rounds})
 
 
-def _ours(trials: int, **keys: object) -> Run:
-    return lambda rounds, _: tools.ours(rounds, trials, keys)
+def _ours(keys: Mapping[str, Any]) -> Run:
+    return lambda rounds, _: tools.ours(rounds, {"trials": 20, **keys})
 
 
 def contenders() -> dict[str, Contender]:
     """All of them, in the order of tables."""
     found = (
-        *(Contender(f"ours_{trials}", f"ours, {trials} trials", _ours(trials)) for trials in OURS),
-        *(Contender(name, title, _ours(20, **keys)) for name, (title, keys) in VARIANTS.items()),
+        *(Contender(f"ours_{trials}", f"ours, {trials} trials", _ours({"trials": trials})) for trials in OURS),
+        *(Contender(name, title, _ours(keys)) for name, (title, keys) in VARIANTS.items()),
         Contender("linear", "ridge or logistic regression, built-in CV", _each(defaults.linear)),
         Contender("random_forest", "random forest, defaults", _each(defaults.forest)),
         Contender("extra_trees", "extra trees, defaults", _each(defaults.extra_trees)),

@@ -18,7 +18,7 @@ from benchmarks.quality.sets import CLASSES, TARGET
 METRICS = {CLASSES: "neg_log_loss", "regression": "neg_root_mean_squared_error"}
 
 
-def ours(rounds: Sequence[Round], trials: int, keys: Mapping[str, Any]) -> Answers:
+def ours(rounds: Sequence[Round], keys: Mapping[str, Any]) -> Answers:
     """One run per set, everything at its default but the metric and the given keys, in one Ray of this process.
 
     Who has no model is answered by what is known without one.
@@ -26,7 +26,7 @@ def ours(rounds: Sequence[Round], trials: int, keys: Mapping[str, Any]) -> Answe
     answers = Answers()
     for name, part in groupby(rounds, key=lambda one: one.customer.set):
         with tempfile.TemporaryDirectory() as folder:
-            _of_set(name, list(part), {"trials": trials, **keys}, Path(folder), answers)
+            _of_set(name, list(part), keys, Path(folder), answers)
     return answers
 
 
