@@ -8,6 +8,8 @@
 `covered`: the share of all unseen rows within their interval, and the mean of customers' shares. `score` is the median
 interval score (Gneiting and Raftery, JASA 102, 2007: width, and 2 / (1 - level) times what lies beyond) against that of
 the interval between two quantiles of the given targets, which knows no column; smaller is better, 1 is no better.
+
+    python -m benchmarks.coverage --sets churn,digits             of classes: log loss with and without a temperature
 """
 
 from __future__ import annotations
@@ -16,14 +18,22 @@ import json
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import numpy as np
 
-from benchmarks.quality.rounds import Round, rounds
-from benchmarks.quality.sets import TARGET, NotHereError, sets
+from benchmarks.quality.rounds import Round, error, rounds
+from benchmarks.quality.sets import CLASSES, TARGET, NotHereError, sets
+from benchmarks.quality.tools import METRICS
+
+if TYPE_CHECKING:
+    from tuning import RunResult
+    from tuning.models.customer_model import CustomerModel
 
 SETS = "taxi,california,diamonds,friedman"
 
@@ -47,33 +57,55 @@ def interval_score(low: np.ndarray, high: np.ndarray, y: np.ndarray, level: floa
     return float(np.mean(high - low + 2 / (1 - level) * beyond))
 
 
-def told_of_set(name: str, chosen: list[Round], level: float, keys: dict[str, object]) -> list[Told]:
-    """One run of all customers of a set, without Ray, and its intervals of their unseen rows."""
+@contextmanager
+def searched(name: str, chosen: list[Round], keys: dict[str, object]) -> Iterator[RunResult]:
+    """One run of all customers of a set, without Ray."""
     from tuning import TuneRunner
 
+    metric = METRICS[chosen[0].customer.task]
     with tempfile.TemporaryDirectory() as folder:
         files = {}
         for one in chosen:
             files[one.customer.name] = str(Path(folder, f"{len(files)}.parquet"))
             one.given.to_parquet(files[one.customer.name])
         runner = TuneRunner(
-            name=f"coverage-{name}", data=files, target=TARGET, metric="rmse", mlflow=False, report=False, **keys
+            name=f"coverage-{name}", data=files, target=TARGET, metric=metric, mlflow=False, report=False, **keys
         )
-        result = runner.run(f"{folder}/run", progress=False, in_process=True)
-        found = []
-        for one in chosen:
-            told = result.model(one.customer.name).predict(one.unseen, interval=level)
-            low, high = told["prediction_low"].to_numpy(), told["prediction_high"].to_numpy()
-            known = np.quantile(one.given[TARGET], [(1 - level) / 2, (1 + level) / 2])
-            found.append(
-                Told(
-                    one.customer.set,
-                    (low <= one.truth) & (one.truth <= high),
-                    interval_score(low, high, one.truth, level),
-                    interval_score(*np.broadcast_arrays(*known, one.truth), level),
-                )
-            )
-        return found
+        yield runner.run(f"{folder}/run", progress=False, in_process=True)
+
+
+def told_of(one: Round, model: CustomerModel, level: float) -> Told:
+    """Of the intervals of a customer's unseen rows."""
+    told = model.predict(one.unseen, interval=level)
+    low, high = told["prediction_low"].to_numpy(), told["prediction_high"].to_numpy()
+    known = np.quantile(one.given[TARGET], [(1 - level) / 2, (1 + level) / 2])
+    return Told(
+        one.customer.set,
+        (low <= one.truth) & (one.truth <= high),
+        interval_score(low, high, one.truth, level),
+        interval_score(*np.broadcast_arrays(*known, one.truth), level),
+    )
+
+
+def losses_of(one: Round, model: CustomerModel) -> tuple[float, float]:
+    """The log loss of a customer's unseen rows, and what it is without the model's temperature."""
+    order = [list(model.task.classes).index(label) for label in one.labels]
+    both = (model, replace(model, temperature=1.0))
+    with_it, without = (error(one, each.predict_proba(one.unseen)[:, order]) for each in both)
+    return with_it, without
+
+
+def compared(name: str, losses: list[tuple[float, float]]) -> dict[str, object]:
+    """What a temperature is worth on a set."""
+    ratios = np.array([with_it / without - 1 for with_it, without in losses])
+    return {
+        "set": name,
+        "customers": len(ratios),
+        "better": int((ratios < 0).sum()),
+        "worse": int((ratios > 0).sum()),
+        "log_loss_median": float(np.median(ratios)),
+        "log_loss_worst": float(ratios.max()),
+    }
 
 
 def figures(found: list[Told]) -> dict[str, float]:
@@ -89,7 +121,7 @@ def figures(found: list[Told]) -> dict[str, float]:
 
 
 @click.command()
-@click.option("--sets", "chosen", default=SETS, show_default=True, metavar="NAMES", help="Regressions, by commas.")
+@click.option("--sets", "chosen", default=SETS, show_default=True, metavar="NAMES", help="Separated by commas.")
 @click.option("--every", default=2, show_default=True, help="Take every n-th customer of a set.")
 @click.option("--level", default=0.8, show_default=True)
 @click.option("--trials", default=8, show_default=True)
@@ -99,17 +131,24 @@ def main(chosen: str, every: int, level: float, trials: int, ensemble: str, outp
     """Say how many unseen targets lie within their interval."""
     told: list[Told] = []
     customers = 0
+    of_classes: list[dict[str, object]] = []
     for name in chosen.split(","):
         try:
             all_of_set = [*sets()[name]()][::every]
-        except NotHereError as error:
-            click.echo(f"{name}: left out, {error}", err=True)
+        except NotHereError as reason:
+            click.echo(f"{name}: left out, {reason}", err=True)
             continue
         given = [one for customer in all_of_set for one in rounds(customer, 1)]
-        told += told_of_set(name, given, level, {"trials": trials, "ensemble": ensemble})
         customers += len(given)
+        with searched(name, given, {"trials": trials, "ensemble": ensemble}) as result:
+            models = [(one, result.model(one.customer.name)) for one in given]
+        if given[0].customer.task == CLASSES:
+            of_classes.append(compared(name, [losses_of(one, model) for one, model in models]))
+            click.echo(json.dumps(of_classes[-1]), err=output == "json")
+        else:
+            told += [told_of(one, model, level) for one, model in models]
     if not told:
-        sys.exit("no set is here")
+        sys.exit(None if of_classes else "no set is here")
     rows = {name: figures([one for one in told if one.set == name]) for name in dict.fromkeys(one.set for one in told)}
     rows["all"] = {**figures(told), "core_s_per_customer": time.process_time() / customers}
     lines = [

@@ -82,8 +82,8 @@ def prepared_loop(scenario: Scenario, fit: Fit, predict: Predict) -> Loop:
     from tuning.definition.definition import define
     from tuning.evaluation.metrics import Metric
     from tuning.evaluation.study_data import study_data
-    from tuning.user_code import ignore_warnings
     from tuning.models.registry import family as find_family
+    from tuning.user_code import ignore_warnings
 
     tier, lists = scenario.shape, scenario.configurations()
     prepared = {}

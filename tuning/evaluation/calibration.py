@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
+from tuning.evaluation.metrics import Metric
 from tuning.evaluation.study_data import StudyData
 from tuning.models.base import Matrix
 from tuning.models.residuals import Residuals
+from tuning.preprocessing.task import as_prediction, calibrated
+
+LOG_LOSS = "neg_log_loss"
+TEMPERATURES = np.exp(np.linspace(-0.5, 0.5, 21))
+PRIOR = 30.0  # the log loss of all rows together that a temperature of e, or of 1 / e, has to save
+
+
+def is_calibrated(data: StudyData, metric: Metric) -> bool:
+    """Whether rows that the folds left out are asked: for distances of numbers, and for what a log loss scores."""
+    return not data.task.classification or (metric.name == LOG_LOSS and metric.function is None)
 
 
 def residuals_of(left_out: np.ndarray | None, held_out: np.ndarray, data: StudyData) -> Residuals | None:
@@ -25,3 +38,22 @@ def residuals_of(left_out: np.ndarray | None, held_out: np.ndarray, data: StudyD
     weight = None if data.weight is None else data.weight[positions]
     within = data.bounds_of(Matrix(np.empty((len(data.y), 0)), data.y))
     return Residuals.of(np.concatenate(answers), data.y[positions], weight, within)
+
+
+def temperature_of(left_out: np.ndarray | None, data: StudyData, metric: Metric) -> float:
+    """With which temperature probabilities have the least log loss on rows that the folds left out (Guo et al., On
+    calibration of modern neural networks, ICML 2017), drawn to 1, which few rows do not leave; 1 for other metrics.
+
+    left_out: as of `residuals_of`.
+    """
+    if left_out is None or not data.task.classification or not is_calibrated(data, metric):
+        return 1.0
+    rows = np.concatenate([data.split.search[valid] for _, valid in data.split.folds])
+    said = as_prediction(left_out, data.task)
+    weight = None if data.weight is None else data.weight[rows]
+
+    def worth(temperature: float) -> float:
+        score = metric.score(data.y[rows], calibrated(said, temperature), weight)
+        return len(rows) * score - PRIOR * math.log(temperature) ** 2
+
+    return float(max(TEMPERATURES, key=worth)) if math.isfinite(worth(1.0)) else 1.0

@@ -18,7 +18,7 @@ from tuning.basics.wording import name_list, raised, value_text
 from tuning.definition.baselines import GivenBaseline, is_first_trial
 from tuning.errors import CustomerError
 from tuning.evaluation.baseline import ScoredBaseline, find_baseline
-from tuning.evaluation.calibration import residuals_of
+from tuning.evaluation.calibration import is_calibrated, residuals_of, temperature_of
 from tuning.evaluation.constant import ConstantPrediction, find_constant
 from tuning.evaluation.contradictions import Promise, contradiction_note
 from tuning.evaluation.ensemble import Ensemble, find_ensemble, left_out
@@ -33,7 +33,7 @@ from tuning.models.base import Simpler
 from tuning.models.customer_model import ALL_ROWS, CustomerModel
 from tuning.models.log_target import LOG, TARGET
 from tuning.models.member import Member
-from tuning.preprocessing.task import Prediction, average
+from tuning.preprocessing.task import Prediction, average, calibrated
 from tuning.records.schema import FAILED, FINISHED, MODEL, STOPPED, TrialRecord, best_first
 from tuning.records.user_scores import user_score
 
@@ -179,12 +179,13 @@ def conclude(
     refits = Refits(data)
     ensemble, failed = _together(records, winner, data, metric, refits, alive)
     picked = ((winner, 1),) if ensemble is None else ensemble.members
-    unseen = None if data.task.classification else left_out(picked, data, metric)
+    unseen = left_out(picked, data, metric) if is_calibrated(data, metric) else None
     if data.kept is not None:
         data.kept.clear()
     constant = find_constant(data, metric, 1.0 if winner.mode == "max" else -1.0)
     baseline, baseline_note = find_baseline(given, records, constant, refits, data, metric)
     choice: list[str | None]
+    temperature = 1.0
     test_error = gain_error = refit_seconds = predict_ms_per_row = held_back = None
     if or_constant and constant is not None and (why := _gives_way(winner, ensemble, constant)):
         outcome, ensemble, choice = replace(outcome, is_constant=True), None, [why]
@@ -197,7 +198,8 @@ def conclude(
         weights = [weight / sum(weight for _, weight in picked) for _, weight in picked]
         members = tuple(replace(member, weight=weight) for (member, _), weight in zip(fitted, weights, strict=True))
         said = [prediction for _, prediction in fitted]
-        mean = average(said, weights, data.task)
+        temperature = temperature_of(unseen, data, metric)
+        mean = calibrated(average(said, weights, data.task), temperature)
         residuals = residuals_of(unseen, mean.values, data)
         test_score, note = hold_out_score(mean, data, metric)
         if test_score is not None:
@@ -233,7 +235,15 @@ def conclude(
         outcome,
         test_score=test_score,
         baseline=baseline,
-        model=CustomerModel(customer, data.task, members, data.example, data.preparation, residuals=residuals),
+        model=CustomerModel(
+            customer,
+            data.task,
+            members,
+            data.example,
+            data.preparation,
+            residuals=residuals,
+            temperature=temperature,
+        ),
         notes="; ".join(filter(None, notes)) or None,
         ensemble=ensemble,
         constant=constant,

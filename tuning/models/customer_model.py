@@ -30,11 +30,11 @@ from tuning.models.residuals import HIGH, LOW, PREDICTION, Residuals, check_inte
 from tuning.preprocessing.columns import RawColumns, array_frame, text_names
 from tuning.preprocessing.encoding import Encoder
 from tuning.preprocessing.kinds import TEXT, Column
-from tuning.preprocessing.task import Prediction, Task, average
+from tuning.preprocessing.task import Prediction, Task, average, calibrated
 from tuning.storage import packs
 from tuning.storage.run_directory import RunDirectory
 
-FORMAT, FORMAT_OF_ENSEMBLES, FORMAT_WITH_A_POOL = 1, 2, 3
+FORMAT, FORMAT_OF_ENSEMBLES, FORMAT_WITH_A_POOL, FORMAT_WITH_A_TEMPERATURE = 1, 2, 3, 4
 ENSEMBLE = "ensemble"  # in place of a family's name
 #: Which rows a model was fitted on.
 ALL_ROWS, SEARCH_ROWS = "all", "search"
@@ -65,6 +65,7 @@ class CustomerModel(OfModel):
         final_fit: which rows it was fitted on: "all", or "search" for those without the hold-out.
         residuals: of a regression, how far targets of unseen rows lay from what was said of them; None of classes, of a
             model saved before they were kept, and of one that no unseen row was left for.
+        temperature: what its probabilities are `calibrated` with.
     """
 
     customer: str
@@ -74,6 +75,7 @@ class CustomerModel(OfModel):
     preparation: Preparation | None = None
     final_fit: str = SEARCH_ROWS
     residuals: Residuals | None = None
+    temperature: float = 1.0
 
     @property
     def family(self) -> str:
@@ -99,9 +101,8 @@ class CustomerModel(OfModel):
 
     def __repr__(self) -> str:
         what = described_as([member.family for member in self.members])
-        return (
-            f"<{what} model of customer {self.customer!r}: {self.task.kind} from {amount(len(self.columns), 'column')}>"
-        )
+        columns = amount(len(self.columns), "column")
+        return f"<{what} model of customer {self.customer!r}: {self.task.kind} from {columns}>"
 
     @overload
     def predict(self, frame: pd.DataFrame | np.ndarray) -> np.ndarray: ...
@@ -127,8 +128,7 @@ class CustomerModel(OfModel):
         return pd.DataFrame({PREDICTION: found.values, LOW: low, HIGH: high}, index=index)
 
     def ends(self, prediction: Prediction, interval: float) -> tuple[np.ndarray, np.ndarray]:
-        """(low, high) of a prediction's intervals; errors as of `predict`."""
-        check_interval(interval, self.task)
+        """(low, high) of a prediction's intervals; `RunError` without `residuals`."""
         if self.residuals is None and self.family == POOL:
             raise RunError(
                 f"for customer {self.customer!r} the run's pool answers, without intervals. Leave `interval` out."
@@ -186,7 +186,8 @@ class CustomerModel(OfModel):
                 encoded[id(member.encoder)] = member.encoded(raw[member.takes])
                 unseen |= member.unseen(raw[member.takes])
             answers.append(member.prediction(encoded[id(member.encoder)], self.task))
-        return replace(average(answers, [member.weight for member in self.members], self.task), unseen=unseen)
+        mean = average(answers, [member.weight for member in self.members], self.task)
+        return replace(calibrated(mean, self.temperature), unseen=unseen)
 
     def _named(self, rows: pd.DataFrame | np.ndarray) -> pd.DataFrame:
         """The rows with columns by name: those of an array have them only where the model was made of one."""
@@ -204,6 +205,8 @@ class CustomerModel(OfModel):
 
     @property
     def _format(self) -> int:
+        if self.temperature != 1.0:
+            return FORMAT_WITH_A_TEMPERATURE
         if any(isinstance(member, PooledMember) for member in self.members):
             return FORMAT_WITH_A_POOL
         return FORMAT if len(self.members) == 1 else FORMAT_OF_ENSEMBLES
@@ -218,6 +221,7 @@ class CustomerModel(OfModel):
             "example": example_json(self.example),
             "prepare": None if self.preparation is None else self.preparation.to_json(),
             "final_fit": self.final_fit,
+            "temperature": self.temperature,
             "residuals": None if self.residuals is None else self.residuals.to_json(),
         }
         own = [member for member in self.members if not isinstance(member, PooledMember)]
@@ -304,7 +308,7 @@ def _shared_files(member: Member) -> Iterator[tuple[str, SharedFile]]:
 def describe_model(directory: RunDirectory, folder: str, sha256: str | None = None) -> Description:
     """What `model.json` says about a saved model; its digest is checked first."""
     description: Description = json.loads(_read(directory, f"{folder}/model.json", sha256))
-    if description["format"] > FORMAT_WITH_A_POOL:
+    if description["format"] > FORMAT_WITH_A_TEMPERATURE:
         raise RunError(f"{directory.display(folder)} has model format {description['format']}: upgrade tuning-service.")
     return description
 
@@ -342,6 +346,7 @@ def load_model(
         preparation=Preparation.from_json(description.get("prepare"), example),
         final_fit=description.get("final_fit", SEARCH_ROWS),
         residuals=Residuals.from_json(description.get("residuals")),
+        temperature=description.get("temperature", 1.0),
     )
 
 

@@ -29,7 +29,7 @@ from tuning.evaluation.metrics import Metric
 from tuning.evaluation.pooling import pooled_answers
 from tuning.evaluation.refit import Refits
 from tuning.evaluation.study_data import StudyData
-from tuning.models.customer_model import CustomerModel
+from tuning.models.customer_model import CustomerModel, describe_model
 from tuning.models.member import Member
 from tuning.preprocessing.dates import parse_dates
 from tuning.preprocessing.kinds import DATE, NUMBER, Column
@@ -245,7 +245,7 @@ class Winners:
         refits = Refits(data)
         members = self._members(study, trials, refits)
         return Winner(
-            model=CustomerModel(customer, data.task, members),
+            model=CustomerModel(customer, data.task, members, temperature=self._temperature(study)),
             rows=rows.iloc[data.split.test].reset_index(drop=True),
             places=places[data.split.test],
             y=data.y[data.split.test],
@@ -255,6 +255,12 @@ class Winners:
             seed=derive(spec.definition.seed, "importance", customer) % 2**32,
             refits=refits,
         )
+
+    def _temperature(self, study: StudyRecord) -> float:
+        """That of the saved model; 1 where none was saved."""
+        if study.model_path is None:
+            return 1.0
+        return float(describe_model(self.directory, study.model_path, study.model_sha256).get("temperature", 1.0))
 
     def _members(self, study: StudyRecord, trials: Iterable[TrialRecord], refits: Refits) -> tuple[Member, ...]:
         """The members of a study's model, fitted on the rows of the search."""
