@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, TypeVar, get_args, get_type_hints
 
 import pyarrow as pa
@@ -57,6 +57,20 @@ class Champion:
     searched: int | None
     rows_at_search: int | None
     hold_out_loss: float | None
+
+    def replaced_by(self, challenger: Challenger, why: str, number: int) -> Champion:
+        """The customer's new champion. why: in words. number: of the release that makes it so."""
+        return replace(
+            self,
+            answer=OWN,
+            run=challenger.run,
+            study=challenger.study,
+            model_path=challenger.model_path,
+            model_sha256=challenger.model_sha256,
+            configuration=challenger.configuration,
+            reason=f"promoted: {why}",
+            since=number,
+        )
 
     @property
     def model(self) -> str | None:

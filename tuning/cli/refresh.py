@@ -112,4 +112,7 @@ def _sentence(name: str, done: Refreshed) -> str:
     said = [answers_text(done.answers), f"{amount(done.fitted, 'champion')} fitted again"]
     said += [f"{count:,} {outcome}" for outcome, count in sorted(done.outcomes.items())]
     said.append(f"{amount(done.challengers, 'challenger')} {'stands' if done.challengers == 1 else 'stand'}")
-    return "\n".join(filter(None, [f"release {done.release.number} of {name}: {'; '.join(said)}", done.said_of_all]))
+    asked = done.proposal and f"to accept what is proposed: tuning promote --accept {done.proposal}"
+    return "\n".join(
+        filter(None, [f"release {done.release.number} of {name}: {'; '.join(said)}", done.said_of_all, asked])
+    )

@@ -16,10 +16,12 @@ from dataclasses import asdict, dataclass, field, replace
 
 import pyarrow as pa
 
-from tuning.champions.champion import CONSTANT, NONE, OWN, Challenger, Champion, table_of
+from tuning.champions.accepting import FOLDER as PROPOSALS
+from tuning.champions.champion import CONSTANT, NONE, Challenger, Champion, table_of
 from tuning.champions.first_release import RunChampions
 from tuning.champions.kept_runs import RUNS
 from tuning.champions.promotion import Contest, Decision, Decisions, decide
+from tuning.champions.proposal import Proposal
 from tuning.champions.release import CHALLENGERS, CHAMPIONS, DECISIONS, OTHERS, REFRESH, ROWS, Release, TableFile
 from tuning.champions.releases import Releases
 from tuning.champions.rules import promotion_rules
@@ -49,6 +51,7 @@ class Refreshed:
         decisions: on challengers that were compared on new rows.
         notes: by customer, why something was not done.
         said_of_all: a sentence on the promoted together; empty without one.
+        proposal: where it is written whom a rule proposes; empty where nobody is proposed.
     """
 
     release: Release
@@ -59,6 +62,7 @@ class Refreshed:
     decisions: Sequence[Decision] = ()
     notes: Mapping[str, str] = field(default_factory=dict)
     said_of_all: str = ""
+    proposal: str = ""
 
     @property
     def outcomes(self) -> Counter[str]:
@@ -80,6 +84,7 @@ class Refreshed:
             "challengers": self.challengers,
             "decisions": dict(self.outcomes),
             "notes": dict(self.notes),
+            "proposal": self.proposal,
         }
 
 
@@ -131,9 +136,11 @@ class Refresh:
         against = self._fitted(challengers, CHALLENGER_FITS, style)
         challengers |= {name: model.of_challenger(challengers[name]) for name, model in against.items()}
         self._search(champions, challengers, style)
+        release = self._placed(champions, challengers, decided.decisions)
         return Refreshed(
-            release=self._placed(champions, challengers, decided.decisions),
+            release=release,
             new=True,
+            proposal=self._proposed(release, decided.decisions),
             answers=_answers(champions),
             fitted=len(fitted),
             challengers=len(challengers),
@@ -174,9 +181,9 @@ class Refresh:
         decided = decide(contests, rule, {}, plan.options.false_discoveries)
         for decision in decided.decisions:
             if decision.outcome == PROMOTED:
-                champions[decision.customer] = self._promoted(
-                    champions[decision.customer], challengers.pop(decision.customer), decision
-                )
+                challenger = challengers.pop(decision.customer)
+                champion = champions[decision.customer]
+                champions[decision.customer] = champion.replaced_by(challenger, decision.reason, plan.number)
             elif decision.outcome == BEATEN:
                 del challengers[decision.customer]
         return decided
@@ -186,19 +193,6 @@ class Refresh:
             if champion.study is not None:
                 return RunResult(self.releases.run_directory(champion.run)).board().metric
         return self.plan.definition.metric or ""
-
-    def _promoted(self, champion: Champion, challenger: Challenger, decision: Decision) -> Champion:
-        return replace(
-            champion,
-            answer=OWN,
-            run=challenger.run,
-            study=challenger.study,
-            model_path=challenger.model_path,
-            model_sha256=challenger.model_sha256,
-            configuration=challenger.configuration,
-            reason=f"promoted: {decision.reason}",
-            since=self.plan.number,
-        )
 
     def _fitted(
         self, held: Mapping[str, Champion] | Mapping[str, Challenger], kind: str, style: tuple[str, bool]
@@ -277,6 +271,15 @@ class Refresh:
         result = runner.run(directory, progress=progress, in_process=in_process, resume=True)
         self._definition = hashlib.sha256(result.directory.read(result.term.definition)).hexdigest()
         return result
+
+    def _proposed(self, release: Release, decisions: Sequence[Decision]) -> str:
+        """The path of the proposal, which is written; empty where nobody is proposed."""
+        proposal = Proposal.of(self.releases.name, release.number, decisions)
+        if not proposal.decisions:
+            return ""
+        name = f"{PROPOSALS}/{release.number:06d}.json"
+        self.releases.directory.write(name, proposal.to_json().encode())
+        return self.releases.directory.display(name)
 
     def _placed(
         self, champions: Mapping[str, Champion], challengers: Mapping[str, Challenger], decisions: Sequence[Decision]

@@ -83,7 +83,8 @@ def test_rows_that_came_are_learned_with_one_fit_and_unchanged_customers_are_lef
     assert (again.new, again.release.number) == (False, done.release.number)
 
 
-def test_a_better_configuration_stands_until_new_rows_make_it_sure(weeks: Weeks) -> None:
+@pytest.mark.parametrize("promotion", ["sure", "ask"])
+def test_a_better_configuration_stands_until_new_rows_make_it_sure(weeks: Weeks, promotion: str) -> None:
     flat = [{"estimator": "ridge", "search_space": {"alpha": {"type": "constant", "value": 1e4}}}]
     poor = definition_of(weeks.definition, {"models": flat, "trials": 1})
     TuneRunner(poor).run(weeks.data.parent / "runs" / "poor", in_process=True, progress=False)
@@ -97,9 +98,17 @@ def test_a_better_configuration_stands_until_new_rows_make_it_sure(weeks: Weeks)
     outcomes = []
     for rows in (210, 360, 510):
         write(weeks.data, "a", rows, 0)
-        outcomes += [each.outcome for each in weeks.refresh(grown=9.0, search_every=99).decisions]
+        done = weeks.refresh(grown=9.0, search_every=99, promotion=promotion)
+        outcomes += [each.outcome for each in done.decisions]
     assert outcomes[0] == "stands"
-    assert outcomes[-1] == "promoted"
+    assert outcomes[-1] == {"sure": "promoted", "ask": "proposed"}[promotion]
+    if promotion == "ask":
+        assert set(weeks.challengers()) == {"a", "b", "c"}
+        given = ["promote", "--accept", done.proposal, "--storage", str(weeks.data.parent / "runs")]
+        assert CliRunner().invoke(main, given).stdout == "release 6 of others: 1 challenger promoted\n"
+        late = CliRunner().invoke(main, given)
+        assert late.exit_code == 6
+        assert "the proposal is for release 5 of others, and release 6 is in force" in late.output
     after = weeks.champions()
     assert after["a"].configuration != served["a"].configuration
     assert "promoted: better on" in after["a"].reason
