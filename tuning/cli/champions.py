@@ -52,7 +52,13 @@ def champions(name: str, storage: str, customer: str | None, listed: bool, formu
     else:
         said = answers_text(_answers(releases, newest))
         click.echo(f"release {newest.number} of {name}, {newest.created}: {said}", err=True)
-        show_pages(aligned(columns, [[row[column] for column in columns] for row in rows], window_width()))
+        shown = [[_text(row, column) for column in columns] for row in rows]
+        show_pages(aligned(columns, shown, window_width()))
+
+
+def _text(row: Mapping[str, object], column: str) -> object:
+    """A cell of the table; moments are to the minute."""
+    return str(row[column])[:16].replace("T", " ") if column == "created" else row[column]
 
 
 def _of_release(release: Release) -> dict[str, object]:

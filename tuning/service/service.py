@@ -130,8 +130,11 @@ class Service:
                 f"run {run.id} is {run.state}. Cancel it first; only a run that has ended can be deleted."
             )
         directory = RunDirectory(run.run_directory)
-        if why := refusal(directory):
-            raise RefusedChangeError(f"{why} Nothing was deleted.")
+        if refusal(directory):
+            raise RefusedChangeError(
+                f"one of the newest releases of champions needs models of run {run.id}. Delete it when newer ones do "
+                "not."
+            )
         try:
             deleted = delete_run(directory)
         except RunOwnedError as error:

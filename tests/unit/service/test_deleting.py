@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tuning.champions.champion import Champion, table_of
+from tuning.champions.release import CHAMPIONS, PROMOTE, Release
+from tuning.champions.releases import Releases
 from tuning.errors import MissingError, RefusedChangeError
 from tuning.records.lease import Lease
 from tuning.records.ownership import claim
@@ -36,3 +39,19 @@ def test_what_a_run_has_left_that_never_began_goes_too(service: Service) -> None
     RunDirectory(run.run_directory).write("log.txt", b"x")
     service.delete(ended)
     assert not Path(run.run_directory).exists()
+
+
+def test_a_run_that_champions_need_is_not_deleted(service: Service, tmp_path: Path) -> None:
+    run, _ = service.requests.submit(Submission("churn", "week", {"target": "y"}), 1.0)
+    ended = service.requests.cancel(run.id, "churn", 2.0)
+    directory, releases = RunDirectory(run.run_directory), Releases("churn", tmp_path / "champions of churn")
+    directory.write("plan/1.parquet", b"x")
+    served = Champion(
+        *("acme", "own", releases.reference(directory), "acme", "models/acme", "0" * 64, None, 60, None, None),
+        *("the winner of its search", 1, 1, 60, None),
+    )
+    releases.place(Release(1, None, PROMOTE), {CHAMPIONS: table_of([served], Champion)})
+    with pytest.raises(RefusedChangeError, match="releases of champions needs models of run") as refused:
+        service.delete(ended)
+    assert run.run_directory not in str(refused.value)
+    assert directory.read("plan/1.parquet") == b"x"
