@@ -186,12 +186,12 @@ class _Pass:
         yield self._ask(file, before, columns, last=True)
 
     def _ask(self, file: NewFile, window: Window, columns: AnswerColumns | None, *, last: bool) -> _AskedWindow:
-        answers = tuple(self.workers.submit(each.customer, each.rows) for each in window.customers)
+        answers = tuple(self.workers.submit([(each.customer, each.rows) for each in window.customers]))
         return _AskedWindow(file, window, answers, columns, last=last)
 
     def _columns(self, file: NewFile) -> AnswerColumns:
         """What the customers of a file need that is not held as a whole, by what their models say of themselves."""
-        asked = [self.workers.submit(customer, None) for customer in customers_in(file, self.models)]
+        asked = self.workers.submit([(customer, None) for customer in customers_in(file, self.models)])
         answers = [each.result() for each in asked]
         self.counts.models += sum(each.loaded for each in answers)
         self.counts.load_seconds += sum(each.load_seconds for each in answers)

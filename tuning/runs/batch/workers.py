@@ -11,10 +11,11 @@ import zlib
 from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +36,12 @@ if TYPE_CHECKING:
     from tuning.models.customer_model import CustomerModel
 
 ATTEMPTS = 2  # of a customer whose model has ended its process, which may have been no fault of the model
+AT_ONCE = 32  # customers that a process is asked for together: each call takes a millisecond here
 MOST_MODELS = 2_000  # in the memory of a process, those used last
+
+
+#: A customer and its rows; None for its model's own examples.
+RowsToAnswer: TypeAlias = tuple[str, "pa.Table | None"]
 
 
 @dataclass(frozen=True)
@@ -89,14 +95,39 @@ class PredictionWorkers:
             thread.shutdown()
             child.end()  # which the thread may have started meanwhile
 
-    def submit(self, customer: str, rows: pa.Table | None) -> Future[AnsweredRows]:
-        """Have a customer's rows predicted, always by the same process. rows: None for its model's own examples."""
-        place = zlib.crc32(customer.encode()) % len(self._children)
-        return self._threads[place].submit(self._ask, self._children[place], customer, rows)
+    def submit(self, asked: Sequence[RowsToAnswer]) -> list[Future[AnsweredRows]]:
+        """Have rows predicted, those of a customer always by the same process."""
+        answers: list[Future[AnsweredRows]] = [Future() for _ in asked]
+        places: dict[int, list[int]] = {}
+        for number, (customer, _) in enumerate(asked):
+            places.setdefault(zlib.crc32(customer.encode()) % len(self._children), []).append(number)
+        for place, numbers in places.items():
+            for start in range(0, len(numbers), AT_ONCE):
+                some = numbers[start : start + AT_ONCE]
+                given, wanted = [asked[number] for number in some], [answers[number] for number in some]
+                self._threads[place].submit(self._work, self._children[place], given, wanted)
+        return answers
 
-    def _ask(self, child: ChildProcess, customer: str, rows: pa.Table | None) -> AnsweredRows:
-        content = None if rows is None else _content(rows)
-        seconds = hang_seconds(0 if rows is None else len(rows), of_objective=False)
+    def _work(self, child: ChildProcess, asked: Sequence[RowsToAnswer], wanted: Sequence[Future[AnsweredRows]]) -> None:
+        try:
+            found = self._together(child, asked)
+        except BaseException as error:
+            for each in wanted:
+                each.set_exception(error)
+            return
+        for each, answered in zip(wanted, found, strict=True):
+            each.set_result(answered)
+
+    def _together(self, child: ChildProcess, asked: Sequence[RowsToAnswer]) -> list[AnsweredRows]:
+        """In one call, and one by one where one of them has ended the process."""
+        given = [(customer, None if rows is None else _content(rows)) for customer, rows in asked]
+        seconds = hang_seconds(sum(0 if rows is None else len(rows) for _, rows in asked), of_objective=False)
+        if self._lost.keys().isdisjoint(customer for customer, _ in asked):
+            with suppress(NotLookedAtError):
+                return child.call("their models", seconds, answer_all, self._models, given, self._interval)
+        return [self._alone(child, seconds, *each) for each in given]
+
+    def _alone(self, child: ChildProcess, seconds: float, customer: str, content: bytes | None) -> AnsweredRows:
         left = 0 if customer in self._lost else ATTEMPTS
         while left and not self._closed:
             left -= 1
@@ -146,6 +177,13 @@ class _LoadedModels:
 def _loaded(models: CustomerModels) -> _LoadedModels:
     dump_skops([])  # loads the libraries that all models are loaded by
     return _LoadedModels(models)
+
+
+def answer_all(
+    models: CustomerModels, asked: Sequence[tuple[str, bytes | None]], interval: float | None
+) -> list[AnsweredRows]:
+    """In a child: `answer_rows` of several customers."""
+    return [answer_rows(models, customer, content, interval) for customer, content in asked]
 
 
 def answer_rows(models: CustomerModels, customer: str, content: bytes | None, interval: float | None) -> AnsweredRows:
