@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar, get_args, get_type_hints
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+    from tuning.champions.promotion import Decision
 
 from tuning.evaluation.fixed import FixedConfiguration
 from tuning.models.customer_model import described_as
@@ -100,7 +100,7 @@ class Challenger:
     comparison: str | None = None
 
 
-R = TypeVar("R", bound="DataclassInstance")
+R = TypeVar("R", Champion, Challenger, "Decision")
 _TYPES = {str: pa.string(), int: pa.int64(), float: pa.float64()}
 
 

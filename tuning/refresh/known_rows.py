@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 
-def hashes_of(rows: pa.Table, customer: str) -> np.ndarray:
-    """(n,) hashes of a customer's rows, in the order of its table."""
-    own = rows.filter(pc.equal(rows["customer"], customer))["each"].combine_chunks()
-    return np.asarray(own.flatten().to_numpy(zero_copy_only=False), dtype=np.uint64)
+def hashes_of(rows: pa.Table, customers: Collection[str]) -> dict[str, np.ndarray]:
+    """(n,) hashes of each of the customers' rows, in the order of its table."""
+    own = rows.filter(pc.is_in(rows["customer"], value_set=pa.array(sorted(customers), pa.string())))
+    found: dict[str, list[np.ndarray]] = {name: [] for name in customers}
+    for name, each in zip(own["customer"].to_pylist(), own["each"], strict=True):
+        found[name].append(np.asarray(each.values.to_numpy(zero_copy_only=False), dtype=np.uint64))
+    nothing = np.empty(0, np.uint64)
+    return {name: np.concatenate([nothing, *parts]) for name, parts in found.items()}
 
 
 def new_positions(before: np.ndarray, now: np.ndarray) -> np.ndarray:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -42,18 +43,30 @@ class NewLosses:
 class NewRowsReader:
     """Reads the new rows of customers, and lets their models predict them.
 
-    metric: the run's, by name. loader: of the customers as they are now. before, rows: tables of the rows of last time
-    and of now. allow_code: as of `RunResult.model`.
+    metric: the run's, by name. customers: whose rows they are, as they are now. before, rows: tables of the rows of
+    last time and of now. allow_code: as of `RunResult.model`.
     """
 
     definition: Definition
     metric: str
     releases: Releases
-    loader: Loader
+    customers: Sequence[Customer]
     before: pa.Table
     rows: pa.Table
     least_gain: float
     allow_code: bool = False
+
+    @cached_property
+    def _loader(self) -> Loader:
+        return Loader(self.definition, self.customers)
+
+    @cached_property
+    def _now(self) -> dict[str, np.ndarray]:
+        return hashes_of(self.rows, {each.id for each in self.customers})
+
+    @cached_property
+    def _before(self) -> dict[str, np.ndarray]:
+        return hashes_of(self.before, {each.id for each in self.customers})
 
     def compared(self, champion: Champion, challenger: Challenger, customer: Customer) -> NewLosses:
         """`CustomerError` where the rows cannot be read, or the challenger cannot predict them."""
@@ -87,14 +100,14 @@ class NewRowsReader:
 
     def _frame(self, customer: Customer) -> tuple[pd.DataFrame, np.ndarray | None]:
         """The new rows, and which block each of them is of."""
-        frame = self.loader.read(customer)
+        frame = self._loader.read(customer)
         target = self.definition.target
         assert target is not None
         frame = frame[frame[target].notna().to_numpy()]
-        now = hashes_of(self.rows, customer.id)
+        now = self._now[customer.id]
         if len(frame) != len(now):
             raise CustomerError(f"{len(frame):,} rows were read where {len(now):,} were looked at.")
-        new = frame.iloc[new_positions(hashes_of(self.before, customer.id), now)].reset_index(drop=True)
+        new = frame.iloc[new_positions(self._before[customer.id], now)].reset_index(drop=True)
         split = self.definition.split
         along = {GROUP: split.group, TIME: split.column}.get(split.kind)
         return new, None if along is None else row_hashes(new[[along]])

@@ -26,7 +26,6 @@ from tuning.champions.release import CHALLENGERS, CHAMPIONS, DECISIONS, OTHERS, 
 from tuning.champions.releases import Releases
 from tuning.champions.rules import promotion_rules
 from tuning.champions.rules.rule import BEATEN, PROMOTED
-from tuning.data.loading import Loader
 from tuning.driver.runner import TuneRunner
 from tuning.evaluation.fixed import FixedConfiguration
 from tuning.records.schema import OK
@@ -162,7 +161,7 @@ class Refresh:
             definition=plan.definition,
             metric=self._metric(),
             releases=self.releases,
-            loader=Loader(plan.definition, sources.values()),
+            customers=[*sources.values()],
             before=plan.before,
             rows=plan.rows,
             least_gain=plan.options.least_gain,
