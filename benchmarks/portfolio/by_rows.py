@@ -28,16 +28,13 @@ from benchmarks.quality.judgement import TIE
 from benchmarks.quality.rounds import Round, rounds
 from benchmarks.quality.sets import CLASSES, Customer, sets
 from benchmarks.workload import ONE_THREAD
-from tuning.planning.trials_by_rows import FEWER
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION
 
 TRIALS = 20
 #: The tables that the shipped portfolios were learned on, which are the first ones.
 LEARNED_ON = {REGRESSION: 45, BINARY: 40, MULTICLASS: 24}
 ROWS = (50, 800)
-SHOWN = (3, 6, 8, 9, 10, 12, 14, 16)
-FEW = 200  # rows, below and above which tables are also told apart
-HELD = 0.3  # logarithms of relative errors
+SHOWN = (1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 20)
 
 
 @click.command()
@@ -46,14 +43,13 @@ HELD = 0.3  # logarithms of relative errors
 @click.option("--tasks", default=",".join(LEARNED_ON), show_default=True, help="Of these tables, separated by commas.")
 @click.option("--sets", "names", default="", metavar="NAMES", help="Sets of benchmarks.quality, separated by commas.")
 @click.option("--every", default=1, show_default=True, help="Take every n-th customer of a set.")
-@click.option("--repetitions", default=1, show_default=True, help="Outer splits of every customer of a set.")
-def main(file: Path, most: int, tasks: str, names: str, every: int, repetitions: int) -> None:
+def main(file: Path, most: int, tasks: str, names: str, every: int) -> None:
     """Search each table once, and say what fewer trials would have come to."""
     os.environ.update(ONE_THREAD)
     warnings.simplefilter("ignore")
     known = {row["table"] for row in _read(file)}
     ways = [_fresh(task, most) for task in tasks.split(",")]
-    ways += [_customers(name, every, repetitions) for name in names.split(",") if name]
+    ways += [_customers(name, every) for name in names.split(",") if name]
     for one in _in_turn(ways):
         if one.key in known:
             continue
@@ -75,68 +71,62 @@ def frame(found: list[dict]) -> pd.DataFrame:
         kind = each["task"] if each["task"] == REGRESSION else CLASSES
         shared = {"table": each["table"], "set": each["table"].split("/")[0], "task": kind, "rows": each["rows"]}
         for count, after in enumerate(each["after"], 1):
-            rows.append({**shared, "trials": count, **after})
+            rows.append({**shared, "trials": count, **after, "nothing": each["nothing"]})
     return pd.DataFrame(rows)
 
 
 def against(found: pd.DataFrame, chosen: pd.Series) -> dict[str, float]:
     """Those numbers of trials, by table, against the most.
 
-    median, mean, low, high: of the relative error, in percent. The mean and its interval of 95 % are those of errors
-    held within `HELD`, since a table whose error is almost nothing would decide it.
+    median, mean: of the relative error, in percent; the mean of the middle 90 %, since one table whose error is almost
+    nothing would decide it. of_nothing: the difference as a share of what is known without a model, and its standard
+    error.
     """
-    from scipy.stats import bootstrap, wilcoxon
+    from scipy.stats import trim_mean, wilcoxon
 
     by = found.set_index(["table", "trials"])
-    all_trials = by.xs(TRIALS, level="trials").loc[chosen.index]
+    all_trials = by.xs(TRIALS, level="trials")
     less = by.loc[list(zip(chosen.index, chosen, strict=True))].droplevel("trials")
     ratio = np.log(less["error"] / all_trials["error"])[chosen.index]
-    decided, held = ratio[ratio.abs() > TIE], ratio.clip(-HELD, HELD)
-    spread = (
-        bootstrap([held], np.mean, method="percentile", rng=0).confidence_interval if held.std() > 0 else (0.0, 0.0)
-    )
+    decided = ratio[ratio.abs() > TIE]
+    scale = all_trials["nothing"][chosen.index]
+    difference = ((less["error"] - all_trials["error"])[chosen.index] / scale).clip(-1, 1)
     return {
         "tables": len(ratio),
         "better": int((ratio < -TIE).sum()),
         "worse": int((ratio > TIE).sum()),
         "median": 100 * float(np.expm1(ratio.median())),
-        "mean": 100 * float(held.mean()),
-        "low": 100 * float(spread[0]),
-        "high": 100 * float(spread[1]),
+        "mean": 100 * float(np.expm1(trim_mean(ratio, 0.05))),
+        "of_nothing": 100 * float(difference.mean()),
+        "error": 100 * float(difference.std() / np.sqrt(len(ratio))),
         "p": float(wilcoxon(decided).pvalue) if len(decided) > 5 else float("nan"),
         "s": 100 * float(less["s"].sum() / all_trials["s"].sum()),
     }
 
 
 def report(found: pd.DataFrame) -> str:
-    """Every number of trials, and that of `trials: auto`, against the most, in Markdown."""
-    lines = ["| tables | trials | better / worse | median | mean | p | CPU |", "|---|---|---|---|---|---|---|"]
+    """Every number of trials against the most, in Markdown."""
+    lines = [
+        "| tables | rows | trials | better / worse | median | mean | of nothing | p | s |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
     complete = found[found.groupby("table")["trials"].transform("max") == TRIALS]
     fresh = ~complete["set"].isin(sets())
     groups = [(f"{task}, fresh", part) for task, part in complete[fresh].groupby("task")]
-    groups += [*complete[~fresh].groupby("set")]
-    groups += [(f"{task}, all sets", part) for task, part in complete[~fresh].groupby("task")]
+    groups += list(complete[~fresh].groupby("set"))
     for name, part in groups:
-        for rows, within in (
-            (f", fewer than {FEW} rows", part["rows"] < FEW),
-            (f", from {FEW}", part["rows"] >= FEW),
-            ("", part["rows"] > 0),
-        ):
-            tables_ = part[within].drop_duplicates("table").set_index("table")
-            numbers = {str(count): pd.Series(count, index=tables_.index) for count in SHOWN}
-            numbers["auto"] = tables_.apply(lambda row: _auto(row["task"], row["rows"]), axis=1)
-            for number, chosen in numbers.items() if len(tables_) else ():
-                row = against(part, chosen)
+        for low, high in ((0, 80), (80, 160), (160, 320), (320, 10**6), (0, 10**6)):
+            within = part[(part["rows"] >= low) & (part["rows"] < high)]
+            keys = within["table"].unique()
+            for count in SHOWN if len(keys) else ():
+                row = against(within, pd.Series(count, index=keys))
                 lines.append(
-                    f"| {name}{rows}: {row['tables']} | {number} | {row['better']} / {row['worse']} "
-                    f"| {row['median']:+.1f} % | {row['mean']:+.1f} % ({row['low']:+.1f} to {row['high']:+.1f}) "
+                    f"| {name}: {row['tables']} | {low} to {high} | {count} | {row['better']} / {row['worse']} "
+                    f"| {row['median']:+.1f} % | {row['mean']:+.1f} % "
+                    f"| {row['of_nothing']:+.2f} ± {row['error']:.2f} % "
                     f"| {row['p']:.2g} | {row['s']:.0f} % |"
                 )
     return "\n".join(lines)
-
-
-def _auto(task: str, rows: int) -> int:
-    return next((trials for most, trials in FEWER.get(task, ()) if rows < most), TRIALS)
 
 
 def _read(file: Path) -> list[dict]:
@@ -151,9 +141,9 @@ def _fresh(task: str, most: int) -> Iterator[Round]:
         yield from rounds(Customer(task, name.replace("/", "-"), kind, rows), 1)
 
 
-def _customers(name: str, every: int, repetitions: int) -> Iterator[Round]:
+def _customers(name: str, every: int) -> Iterator[Round]:
     for customer in list(sets()[name]())[::every]:
-        yield from rounds(customer, repetitions)
+        yield from rounds(customer, 1)
 
 
 def _in_turn(ways: list[Iterator[Round]]) -> Iterator[Round]:

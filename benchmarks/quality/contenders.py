@@ -26,7 +26,6 @@ OURS = (5, 8, 10, 20, 50)
 REFERENCE = "ours_20"
 #: What a part of ours is worth: a run without it, or with it.
 VARIANTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
-    "ours_auto": ("ours, trials by rows", {"trials": "auto"}),
     "ours_20_no_portfolio": ("ours, 20 trials, without the portfolio", {"portfolio": "none"}),
     "ours_20_no_ensemble": ("ours, 20 trials, without the ensemble", {"ensemble": "none"}),
     "ours_20_pool": ("ours, 20 trials, with the pool", {"pool": "on"}),

@@ -111,9 +111,9 @@ def test_one_search_says_what_a_shorter_one_hands_over(tmp_path: Path) -> None:
 def test_fewer_trials_are_counted_against_the_most_by_table() -> None:
     def table(name: str, errors: list[float]) -> dict[str, object]:
         after = [{"error": each, "s": float(count)} for count, each in enumerate(errors, 1)]
-        return {"table": name, "task": "regression", "rows": 100, "after": after}
+        return {"table": name, "task": "regression", "rows": 100, "nothing": 4.0, "after": after}
 
     found = frame([table("made/a", [1.0] * 19 + [2.0]), table("made/b", [3.0] * 19 + [2.0])])
     row = against(found, pd.Series({"made/a": 5, "made/b": 20}))
-    assert (row["better"], row["worse"], row["mean"]) == (1, 0, pytest.approx(-15.0))  # held at -30 %
+    assert (row["better"], row["worse"], row["of_nothing"]) == (1, 0, pytest.approx(-12.5))
     assert row["s"] == pytest.approx(100 * 25 / 40)

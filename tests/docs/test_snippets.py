@@ -165,7 +165,7 @@ def test_the_first_commands_of_the_readme_run_as_processes(tmp_path: Path) -> No
     shown = blocks(README)
     definition = next(block for block in shown if block.file == DEFINITION)
     write_customers(tmp_path / "customers", customers=4)
-    (tmp_path / DEFINITION).write_text(definition.text.replace("trials: auto", "trials: 2"))
+    (tmp_path / DEFINITION).write_text(definition.text.replace("trials: 20", "trials: 2"))
     typed = commands(next(block for block in shown if block.language == "console" and block.line > definition.line))
     assert [command.words[1] for command in typed] == ["plan", "run", "leaderboard", "resume"]
     for command in typed:

@@ -13,7 +13,6 @@ from tuning import RunResult, TuneRunner, tune
 from tuning.cli.demo_customers import make_customer, write_customers
 from tuning.definition.definition import Definition
 from tuning.definition.given import definition_of
-from tuning.definition.trial_numbers import most_trials
 
 DEFINITION = "churn.yaml"
 CHURN = "data: customers/*.csv\ntarget: churned\nmetric: roc_auc\n"
@@ -95,7 +94,7 @@ def smaller(definition: Definition, trials: int) -> Definition:
     # Not copied while it goes on, which takes a process more: `tuning mlflow sync` is what pages say of it.
     fields: dict[str, Any] = {"mlflow": {**definition.mlflow.model_dump(), "enabled": False}, "report": False}
     if definition.algorithm.name != "grid":  # `tabulate` needs all of it
-        fields["trials"] = min(most_trials(definition.trials), trials)
+        fields["trials"] = min(definition.trials, trials)
     others = {entry.config.get("model", QUICK) for entry in definition.warm_start or ()} - {QUICK}
     if definition.target and not others and not definition.model_fields_set & {"models", "search_space"}:
         fields["search_space"] = QUICK

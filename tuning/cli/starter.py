@@ -89,7 +89,7 @@ def starter(data: str, target: str | None, by: Sequence[str], folder: str, metri
         "  folds: 3  # cross-validation of the search",
         *_split_lines(columns, row_orders(customers.values(), target, task)[0]),
         "",
-        "trials: auto  # per customer, by its rows; or a number",
+        "trials: 20  # per customer",
         "algorithm: optuna  # or random, grid, hyperopt, …",
         "scheduler: asha  # stops trials that fall behind; or fifo, median, hyperband, …",
         "# search_space: boosting  # the models tried; the default depends on the task",

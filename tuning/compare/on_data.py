@@ -13,7 +13,6 @@ from tuning.compare.studies import curves_of, hold_out_of, options_of, unfinishe
 from tuning.definition.compared_methods import Method
 from tuning.definition.definition import Definition, define
 from tuning.definition.given import definition_of, keys_of
-from tuning.definition.trial_numbers import most_trials
 from tuning.driver.runner import TuneRunner
 from tuning.errors import DefinitionError
 from tuning.planning.algorithm_notes import random_starts
@@ -114,7 +113,7 @@ def comparison_of(run_dir: str | Path | RunResult, **options: Unpack[AnalysisOpt
         source=result.directory.shown,
         hold_out_scores=hold_out_of(result),
         unfinished=unfinished_of(result),
-        remarks=random_starts(algorithms, spec.space, most_trials(spec.definition.trials)),
+        remarks=random_starts(algorithms, spec.space, spec.definition.trials),
         **chosen,
     )
 

@@ -54,7 +54,6 @@ from tuning.definition.options import (
 from tuning.definition.plain_values import IN_MEMORY
 from tuning.definition.reach import CODE, CODE_SWITCH, MODELS, PATH, PLAIN, PlainText
 from tuning.definition.stop_rules import StopRules
-from tuning.definition.trial_numbers import Trials
 from tuning.errors import DefinitionError
 from tuning.models.bounds import AUTO
 from tuning.models.entries import ModelEntry, parse_models
@@ -210,9 +209,10 @@ class Definition(Options):
     warm_start: tuple[WarmStart, ...] = Field(
         (),
         max_length=100_000,
-        description="Configurations to try right after the baseline, or whose score is known (docs/algorithms.md).",
+        description="Configurations to try right after the baseline, or whose score is known from before "
+        "(docs/algorithms.md).",
     )
-    trials: Trials = "auto"
+    trials: int = Field(20, ge=1, le=1_000_000, description="Number of trials per study, the baseline included.")
     time_budget: TimeBudget | None = Field(
         None,
         description="Wall time of the whole run, such as `30m`, `2h` or seconds. Customers that are not finished then "

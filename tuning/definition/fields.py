@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import math
 import re
-import sys
 from collections import Counter
 from collections.abc import Mapping
 from datetime import timedelta
@@ -21,7 +20,6 @@ from tuning.preprocessing.dates import DAY_FIRST, MONTH_FIRST
 from tuning.user_code import check_form
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,99}"
-LARGEST = sys.float_info.max
 MOST_SECONDS = 1e8  # three years
 SHIPPED, NO_PORTFOLIO = "shipped", "none"
 # Codecs that Python has for text, and no file is written in.
@@ -133,9 +131,7 @@ def _bounds(value: object) -> object:
     if value in (AUTO, OFF):
         return value
     ends = tuple(value) if isinstance(value, list | tuple) else ()
-    numbers = [
-        end for end in ends if isinstance(end, int | float) and not isinstance(end, bool) and abs(end) <= LARGEST
-    ]
+    numbers = [end for end in ends if isinstance(end, int | float) and not isinstance(end, bool) and math.isfinite(end)]
     if len(ends) != 2 or len(numbers) + ends.count(None) != 2 or not numbers or sorted(numbers) != numbers:
         raise ValueError(
             f"{shorten(repr(value))} is neither {AUTO} nor {OFF} nor the least and the most number, such as [0, null]"

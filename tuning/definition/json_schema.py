@@ -20,7 +20,6 @@ from search_spaces.schema import DRAFT, definitions, space_schema
 from tuning.definition.definition import Definition
 from tuning.definition.fields import NAME, Logger
 from tuning.definition.options import RECORD_TRIALS, Options
-from tuning.definition.trial_numbers import MOST_TRIALS
 from tuning.models.bounds import AUTO, OFF
 from tuning.models.entries import INPUTS
 from tuning.models.gang import RECOVERIES
@@ -101,7 +100,6 @@ def _forms(split_types: list[str]) -> dict[str, Schema]:
         "algorithm": _ref("algorithm"),
         "scheduler": _ref("scheduler"),
         "stop": _any_of(_stop(), NOTHING),
-        "trials": _any_of({"type": "integer", "minimum": 1, "maximum": MOST_TRIALS}, {"const": AUTO}),
         "time_budget": _any_of({"type": "number", "exclusiveMinimum": 0}, {**TEXT, "pattern": "^[0-9]"}, NOTHING),
         "objective": _any_of(IMPORT_PATH, NOTHING),
         "loggers": _any_of(LOGGERS, {"type": "array", "items": LOGGERS}),

@@ -46,7 +46,7 @@ class DefinitionKeys(TypedDict, total=False):
     portfolio: object
     baseline: object
     warm_start: Sequence[object]
-    trials: int | Literal["auto"]
+    trials: int
     time_budget: float | str | None
     seed: int
     objective: object

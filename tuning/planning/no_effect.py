@@ -19,7 +19,6 @@ from tuning.definition.customer_limits import SIZE_LIMITS
 from tuning.definition.definition import Definition
 from tuning.definition.options import Options
 from tuning.definition.run_spec import RunSpec
-from tuning.definition.trial_numbers import most_trials
 from tuning.errors import PlanError
 from tuning.evaluation.metrics import score_range
 from tuning.models.base import SteppedFamily
@@ -132,8 +131,8 @@ def _late_rules(spec: RunSpec, code: OwnCode) -> Iterator[str]:
         yield "stop.study_time: no effect, since `compare.seconds` is the time of a study."
     longest = max(longest_trials(spec, code, growing=True).values(), default=0)
     for rule in spec.stop:
-        if isinstance(rule, StudyPlateauSpec) and rule.trials >= most_trials(spec.definition.trials):
-            yield f"stop.study_plateau: no effect, since a study has only {most_trials(spec.definition.trials)} trials."
+        if isinstance(rule, StudyPlateauSpec) and rule.trials >= spec.definition.trials:
+            yield f"stop.study_plateau: no effect, since a study has only {spec.definition.trials} trials."
         if isinstance(rule, TrialPlateauSpec) and rule.steps >= longest:
             yield f"stop.trial_plateau: no effect, since no trial grows for more than {longest} steps."
 
@@ -173,9 +172,8 @@ def _many_slots(definition: Definition) -> Iterator[str]:
 
 
 def _single_configuration(space: SearchSpace, definition: Definition) -> Iterator[str]:
-    if space.searched == 0 and most_trials(definition.trials) > 1 and definition.algorithm.name != "grid":
-        trials = most_trials(definition.trials)
-        yield f"the search space holds one configuration, which each of the {trials} trials tries again."
+    if space.searched == 0 and definition.trials > 1 and definition.algorithm.name != "grid":
+        yield f"the search space holds one configuration, which each of the {definition.trials} trials tries again."
 
 
 def _check_target(spec: RunSpec) -> None:

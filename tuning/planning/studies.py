@@ -20,7 +20,6 @@ from tuning.definition.compared_methods import Method
 from tuning.definition.definition import Definition
 from tuning.definition.options import CustomerOptions
 from tuning.definition.run_spec import RunSpec
-from tuning.definition.trial_numbers import most_trials
 from tuning.errors import DefinitionError, PlanError
 from tuning.evaluation.fixed import FixedConfiguration
 from tuning.evaluation.objective import takes_state
@@ -32,7 +31,6 @@ from tuning.planning import algorithm_notes
 from tuning.planning.model_process import ModelProcess
 from tuning.planning.model_space import check_configurations, check_installed, check_savable, parameters_by_model
 from tuning.planning.resolution import resolve_space
-from tuning.planning.trials_by_rows import trials_by_rows, trials_notes
 from tuning.records.schema import MODEL
 from tuning.study import warm_start
 from tuning.study.mutations import mutations
@@ -76,13 +74,11 @@ def make_studies(spec: RunSpec, customers: Customers, code: OwnCode, fixed: Fixe
         customers = customers.take(np.repeat(np.arange(len(customers)), len(rounds)))
     options = customers.shared("options").map(lambda own: own or CustomerOptions())
     known = _known(customers, fixed)
-    by_rows = trials_by_rows(spec, customers)
     columns |= {
         "customer": customers,
         "fixed": known,
         "space": options.map(lambda own: space_of(own.search_space)),
-        "n_trials": budgets(options, known, by_rows, definition.trials),
-        "auto_trials": by_rows,
+        "n_trials": budgets(options, known, definition.trials),
         "resources": options.map(lambda own: own.resources or definition.resources),
     }
     return Columnar(Study, len(customers), columns)
@@ -165,10 +161,9 @@ def check_studies(spec: RunSpec, studies: StudyTable, code: OwnCode, process: Mo
     filled = warm_start.check(spec, own)  # then nothing is searched, also not at random
     return [
         *process.notes,
-        *trials_notes(spec, studies),
         *algorithm_notes.untold_facts(algorithms, space),
-        *algorithm_notes.finite_spaces(algorithms, space, most_trials(definition.trials)),
-        *(() if filled else algorithm_notes.random_starts(algorithms, space, most_trials(definition.trials), known)),
+        *algorithm_notes.finite_spaces(algorithms, space, definition.trials),
+        *(() if filled else algorithm_notes.random_starts(algorithms, space, definition.trials, known)),
         *(algorithm_notes.deaf_pairs(pairs) if stepped else ()),
         *filled,
     ]

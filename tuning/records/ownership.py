@@ -86,8 +86,7 @@ class Term:
 
     number: from 1. folder: its name in `plan/` and `records/`. accepts: names of earlier parts that count.
 
-    trials: the budget per study; 0 where planning found one for each. seconds: what earlier terms spent of the
-    run's time.
+    trials: the budget per study. seconds: what earlier terms spent of the run's time.
     """
 
     number: int

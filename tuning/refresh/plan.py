@@ -117,8 +117,7 @@ class RefreshPlan:
         if self.nothing_to_do:
             return "\n".join([*lines, "Nothing is to be done."])
         fits = f"to fit again: {amount(len(self.fitted), 'customer')}, with the champion's configuration, one fit each"
-        trials = self.definition.trials
-        each = f"{amount(trials, 'trial')} each" if isinstance(trials, int) else f"trials: {trials}"
+        each = f"{amount(self.definition.trials, 'trial')} each"
         return "\n".join(
             [*lines, fits, f"to search for a better model: {amount(len(self.searched), 'customer')}, {each}"]
         )

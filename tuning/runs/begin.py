@@ -17,7 +17,6 @@ from tuning.data.fingerprints import digested
 from tuning.data.partition import partition
 from tuning.definition.definition import Definition
 from tuning.definition.plain_values import IN_MEMORY
-from tuning.definition.trial_numbers import given_trials
 from tuning.errors import RunError
 from tuning.models.entries import freeze_models
 from tuning.planning.plan import Plan, make_plan, resumed_plan, with_places
@@ -112,7 +111,7 @@ def begin(
     directory.create()
     if before is not None:
         wait_until_dead(directory, before, timing)  # somebody began here and did not get as far as a plan
-    term = claim(directory, before.number + 1 if before else 1, (), given_trials(definition.trials), 0.0)
+    term = claim(directory, before.number + 1 if before else 1, (), definition.trials, 0.0)
     lease = Lease(directory, term, timing).hold()
     try:
         plan = with_places(plan, partition(definition, digested(definition, customers), directory))
@@ -193,7 +192,7 @@ def resume_run(
         state = replace(state, left=state.left.with_columns(placement=constant(PACKED, len(state.left))))
     state = without_gaps(directory, state)
     spent = owner.seconds + last_heartbeat(directory, owner).seconds
-    term = claim(directory, owner.number + 1, tuple(state.parts), given_trials(merged.trials), spent)
+    term = claim(directory, owner.number + 1, tuple(state.parts), merged.trials, spent)
     lease = Lease(directory, term, timing).hold()
     try:
         placed = partition(merged, Columnar.joined([look.added, look.changed]), directory)

@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 from search_spaces import SearchSpace
 from tuning.basics.wording import resume_advice, shorten, some_names
 from tuning.definition.definition import Definition
-from tuning.definition.trial_numbers import AUTO, USUAL_TRIALS, given_trials, most_trials
 from tuning.errors import ChangedDataError, RunError, UnsavedModelError
 from tuning.models.entries import same_models
 from tuning.records.ownership import Term, terms
@@ -83,7 +82,7 @@ def read_state(
     def damaged(name: str, error: Exception) -> None:
         unread[name] = str(error)
 
-    recorded = _recorded_studies(directory, names, studies, definition, damaged)
+    recorded = _recorded_studies(directory, names, definition.trials, damaged)
     keys = list(tables_in(directory, of_kind(names, TRIALS), KEYS[TRIALS], damaged))
     found = pa.concat_tables([no_rows(TRIALS, KEYS[TRIALS]), *(table for _, table in keys)])
     lacking = pc.less(_times(distinct(found, KEYS[TRIALS])["study"], recorded["study"]), recorded["trials"])
@@ -98,29 +97,15 @@ def read_state(
     return RecordedState(parts, studies.take(~on), studies.take(on), trials, unread)
 
 
-def _recorded_studies(
-    directory: RunDirectory, names: Sequence[str], studies: StudyTable, definition: Definition, damaged: Damaged
-) -> pa.Table:
-    """The latest record of each study: study, status, reason, trials; the budget that there was, as `before`, and the
-    one from now on, as `now`; a customer's own counts in neither."""
+def _recorded_studies(directory: RunDirectory, names: Sequence[str], budget: int, damaged: Damaged) -> pa.Table:
+    """The latest record of each study: study, status, reason, trials; and the budget that there was, as `budget`."""
     columns = ["study", "status", "reason", "trials"]
-    terms_trials = {each.folder: each.trials for each in terms(directory)}
-    auto = studies.numbers("auto_trials")
-
-    def with_budgets(table: pa.Table, before: int) -> pa.Table:
-        places = pc.index_in(table["study"], value_set=studies.texts("id")).fill_null(-1).to_numpy()
-        by_rows = np.where(places < 0, 0, auto[places] if len(auto) else 0)
-        by_rows[by_rows == 0] = USUAL_TRIALS
-        for name, given in (("before", before), ("now", given_trials(definition.trials))):
-            table = table.append_column(name, pa.array(np.full(len(table), given) if given else by_rows, pa.int64()))
-        return table
-
-    found = tables_in(directory, of_kind(names, STUDIES)[::-1], columns, damaged)
-    none = with_budgets(no_rows(STUDIES, columns), 0)
+    budgets = {each.folder: each.trials for each in terms(directory)}
     tables = [
-        with_budgets(table, terms_trials.get(name.split("/")[1], most_trials(definition.trials)))
-        for name, table in found
+        table.append_column("budget", pa.array([budgets.get(name.split("/")[1], budget)] * len(table), pa.int64()))
+        for name, table in tables_in(directory, of_kind(names, STUDIES)[::-1], columns, damaged)
     ]
+    none = no_rows(STUDIES, columns).append_column("budget", pa.array([], pa.int64()))
     return distinct(pa.concat_tables([none, *tables]), ["study"])
 
 
@@ -136,8 +121,8 @@ def _ended(recorded: pa.Table, definition: Definition) -> pa.ChunkedArray:
     One whose data had changed while the run went on may have it back, the model of one may be saved by now, and the
     limit that refused one may be larger.
     """
-    before = recorded["before"]
-    over = pc.or_(pc.greater_equal(before, recorded["now"]), pc.less(recorded["trials"], before))
+    before = recorded["budget"]
+    over = pc.or_(pc.greater_equal(before, definition.trials), pc.less(recorded["trials"], before))
     over = pc.or_(over, pc.equal(recorded["status"], QUARANTINED))
     for kind in (ChangedDataError, UnsavedModelError):
         over = pc.and_not(over, pc.starts_with(recorded["reason"], kind.SAYS))
@@ -198,19 +183,17 @@ def merge(directory: RunDirectory, before: Definition, now: Definition) -> Defin
             differences.append(f"{key}: {short(old)} there, {short(new)} here, or its file changed")
     if not same_models(before.models, now.models, directory):
         differences.append(f"models: {short(there.get('models'))} there, {short(here.get('models'))} here")
-    trials = given_trials(now.trials) or before.trials  # `auto` leaves them as they are
-    there_trials = given_trials(before.trials) or f"{AUTO} (at most {most_trials(before.trials)})"
-    if given_trials(now.trials) and given_trials(now.trials) < most_trials(before.trials):
-        differences.append(f"trials: {there_trials} there, {now.trials} here; they can only become more")
-    if given_trials(now.trials) > most_trials(before.trials) and now.scheduler.pauses:
+    if now.trials < before.trials:
+        differences.append(f"trials: {before.trials} there, {now.trials} here; they can only become more")
+    if now.trials > before.trials and now.scheduler.pauses:
         differences.append(
-            f"trials: {there_trials} there, {now.trials} here; under {now.scheduler.name} the trials of a study are "
+            f"trials: {before.trials} there, {now.trials} here; under {now.scheduler.name} the trials of a study are "
             "one race, which has ended"
         )
     if differences:
         raise RunError(refusal(directory, differences))
     objective = now.objective if callable(now.objective) else before.objective
-    added = {"trials": trials, "data": now.data, "customers": now.customers, "objective": objective}
+    added = {"trials": now.trials, "data": now.data, "customers": now.customers, "objective": objective}
     return before.model_copy(update={**added, **{key: getattr(now, key) for key in MAY_CHANGE}})
 
 

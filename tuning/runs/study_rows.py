@@ -41,7 +41,6 @@ _COLUMNS = {
     "space": "string",
     "own_space": "string",
     "trials": "int64",
-    "auto_trials": "int64",
     "resources": "string",
     "placement": "string",
     "fixed": "string",
@@ -67,7 +66,6 @@ def study_columns(directory: RunDirectory, studies: StudyTable) -> dict[str, Fie
         "space": spaces,
         "own_space": options.map(lambda own: own.search_space and _space_text(own.search_space)),
         "trials": options.map(lambda own: own.trials),
-        "auto_trials": studies.columns["auto_trials"],
         "resources": options.map(lambda own: own.resources and own.resources.model_dump_json()),
         "placement": studies.columns["placement"],
         "fixed": studies.shared("fixed").map(lambda fixed: fixed and fixed.to_json()),
@@ -115,7 +113,6 @@ def read_studies(
     options = combined(_options, given, shared("trials"), shared("resources"))
     own = options.map(lambda each: each or _NOTHING_OWN)
     fixed = shared("fixed").map(lambda text: text and FixedConfiguration.from_json(text))
-    auto = shared("auto_trials").map(lambda number: number or 0)
     customers = Columnar(
         Customer,
         len(table),
@@ -138,8 +135,7 @@ def read_studies(
             "scheduler": shared("scheduler").map(lambda text: schedulers.parse(json.loads(text))),
             "seed": plain("seed"),
             "space": shared("space").map(lambda text: spec.space if text is None else _space(text)),
-            "n_trials": budgets(own, fixed, auto, spec.definition.trials),
-            "auto_trials": auto,
+            "n_trials": budgets(own, fixed, spec.definition.trials),
             "resources": own.map(lambda each: each.resources or spec.definition.resources),
             "placement": shared("placement").map(lambda text: text or placement),
             "fixed": fixed,

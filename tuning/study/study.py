@@ -18,7 +18,6 @@ from search_spaces.algorithms import Algorithm
 from tuning.basics.columnar import Columnar, DictionaryColumn, combined
 from tuning.data.customers import Customer, Customers, about_rows
 from tuning.definition.options import Resources
-from tuning.definition.trial_numbers import GivenTrials, trials_of
 from tuning.evaluation.fixed import FixedConfiguration
 from tuning.records.parts import ENDING, Budget
 from tuning.records.schema import MODEL
@@ -46,7 +45,6 @@ class Study:
         seed: of everything random in the study.
         space: the customer's own search space, or the run's.
         n_trials: the study's budget; 0 with a fixed configuration.
-        auto_trials: what `trials: auto` gave it when it was planned; 0 where its number was given.
         resources: of the worker that runs it.
         placement: `PACKED`, a Tune trial works through a shard of studies in process; `SPREAD`, each of its trials is a
             Tune trial.
@@ -63,7 +61,6 @@ class Study:
     resources: Resources
     placement: str = PACKED
     fixed: FixedConfiguration | None = None
-    auto_trials: int = 0
 
     @property
     def budget(self) -> Budget:
@@ -83,14 +80,10 @@ def as_columns(studies: Iterable[Study]) -> StudyTable:
     return Columnar.of(Study, held, customer=Columnar.of(Customer, [study.customer for study in held]))
 
 
-def budgets(
-    options: DictionaryColumn, fixed: DictionaryColumn, auto: DictionaryColumn, trials: GivenTrials
-) -> DictionaryColumn:
-    """How many trials studies have, none with a fixed configuration. auto, trials: as of `trials_of`."""
+def budgets(options: DictionaryColumn, fixed: DictionaryColumn, usual: int) -> DictionaryColumn:
+    """How many trials studies have: their customers' own number or the usual one, none with a fixed configuration."""
     known = fixed.map(lambda each: each is not None)
-    return combined(
-        lambda own, fitted, found: 0 if fitted else trials_of(trials, own.trials, found), options, known, auto
-    )
+    return combined(lambda own, fitted: 0 if fitted else own.trials or usual, options, known)
 
 
 def customers_of(studies: StudyTable) -> Customers:

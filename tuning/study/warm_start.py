@@ -15,7 +15,6 @@ from tuning.basics.wording import did_you_mean, name_list
 from tuning.definition.baselines import COLUMN, MEAN, GivenBaseline, configuration_of
 from tuning.definition.options import WarmStart
 from tuning.definition.run_spec import RunSpec
-from tuning.definition.trial_numbers import most_trials
 from tuning.errors import PlanError
 from tuning.evaluation.fixed import FixedConfiguration
 from tuning.models.families.constant import FAMILY as CONSTANT
@@ -133,7 +132,7 @@ def check(spec: RunSpec, own: Mapping[str, SearchSpace]) -> list[str]:
     Raises:
         PlanError: a configuration outside the space it is for, a default that the constraints refuse.
     """
-    entries, space, n_trials = spec.definition.warm_start, spec.space, most_trials(spec.definition.trials)
+    entries, space, n_trials = spec.definition.warm_start, spec.space, spec.definition.trials
     for whose, each in {"": space, **{f"customer {name!r}: ": one for name, one in own.items()}}.items():
         try:
             each.default()

@@ -38,7 +38,7 @@ def test_customers_who_share_a_reason_are_said_once(tmp_path: Path) -> None:
     ("text", "code", "message"),
     [
         ("data: customers\ntargt: y\n", 2, "targt: unknown key. Did you mean 'target'?"),
-        ("data: customers\ntarget: churned\ntrials: many\n", 2, "trials: must be a whole number or auto (got 'many')"),
+        ("data: customers\ntarget: churned\ntrials: many\n", 2, "trials: must be a whole number (got 'many')"),
         ("data: customers\ntarget: churned\nscheduler: ahsa\n", 2, "did you mean 'asha'"),
         ("data: customers\ntarget: churned\nscheduler: successive_halving\n", 2, "here it is 'asha'"),
         ("data: customers\ntarget: churned\nalgorithm: tpe\n", 2, "is optuna's default sampler"),

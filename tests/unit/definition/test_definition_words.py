@@ -19,8 +19,8 @@ BOTH = ["random", "optuna"]
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"trials": "many"}, "trials: must be a whole number or auto (got 'many')"),
-        ({"trials": 1.5}, "trials: must be a whole number or auto (got 1.5)"),
+        ({"trials": "many"}, "trials: must be a whole number (got 'many')"),
+        ({"trials": 1.5}, "trials: must be a whole number (got 1.5)"),
         ({"trials": True}, "trials: must be a number (got True)"),
         ({"limits": {"memory_gb": False}}, "limits.memory_gb: must be a number (got False)"),
         ({"data": {"acme": {"path": "a.csv", "trials": True}}}, "customer 'acme': trials: must be a number (got True)"),

@@ -68,4 +68,4 @@ def test_help_says_what_every_key_is_for() -> None:
     assert said is not None
     for name, field in Definition.model_fields.items():
         assert f"{name}: {' '.join(str(field.description).split())}" in said
-    assert "trials='auto'" in str(inspect.signature(TuneRunner))
+    assert "trials=20" in str(inspect.signature(TuneRunner))

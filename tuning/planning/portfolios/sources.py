@@ -57,18 +57,9 @@ def shipped(task: str) -> Configurations:
     task: "regression", "binary" or "multiclass". Its file holds more configurations than are taken, because optional
     families may be missing.
     """
-    return tuple(config for config in _all_shipped(task) if not family(str(config["model"])).missing())[:SIZE]
-
-
-def lacks_families(task: str) -> bool:
-    """Whether the portfolio that comes with the program is another one here, for want of optional families."""
-    return shipped(task) != _all_shipped(task)[:SIZE]
-
-
-@cache
-def _all_shipped(task: str) -> Configurations:
     file = Path(__file__).with_name(f"{task}.yaml")
-    return _of_file(str(file), file.read_bytes())
+    found = _of_file(str(file), file.read_bytes())
+    return tuple(config for config in found if not family(str(config["model"])).missing())[:SIZE]
 
 
 def learned(records: Sequence[TrialRecord], size: int = SIZE) -> Configurations:
