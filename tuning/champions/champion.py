@@ -40,6 +40,8 @@ class Champion:
         searched: number of the release whose search found it last; None where there was no search.
         rows_at_search: how many rows there were then.
         hold_out_loss: what its hold-out promised for a row, as losses of rows are compared; None where it says nothing.
+        hold_out_error: the standard error of that; None where it is not known.
+        drift: what it has lost on new rows so far, as `LossSoFar.to_json`; None before the first ones.
     """
 
     customer: str
@@ -57,6 +59,8 @@ class Champion:
     searched: int | None
     rows_at_search: int | None
     hold_out_loss: float | None
+    hold_out_error: float | None = None
+    drift: str | None = None
 
     def replaced_by(self, challenger: Challenger, why: str, number: int) -> Champion:
         """The customer's new champion. why: in words. number: of the release that makes it so."""
@@ -70,6 +74,9 @@ class Champion:
             configuration=challenger.configuration,
             reason=f"promoted: {why}",
             since=number,
+            hold_out_loss=challenger.hold_out_loss,
+            hold_out_error=challenger.hold_out_error,
+            drift=None,
         )
 
     @property
@@ -85,7 +92,7 @@ class Challenger:
     """A configuration that stands against a champion; its fields are the columns of the table `challengers`.
 
     Attributes:
-        customer, run, study, model_path, model_sha256, configuration: as of `Champion`.
+        customer, run, study, model_path, model_sha256, configuration, hold_out_loss, hold_out_error: as of `Champion`.
         since: number of the release with which it began to stand.
         comparison: what new rows have said so far, as `RowComparison.to_json`; None before the first ones.
     """
@@ -98,6 +105,23 @@ class Challenger:
     configuration: str | None
     since: int
     comparison: str | None = None
+    hold_out_loss: float | None = None
+    hold_out_error: float | None = None
+
+    @classmethod
+    def of(cls, winner: Champion, number: int) -> Challenger:
+        """The winner of a search, which begins to stand with a release. number: of that."""
+        return cls(
+            customer=winner.customer,
+            run=winner.run,
+            study=winner.study,
+            model_path=winner.model_path,
+            model_sha256=winner.model_sha256,
+            configuration=winner.configuration,
+            since=number,
+            hold_out_loss=winner.hold_out_loss,
+            hold_out_error=winner.hold_out_error,
+        )
 
 
 R = TypeVar("R", Champion, Challenger, "Decision")

@@ -81,8 +81,8 @@ class RowComparison:
         values = json.loads(text)
         metric = values["metric"]
         return cls(
-            better=_evidence(values["better"]),
-            worse=_evidence(values["worse"]),
+            better=Evidence.of_dict(values["better"]),
+            worse=Evidence.of_dict(values["worse"]),
             rows=values["rows"],
             champion=np.asarray(values["champion"]),
             challenger=np.asarray(values["challenger"]),
@@ -90,9 +90,3 @@ class RowComparison:
             least_gain=values["least_gain"],
             metric=None if metric is None else MetricSoFar(**metric),
         )
-
-
-def _evidence(values: dict[str, object]) -> Evidence:
-    bound = values.pop("bound")
-    assert isinstance(bound, float)
-    return Evidence(**{name: np.asarray(value) for name, value in values.items()}, bound=bound)

@@ -6,6 +6,7 @@ exact for every distribution of losses.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -31,6 +32,42 @@ def drift_after(
     """
     allowed = (1.0 + tolerance) * hold_out_loss + 2.0 * hold_out_error
     return evidence.after(losses / allowed - 1.0) if allowed > 0 else evidence
+
+
+@dataclass(frozen=True)
+class LossSoFar:
+    """What a champion has lost on all rows that were new to it, and the evidence that this is more than was promised.
+
+    rows: how many; groups and moments count as one row. loss: the sum.
+    """
+
+    evidence: Evidence
+    rows: int = 0
+    loss: float = 0.0
+
+    @property
+    def mean(self) -> float:
+        """The mean loss; there has to be a row."""
+        return self.loss / self.rows
+
+    def after(
+        self, losses: np.ndarray, hold_out_loss: float, tolerance: float, hold_out_error: float = 0.0
+    ) -> LossSoFar:
+        """With losses (n,) on new rows; the rest as of `drift_after`."""
+        evidence = drift_after(self.evidence, losses, hold_out_loss, tolerance, hold_out_error)
+        return LossSoFar(evidence, self.rows + len(losses), self.loss + float(losses.sum()))
+
+    def to_json(self) -> str:
+        """As it is kept in a release."""
+        return json.dumps({"evidence": self.evidence.to_dict(), "rows": self.rows, "loss": self.loss})
+
+    @classmethod
+    def of_json(cls, text: str | None) -> LossSoFar:
+        """What `to_json` has written; without a text the beginning."""
+        if text is None:
+            return cls(drift_start())
+        values = json.loads(text)
+        return cls(Evidence.of_dict(values["evidence"]), values["rows"], values["loss"])
 
 
 @dataclass(frozen=True)

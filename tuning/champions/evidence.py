@@ -12,7 +12,8 @@ rarer than one row in a hundred.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -74,6 +75,18 @@ class Evidence:
         measured = np.where(np.isfinite(usual), earlier.shape[-1], 0)
         none = np.zeros((*usual.shape, len(REACHES)))
         return cls(np.zeros_like(measured), measured, usual, none, none, bound)
+
+    def to_dict(self) -> dict[str, object]:
+        """It as plain values."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: value if name == "bound" else np.asarray(value).tolist() for name, value in values.items()}
+
+    @classmethod
+    def of_dict(cls, values: Mapping[str, object]) -> Evidence:
+        """What `to_dict` has made."""
+        bound = values["bound"]
+        assert isinstance(bound, float)
+        return cls(**{name: np.asarray(value) for name, value in values.items() if name != "bound"}, bound=bound)
 
     def after(self, differences: np.ndarray) -> Evidence:
         """With new rows (..., n) from which nothing has learned; positive is in favour of what the evidence is for."""

@@ -33,7 +33,7 @@ READERS = 8  # threads
 _WITH_MODEL = (OK, POOLED)
 _NEEDED = [
     *("customer", "study", "status", "reason", "trial", "family", "ensemble", "notes", "rows"),
-    *("test_score", "constant_test_score", "gain_over_constant", "model_path", "model_sha256"),
+    *("test_score", "test_error", "constant_test_score", "gain_over_constant", "model_path", "model_sha256"),
 ]
 # What a mean loss of rows is, where the score tells it: of users' scores.
 _LOSSES = {
@@ -144,6 +144,7 @@ class RunChampions:
             searched=self.number,
             rows_at_search=found["rows"],
             hold_out_loss=hold_out_loss(self._metric, found["test_score"]),
+            hold_out_error=hold_out_error(self._metric, found["test_score"], found["test_error"]),
         )
 
     def _nothing(self, customer: str) -> Champion:
@@ -219,3 +220,13 @@ def hold_out_loss(metric: str, score: float | None) -> float | None:
     """
     found = _LOSSES.get(metric)
     return None if found is None or score is None or not np.isfinite(score) else found(score)
+
+
+def hold_out_error(metric: str, score: float | None, error: float | None) -> float | None:
+    """The standard error of that loss; None where it is not known.
+
+    metric, score, error: as users read them.
+    """
+    if metric not in _LOSSES or score is None or error is None or not np.isfinite([score, error]).all():
+        return None
+    return 2.0 * abs(score) * error if metric == "rmse" else error

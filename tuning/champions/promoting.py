@@ -73,7 +73,7 @@ def promote_run(result: RunResult, releases: Releases, promotion: str = SURE, *,
             after[name] = replace(winner, since=now.since) if _same_configuration(now, winner) else winner
             challengers.pop(name, None)
         elif promotion != NEVER and winner.answer == OWN and not _same_configuration(now, winner):
-            challengers.setdefault(name, _challenger(winner, number))
+            challengers.setdefault(name, Challenger.of(winner, number))
     changed = [name for name, champion in after.items() if champions.get(name) not in (None, champion)]
     before_and_after = ((champions, after), (standing, challengers))
     touched = {name for name in after if any(then.get(name) != now.get(name) for then, now in before_and_after)}
@@ -141,18 +141,6 @@ def _equal(before: Release, tables: Mapping[str, pa.Table]) -> bool:
         if kind in tables
         else kind not in before.tables
         for kind in (CHAMPIONS, CHALLENGERS, OTHERS)
-    )
-
-
-def _challenger(winner: Champion, number: int) -> Challenger:
-    return Challenger(
-        customer=winner.customer,
-        run=winner.run,
-        study=winner.study,
-        model_path=winner.model_path,
-        model_sha256=winner.model_sha256,
-        configuration=winner.configuration,
-        since=number,
     )
 
 

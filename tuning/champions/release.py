@@ -25,6 +25,7 @@ PROMOTE, REFRESH, ROLLBACK = "promote", "refresh", "rollback"
 #: Kinds of tables: who serves, who stands against them, what was compared, and the digests of rows that were learned.
 CHAMPIONS, CHALLENGERS, DECISIONS, ROWS = "champions", "challengers", "decisions", "rows"
 OTHERS = "others"  # the answer of customers that are not among the champions: a single row of a champion without an id
+GROUPS = "groups"  # the evidence that challengers of customers of a size are better, all of them together
 #: Those that hold a customer's state, which a rollback of a single customer brings back.
 OF_CUSTOMERS = (CHAMPIONS, CHALLENGERS, ROWS)
 

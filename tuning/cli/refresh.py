@@ -61,6 +61,13 @@ DEFAULTS = RefreshOptions()
     show_default=True,
     help="Refreshes after which a customer is tuned again.",
 )
+@click.option(
+    "--drift-tolerance",
+    type=float,
+    default=DEFAULTS.drift_tolerance,
+    show_default=True,
+    help="Share of the promised loss by which a champion may be worse on new rows before its customer is tuned anew.",
+)
 @click.option("--in-process", is_flag=True, help="Without Ray, in this process.")
 @allow_code_option
 @progress_option
@@ -74,6 +81,7 @@ def refresh(
     false_discoveries: float,
     least_gain: float,
     search_every: int,
+    drift_tolerance: float,
     in_process: bool,
     allow_code: bool,
     progress: str,
@@ -86,7 +94,7 @@ def refresh(
     Where it is due, a search looks for a better one, which stands against the champion until new rows have shown that
     it is better. Where no row is new, nothing is done. The same command again goes on after a crash.
     """
-    chosen = RefreshOptions(promotion, false_discoveries, least_gain, search_every)
+    chosen = RefreshOptions(promotion, false_discoveries, least_gain, search_every, drift_tolerance=drift_tolerance)
     releases = Releases(name, storage)
     plan = plan_refresh(read(definition, **options), releases, chosen)
     say_refused(releases)
@@ -111,6 +119,7 @@ def _sentence(name: str, done: Refreshed) -> str:
         return f"no row is new, so nothing was done; release {done.release.number} of {name} is in force"
     said = [answers_text(done.answers), f"{amount(done.fitted, 'champion')} fitted again"]
     said += [f"{count:,} {outcome}" for outcome, count in sorted(done.outcomes.items())]
+    said += [f"{len(done.drift):,} worse than promised, tuned anew"] * bool(done.drift)
     said.append(f"{amount(done.challengers, 'challenger')} {'stands' if done.challengers == 1 else 'stand'}")
     asked = done.proposal and f"to accept what is proposed: tuning promote --accept {done.proposal}"
     return "\n".join(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -25,26 +25,35 @@ from tuning.preprocessing.classes import read_classes
 from tuning.preprocessing.roles import read_target
 from tuning.preprocessing.row_hashes import row_hashes
 from tuning.preprocessing.splitting import GROUP, TIME
+from tuning.preprocessing.task import Prediction
 from tuning.refresh.known_rows import hashes_of, new_positions
 
 
 @dataclass(frozen=True)
-class NewLosses:
-    """Both models' losses on the new rows of a customer.
+class SeenRows:
+    """A customer's new rows, and what its champion says of them.
 
-    comparison: with these rows. fault: why the champion cannot serve, in words; empty where it can.
+    where: which block each of them is of; None where each is its own. y: (n,) numbers or codes of classes.
     """
 
-    comparison: RowComparison
-    fault: str = ""
+    frame: pd.DataFrame
+    where: np.ndarray | None
+    y: np.ndarray
+    metric: Metric
+    said: Prediction
+
+    def losses(self) -> np.ndarray:
+        """(blocks,) the champion's losses."""
+        loss = row_loss(self.metric, probabilities=self.said.proba is not None)
+        return block_means(loss.of(self.y, self.said), self.where)
 
 
 @dataclass(frozen=True)
 class NewRowsReader:
     """Reads the new rows of customers, and lets their models predict them.
 
-    metric: the run's, by name. customers: whose rows they are, as they are now. before, rows: tables of the rows of
-    last time and of now. allow_code: as of `RunResult.model`.
+    metric: the run's, by name. function: the user's own metric. customers: whose rows they are, as they are now.
+    before, rows: tables of the rows of last time and of now. allow_code: as of `RunResult.model`.
     """
 
     definition: Definition
@@ -54,6 +63,7 @@ class NewRowsReader:
     before: pa.Table
     rows: pa.Table
     least_gain: float
+    function: Callable[..., float] | None = None
     allow_code: bool = False
 
     @cached_property
@@ -68,38 +78,8 @@ class NewRowsReader:
     def _before(self) -> dict[str, np.ndarray]:
         return hashes_of(self.before, {each.id for each in self.customers})
 
-    def compared(self, champion: Champion, challenger: Challenger, customer: Customer) -> NewLosses:
-        """`CustomerError` where the rows cannot be read, or the challenger cannot predict them."""
-        frame, where = self._frame(customer)
-        against = self._model(challenger)
-        kept = None if challenger.comparison is None else RowComparison.of_json(challenger.comparison)
-        try:
-            own = self._model(champion)
-            said = own.prediction(frame)
-        except TuningError as error:
-            return NewLosses(kept or self._start(RowLoss("", True), None), f"the champion cannot serve: {error}")
-        other = against.prediction(frame)
-        y = _encoded(frame[self.definition.target or ""], own)
-        metric = Metric(self.metric, own.task)
-        loss = row_loss(metric, probabilities=said.proba is not None and other.proba is not None)
-        before = kept if kept is not None and kept.least_gain == self.least_gain else self._start(loss, metric)
-        mine, its = (block_means(loss.of(y, each), where) for each in (said, other))
-        after = before.after(mine, its)
-        if before.metric is not None:
-            after = replace(after, metric=before.metric.after(metric, y, said, other))
-        return NewLosses(after)
-
-    def _start(self, loss: RowLoss, metric: Metric | None) -> RowComparison:
-        so_far = None if loss.of_rows or metric is None else MetricSoFar()
-        return RowComparison.start(np.empty(0), loss.bound, self.least_gain, so_far)
-
-    def _model(self, of: Champion | Challenger) -> CustomerModel:
-        assert of.model_path is not None
-        directory = self.releases.run_directory(of.run)
-        return load_model(directory, of.model_path, of.model_sha256, allow_code=self.allow_code)
-
-    def _frame(self, customer: Customer) -> tuple[pd.DataFrame, np.ndarray | None]:
-        """The new rows, and which block each of them is of."""
+    def rows_of(self, customer: Customer) -> tuple[pd.DataFrame, np.ndarray | None]:
+        """The new rows, and which block each of them is of; `CustomerError` where they cannot be read."""
         frame = self._loader.read(customer)
         target = self.definition.target
         assert target is not None
@@ -111,6 +91,41 @@ class NewRowsReader:
         split = self.definition.split
         along = {GROUP: split.group, TIME: split.column}.get(split.kind)
         return new, None if along is None else row_hashes(new[[along]])
+
+    def seen(self, champion: Champion, frame: pd.DataFrame, where: np.ndarray | None) -> SeenRows:
+        """What a champion says of rows. It fails where that cannot be loaded, or does not fit their columns."""
+        model = self._model(champion)
+        said = model.prediction(frame)
+        y = _encoded(frame[self.definition.target or ""], model)
+        return SeenRows(frame, where, y, Metric(self.metric, model.task, self.function), said)
+
+    def against(self, seen: SeenRows, challenger: Challenger) -> RowComparison:
+        """A comparison with these rows. It fails where the challenger cannot predict them."""
+        other = self._model(challenger).prediction(seen.frame)
+        loss = row_loss(seen.metric, probabilities=seen.said.proba is not None and other.proba is not None)
+        before = self.kept(challenger) or self._start(loss)
+        mine, its = (block_means(loss.of(seen.y, each), seen.where) for each in (seen.said, other))
+        after = before.after(mine, its)
+        if before.metric is None:
+            return after
+        return replace(after, metric=before.metric.after(seen.metric, seen.y, seen.said, other))
+
+    def kept(self, challenger: Challenger) -> RowComparison | None:
+        """What was compared so far; with another `least_gain` evidence begins anew."""
+        kept = None if challenger.comparison is None else RowComparison.of_json(challenger.comparison)
+        return kept if kept is not None and kept.least_gain == self.least_gain else None
+
+    def nothing_yet(self) -> RowComparison:
+        """A comparison on no row."""
+        return RowComparison.start(np.empty(0), least_gain=self.least_gain)
+
+    def _start(self, loss: RowLoss) -> RowComparison:
+        return RowComparison.start(np.empty(0), loss.bound, self.least_gain, None if loss.of_rows else MetricSoFar())
+
+    def _model(self, of: Champion | Challenger) -> CustomerModel:
+        assert of.model_path is not None
+        directory = self.releases.run_directory(of.run)
+        return load_model(directory, of.model_path, of.model_sha256, allow_code=self.allow_code)
 
 
 def _encoded(values: pd.Series, model: CustomerModel) -> np.ndarray:

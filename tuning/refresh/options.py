@@ -19,6 +19,7 @@ class RefreshOptions:
         least_gain: by which share of the champion's loss a challenger must be better.
         search_every: refreshes after which a customer with other rows is tuned again.
         grown: share of rows more since its last search, from which it is tuned again.
+        drift_tolerance: by which share of its promise a champion may be worse on new rows before it is tuned anew.
         stand: refreshes for which a challenger stands at least, before another one may take its place.
     """
 
@@ -27,6 +28,7 @@ class RefreshOptions:
     least_gain: float = 0.0
     search_every: int = 4
     grown: float = 0.25
+    drift_tolerance: float = 0.2
     stand: int = 8
 
     def __post_init__(self) -> None:
@@ -39,6 +41,7 @@ class RefreshOptions:
         for name, value, low, high in (
             ("false_discoveries", self.false_discoveries, 0.0, 0.5),
             ("least_gain", self.least_gain, 0.0, 1.0),
+            ("drift_tolerance", self.drift_tolerance, 0.0, 100.0),
         ):
             if not low <= value < high:
                 raise DefinitionError(f"{name}: {value:g} must be at least {low:g} and below {high:g}.")

@@ -9,7 +9,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from tuning.basics.wording import amount
-from tuning.champions.champion import NONE, Challenger, Champion, rows_of
+from tuning.champions.champion import CONSTANT, NONE, OWN, Challenger, Champion, rows_of
 from tuning.champions.release import CHALLENGERS, REFRESH, ROWS, Release
 from tuning.champions.releases import Releases
 from tuning.data.customers import Customers, find_customers
@@ -70,25 +70,22 @@ class RefreshPlan:
         return [
             name
             for name, each in self.change.items()
-            if each.group in groups and each.now and self.champions[name].configuration is not None
+            if each.group in groups and each.now and self.champions[name].answer in (OWN, CONSTANT)
         ]
 
     @cached_property
     def searched(self) -> list[str]:
-        """Customers who are tuned: new ones, and those with other rows whose search is old."""
-        fresh = [name for name, each in self.change.items() if each.group == NEW or self._still_modelless(name, each)]
-        return [*fresh, *(name for name in self.fitted if self._due(name))]
+        """Customers who are tuned: new ones, and those with other rows whose search is old, or found no model."""
+        return [name for name, each in self.change.items() if each.now and self._due(name, each)]
 
-    def _still_modelless(self, name: str, change: CustomerChange) -> bool:
-        """Whether a customer that has no model of its own has other rows than when that was found out."""
-        modelless = change.group == MODELLESS or self.champions[name].configuration is None
-        return modelless and bool(change.added or change.missing or change.group == UNKNOWN)
-
-    def _due(self, customer: str) -> bool:
-        champion = self.champions[customer]
-        if champion.searched is None:
+    def _due(self, customer: str, change: CustomerChange) -> bool:
+        if change.group == NEW:
             return True
-        grown = self.change[customer].now >= (1.0 + self.options.grown) * (champion.rows_at_search or champion.rows)
+        champion = self.champions[customer]
+        other = change.added or change.missing or change.group == UNKNOWN
+        if not other or champion.searched is None or champion.answer == NONE:
+            return bool(other)
+        grown = change.now >= (1.0 + self.options.grown) * (champion.rows_at_search or champion.rows)
         return grown or self.refreshes_since(champion.searched) + 1 >= self.options.search_every
 
     def refreshes_since(self, number: int) -> int:

@@ -11,27 +11,40 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 
 import pyarrow as pa
 
 from tuning.champions.accepting import FOLDER as PROPOSALS
-from tuning.champions.champion import CONSTANT, NONE, Challenger, Champion, table_of
+from tuning.champions.champion import NONE, OWN, Challenger, Champion, table_of
+from tuning.champions.drift import Drift
+from tuning.champions.evidence import Evidence
 from tuning.champions.first_release import RunChampions
 from tuning.champions.kept_runs import RUNS
-from tuning.champions.promotion import Contest, Decision, Decisions, decide
+from tuning.champions.promotion import Decision
 from tuning.champions.proposal import Proposal
-from tuning.champions.release import CHALLENGERS, CHAMPIONS, DECISIONS, OTHERS, REFRESH, ROWS, Release, TableFile
+from tuning.champions.release import (
+    CHALLENGERS,
+    CHAMPIONS,
+    DECISIONS,
+    GROUPS,
+    OTHERS,
+    REFRESH,
+    ROWS,
+    Release,
+    TableFile,
+)
 from tuning.champions.releases import Releases
-from tuning.champions.rules import promotion_rules
-from tuning.champions.rules.rule import BEATEN, PROMOTED
+from tuning.data.prepared import OwnCode
 from tuning.driver.runner import TuneRunner
+from tuning.errors import RunError
 from tuning.evaluation.fixed import FixedConfiguration
 from tuning.records.schema import OK
-from tuning.refresh.groups import UNKNOWN
-from tuning.refresh.new_losses import NewRowsReader, said_of
+from tuning.refresh.new_losses import NewRowsReader
 from tuning.refresh.plan import RefreshPlan
+from tuning.refresh.verdicts import Verdicts, groups_table, looked_at
 from tuning.runs.results import RunResult
 
 #: The kinds of runs of a refresh: what serves, what stands against it, and the search.
@@ -48,6 +61,7 @@ class Refreshed:
         fitted: champions that have learned from new rows.
         challengers: how many stand now.
         decisions: on challengers that were compared on new rows.
+        drift: champions that are worse on new rows than was promised; they are tuned anew, the surest first.
         notes: by customer, why something was not done.
         said_of_all: a sentence on the promoted together; empty without one.
         proposal: where it is written whom a rule proposes; empty where nobody is proposed.
@@ -59,6 +73,7 @@ class Refreshed:
     fitted: int = 0
     challengers: int = 0
     decisions: Sequence[Decision] = ()
+    drift: Sequence[Drift] = ()
     notes: Mapping[str, str] = field(default_factory=dict)
     said_of_all: str = ""
     proposal: str = ""
@@ -82,6 +97,7 @@ class Refreshed:
             "fitted": self.fitted,
             "challengers": self.challengers,
             "decisions": dict(self.outcomes),
+            "drift": [each.customer for each in self.drift],
             "notes": dict(self.notes),
             "proposal": self.proposal,
         }
@@ -128,64 +144,44 @@ class Refresh:
         champions, challengers = dict(plan.champions), dict(plan.challengers)
         if plan.nothing_to_do:
             return Refreshed(plan.release, False, _answers(champions), challengers=len(challengers))
-        decided = self._decided(champions, challengers)
+        verdicts = Verdicts(plan, self.releases, self._reader(), champions, challengers, self.notes)
+        decided = verdicts.reach()
+        drift = [each for each in verdicts.drift() if each.drifts]
         style = (progress, in_process)
         fitted = self._fitted(champions, FITS, style)
         champions |= {name: model.of_champion(champions[name]) for name, model in fitted.items()}
         against = self._fitted(challengers, CHALLENGER_FITS, style)
         challengers |= {name: model.of_challenger(challengers[name]) for name, model in against.items()}
-        self._search(champions, challengers, style)
-        release = self._placed(champions, challengers, decided.decisions)
+        again = [each.customer for each in drift if each.customer in plan.change]
+        names = list(dict.fromkeys([*verdicts.faulty, *again, *plan.searched]))
+        self._search(champions, challengers, names, verdicts.faulty, style)
+        release = self._placed(champions, challengers, decided.decisions, verdicts.groups)
         return Refreshed(
             release=release,
             new=True,
-            proposal=self._proposed(release, decided.decisions),
             answers=_answers(champions),
             fitted=len(fitted),
             challengers=len(challengers),
             decisions=decided.decisions,
+            drift=drift,
             notes=self.notes,
             said_of_all=decided.said_of_all,
+            proposal=self._proposed(release, decided.decisions),
         )
 
-    def _decided(self, champions: dict[str, Champion], challengers: dict[str, Challenger]) -> Decisions:
-        """Compare on the new rows, and let the rule decide; both mappings are changed."""
+    def _reader(self) -> NewRowsReader:
         plan = self.plan
-        new = {
-            name
-            for name in plan.fitted
-            if name in challengers and plan.change[name].group != UNKNOWN and plan.change[name].added
-        }
-        sources = {each.id: each for each in plan.customers if each.id in new}
-        reader = NewRowsReader(
+        return NewRowsReader(
             definition=plan.definition,
             metric=self._metric(),
             releases=self.releases,
-            customers=[*sources.values()],
+            customers=looked_at(plan),
             before=plan.before,
             rows=plan.rows,
             least_gain=plan.options.least_gain,
+            function=OwnCode(plan.definition).metric,
             allow_code=self.allow_code,
         )
-        contests = []
-        for name in sources:
-            try:
-                losses = reader.compared(champions[name], challengers[name], sources[name])
-            except Exception as error:  # of the user's own models, too
-                self.notes[name] = f"not compared: {said_of(error)}"
-                continue
-            challengers[name] = replace(challengers[name], comparison=losses.comparison.to_json())
-            contests.append(Contest(name, losses.comparison, champions[name].rows, losses.fault or None))
-        rule = promotion_rules()[plan.options.promotion]
-        decided = decide(contests, rule, {}, plan.options.false_discoveries)
-        for decision in decided.decisions:
-            if decision.outcome == PROMOTED:
-                challenger = challengers.pop(decision.customer)
-                champion = champions[decision.customer]
-                champions[decision.customer] = champion.replaced_by(challenger, decision.reason, plan.number)
-            elif decision.outcome == BEATEN:
-                del challengers[decision.customer]
-        return decided
 
     def _metric(self) -> str:
         for champion in self.plan.champions.values():
@@ -218,30 +214,30 @@ class Refresh:
         return found
 
     def _search(
-        self, champions: dict[str, Champion], challengers: dict[str, Challenger], style: tuple[str, bool]
+        self,
+        champions: dict[str, Champion],
+        challengers: dict[str, Challenger],
+        names: Sequence[str],
+        faulty: Collection[str],
+        style: tuple[str, bool],
     ) -> None:
-        plan, names = self.plan, self.plan.searched
+        """Tune customers anew. Who had no model of its own, or one that cannot serve, gets the winner; others a
+        challenger."""
+        plan = self.plan
         result = self._run(SEARCH, names, style, warm_start=self._warm_start(champions, names))
         if result is None:
             return
         for winner in RunChampions(result, self.releases, plan.number, self.allow_code):
             name, now = winner.customer, champions.get(winner.customer)
-            if now is None or now.answer == NONE:
+            replaceable = now is not None and (now.answer != OWN or name in faulty) and winner.answer == OWN
+            if now is None or now.answer == NONE or replaceable:
                 champions[name] = winner
                 continue
             champions[name] = replace(now, searched=plan.number, rows_at_search=winner.rows or now.rows)
-            if winner.answer in (NONE, CONSTANT):
-                self.notes[name] = f"its search found nothing, so its champion stays: {winner.reason}"
+            if winner.answer != OWN:
+                self.notes[name] = f"its search found nothing better, so its champion stays: {winner.reason}"
             elif not same_members(now.configuration, winner.configuration) and self._may_stand(challengers.get(name)):
-                challengers[name] = Challenger(
-                    customer=name,
-                    run=winner.run,
-                    study=winner.study,
-                    model_path=winner.model_path,
-                    model_sha256=winner.model_sha256,
-                    configuration=winner.configuration,
-                    since=plan.number,
-                )
+                challengers[name] = Challenger.of(winner, plan.number)
 
     def _may_stand(self, standing: Challenger | None) -> bool:
         return standing is None or self.plan.refreshes_since(standing.since) + 1 >= self.plan.options.stand
@@ -254,10 +250,21 @@ class Refresh:
             text = champions[name].configuration
             members = [] if text is None else FixedConfiguration.from_json(text).members
             entries += [{"config": dict(each.config), "customer": name} for each in members if len(each.config) > 1]
-        for run in sorted({champions[name].run for name in wanted if champions[name].searched is not None}):
-            result = RunResult(self.releases.run_directory(run))
-            entries += [each for each in result.warm_start(best=2) if each["customer"] in wanted]
+        for run in sorted({self._search_of(champions[name]) for name in wanted}):
+            with suppress(RunError):  # pruned, or moved away
+                entries += [
+                    each
+                    for each in RunResult(self.releases.run_directory(run)).warm_start(best=2)
+                    if each["customer"] in wanted
+                ]
         return [each for place, each in enumerate(entries) if each not in entries[:place]]
+
+    def _search_of(self, champion: Champion) -> str:
+        """The run of a champion's last search, as releases name it."""
+        number = champion.searched
+        if number is None:
+            return champion.run
+        return f"{RUNS}/{number:06d}-{SEARCH}" if number in self.plan.refreshes else self.releases.at(number).run or "."
 
     def _run(self, kind: str, names: Iterable[str], style: tuple[str, bool], **given: object) -> RunResult | None:
         """A run of some customers, in the champions' folder; None without any."""
@@ -281,7 +288,11 @@ class Refresh:
         return self.releases.directory.display(name)
 
     def _placed(
-        self, champions: Mapping[str, Champion], challengers: Mapping[str, Challenger], decisions: Sequence[Decision]
+        self,
+        champions: Mapping[str, Champion],
+        challengers: Mapping[str, Challenger],
+        decisions: Sequence[Decision],
+        groups: Mapping[str, Evidence],
     ) -> Release:
         plan = self.plan
         tables: dict[str, pa.Table | TableFile]
@@ -290,6 +301,8 @@ class Refresh:
             tables[OTHERS] = plan.release.tables[OTHERS]
         if challengers:
             tables[CHALLENGERS] = table_of(challengers.values(), Challenger)
+        if groups:
+            tables[GROUPS] = groups_table(groups)
         if decisions:
             tables[DECISIONS] = table_of(decisions, Decision)
         draft = Release(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,19 +16,22 @@ from click.testing import CliRunner, Result
 from tuning import TuneRunner
 from tuning.champions.champion import Challenger, Champion, rows_of
 from tuning.champions.promoting import promote_run
-from tuning.champions.release import CHALLENGERS, REFRESH
+from tuning.champions.release import CHALLENGERS, GROUPS, PROMOTE, REFRESH, Release
 from tuning.champions.releases import Releases
 from tuning.cli.program import main
 from tuning.definition.given import definition_of
 from tuning.refresh.options import RefreshOptions
 from tuning.refresh.plan import RefreshPlan, plan_refresh
 from tuning.refresh.refresh import Refresh, Refreshed
+from tuning.refresh.verdicts import groups_of, groups_table
 from tuning.runs.results import RunResult
 
 FIELDS = {
     "target": "y", "metric": "rmse", "models": ["ridge"], "algorithm": "random", "scheduler": "fifo", "trials": 2,
     "slots": 1, "mlflow": False, "report": False, "ensemble": "none", "portfolio": "none",
 }  # fmt: skip
+
+FLAT = [{"estimator": "ridge", "search_space": {"alpha": {"type": "constant", "value": 1e4}}}]  # about a constant
 
 
 def write(folder: Path, name: str, rows: int, seed: int = 0, slope: float = 3.0) -> None:
@@ -38,11 +43,11 @@ def write(folder: Path, name: str, rows: int, seed: int = 0, slope: float = 3.0)
 
 
 class Weeks:
-    """Champions of three shops."""
+    """Champions of shops."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, names: Sequence[str] = ("a", "b", "c")) -> None:
         self.data, self.releases = folder / "data", Releases("shops", folder / "runs")
-        for number, name in enumerate(("a", "b", "c")):
+        for number, name in enumerate(names):
             write(self.data, name, 60, number)
         self.definition = definition_of(None, {**FIELDS, "data": f"{self.data}/*.csv"})
         TuneRunner(self.definition).run(folder / "runs" / "first", in_process=True, progress=False)
@@ -85,8 +90,7 @@ def test_rows_that_came_are_learned_with_one_fit_and_unchanged_customers_are_lef
 
 @pytest.mark.parametrize("promotion", ["sure", "ask"])
 def test_a_better_configuration_stands_until_new_rows_make_it_sure(weeks: Weeks, promotion: str) -> None:
-    flat = [{"estimator": "ridge", "search_space": {"alpha": {"type": "constant", "value": 1e4}}}]
-    poor = definition_of(weeks.definition, {"models": flat, "trials": 1})
+    poor = definition_of(weeks.definition, {"models": FLAT, "trials": 1})
     TuneRunner(poor).run(weeks.data.parent / "runs" / "poor", in_process=True, progress=False)
     releases = Releases("others", weeks.data.parent / "runs")
     promote_run(RunResult(weeks.data.parent / "runs" / "poor"), releases)
@@ -154,3 +158,61 @@ def test_the_command_says_what_it_would_do_does_it_and_does_nothing_twice(weeks:
     wrong = typed("--least-gain", "7")
     assert wrong.exit_code == 2
     assert "least_gain: 7 must be at least 0 and below 1" in wrong.output
+
+
+def test_a_champion_that_new_rows_contradict_is_tuned_anew(weeks: Weeks) -> None:
+    write(weeks.data, "a", 400, 0)
+    path = weeks.data / "a.csv"
+    rows = pd.read_csv(path)
+    rows.loc[60:, "y"] *= -1.0  # since then everything is the other way round
+    rows.to_csv(path, index=False)
+    done = weeks.refresh(grown=99.0, search_every=99)
+    assert [each.customer for each in done.drift] == ["a"]
+    after = weeks.champions()
+    assert after["a"].searched == done.release.number
+    assert after["b"].searched == 1
+
+
+def test_a_champion_that_cannot_serve_is_replaced_without_a_test(weeks: Weeks) -> None:
+    for name in ("a", "b", "c"):
+        rows = pd.read_csv(weeks.data / f"{name}.csv")
+        rows.rename(columns={"z": "w"}).to_csv(weeks.data / f"{name}.csv", index=False)
+    before = weeks.champions()
+    done = weeks.refresh()
+    after = weeks.champions()
+    assert {name: each.answer for name, each in after.items()} == dict.fromkeys("abc", "own")
+    assert all(after[name].since == done.release.number for name in after if after[name] != before[name])
+    assert after["a"].configuration is not None
+    model = weeks.releases.run_directory(after["a"].run)
+    assert weeks.refresh().new is False
+    assert model.entries()
+
+
+def test_an_expected_gain_is_enough_once_challengers_of_a_size_are_better_as_a_group(tmp_path: Path) -> None:
+    names = ["a", "b", "c", "d"]
+    weeks = Weeks(tmp_path, names)
+    poor = definition_of(weeks.definition, {"models": FLAT, "trials": 1})
+    TuneRunner(poor).run(tmp_path / "runs" / "poor", in_process=True, progress=False)
+    weeks.releases = Releases("others", tmp_path / "runs")
+    promote_run(RunResult(tmp_path / "runs" / "poor"), weeks.releases)
+    promote_run(RunResult(tmp_path / "runs" / "first"), weeks.releases)
+    outcomes = []
+    for week in range(3):
+        for name in names:
+            write(weeks.data, name, 70 + 8 * week, names.index(name))
+        if week == 2:
+            sure_of_the_group(weeks.releases)
+        done = weeks.refresh(promotion="expected", grown=99.0, search_every=99)
+        outcomes.append(dict(done.outcomes))
+    assert outcomes == [{"stands": 4}, {"stands": 4}, {"promoted": 4}]
+    assert "likely no better" in done.said_of_all
+
+
+def sure_of_the_group(releases: Releases) -> None:
+    """A release that has seen a thousand customers of that size be better off with their challengers."""
+    release = releases.current()
+    groups = groups_of(releases.table(release, GROUPS))
+    (size,) = groups
+    known = replace(groups[size], rows=np.array(1000), log_wealth=np.full(4, 20.0), beyond=np.zeros(4))
+    tables = {**release.tables, GROUPS: groups_table({size: known})}
+    releases.place(Release(release.number + 1, release.number, PROMOTE), tables)
