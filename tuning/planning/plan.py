@@ -305,7 +305,7 @@ def make_plan(
     lost = [f"customer {name!r} has no say in what is guessed: {why}." for name, why in process.lost.items()]
     if definition.warm_start and not definition.customers:
         warm_start.check_customers(definition.warm_start, set(found.texts("id").to_pylist()))
-    slots = _slots(definition)
+    slots = definition.slots or default_slots()
     idle = idle_settings(spec, distinct(study.scheduler for study in studies.first_of_each("scheduler")), code)
     notes = (
         *reading_notes(definition, found),
@@ -342,7 +342,7 @@ def resumed_plan(
     studies = make_studies(spec, added, code, fixed)
     with ModelProcess(USUAL.prepare_s, in_process) as models:
         notes = (*reading_notes(spec.definition, added), *check_studies(spec, studies, code, models))
-    slots, workers = _slots(spec.definition), workers_of(code.objective)
+    slots, workers = spec.definition.slots or default_slots(), workers_of(code.objective)
     everyone = Columnar.joined([left, studies])
     check_allowance(everyone)
     if added and not in_process:
@@ -396,7 +396,3 @@ def _waiting(plan: Plan) -> Iterator[str]:
             f"a trial of {names} takes all {plan.slots} slots: {amount(others, 'other')} can begin when the last of "
             "these trials has ended."
         )
-
-
-def _slots(definition: Definition) -> int:
-    return definition.slots or default_slots()

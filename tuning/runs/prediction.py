@@ -61,6 +61,12 @@ class PredictedRows:
     pooled: tuple[str, ...] = ()
     unseen: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def remarks(self) -> dict[str, object]:
+        """What is to be said beside the rows, as plain values."""
+        counts = {"held_back": self.held_back, "pooled": [*self.pooled], "unseen": dict(self.unseen)}
+        return {"without": self.without, **counts}
+
 
 def predict_rows(
     result: SavedModels,

@@ -31,7 +31,7 @@ from tuning.runs.leaderboard import LEADERBOARD, NEEDED, Leaderboard, exact_conf
 from tuning.runs.model_reader import ModelReader
 from tuning.runs.other_names import OfResult
 from tuning.runs.plan_file import PlannedNames, frozen_definition, read_names
-from tuning.runs.run_counts import COUNTED, RunCounts, is_constant, run_counts
+from tuning.runs.run_counts import COUNTED, RunCounts, is_constant, models_text, run_counts
 from tuning.runs.standings import SO_FAR, Standings, UnfinishedCustomers, id_of
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.warm_start import best_entries
@@ -68,6 +68,7 @@ class RunResult(OfResult):
         self.directory = directory if isinstance(directory, RunDirectory) else RunDirectory(directory)
         self.term = begun_term(self.directory)
         self.damaged: dict[str, str] = {}
+        self._models = ModelReader(self.directory)
         self._boards: dict[str, Leaderboard] = {}  # by sort, which is all that differs
 
     def __len__(self) -> int:
@@ -310,11 +311,7 @@ class RunResult(OfResult):
 
         counts: `summary()`, where it is there already.
         """
-        counts = counts or self.summary()
-        noun, what = ("study", "winner") if self._plan.of_objective else ("customer", "model")
-        has, own = ("has", " of its own") if counts["succeeded"] == 1 else ("have", " of their own")
-        whose = own if counts["pooled"] else ""
-        return f"{counts['succeeded']:,} of {amount(counts['customers'], noun)} {has} a {what}{whose}"
+        return models_text(counts or self.summary(), self._plan.of_objective)
 
     @property
     def _wall(self) -> float:
@@ -375,31 +372,26 @@ class RunResult(OfResult):
             customer, best = self._best(customer)
         except UnknownCustomerError:
             named = "" if customer is None else id_of(customer)
-            if not named or (unseen := self._models.of_unseen(named, self._studies, allow_code)) is None:
-                raise
-            return unseen
+            if named and (unseen := self._models.of_unseen(named, self._studies, allow_code)) is not None:
+                return unseen
+            raise
         if not best or best["model_path"] is None:
             reason = best["reason"] or _NO_MODELS[self._plan.of_objective] if best else self._so_far.why(customer)
             raise NoModelError(without_text(customer, "model", reason))
         return self._models.saved(best["model_path"], best["model_sha256"], allow_code)
-
-    @cached_property
-    def _models(self) -> ModelReader:
-        return ModelReader(self.directory)
 
     def predict(
         self, rows: NewRows, customer: object = None, *, allow_code: bool = False, interval: float | None = None
     ) -> pd.DataFrame:
         """The rows of a frame or a file with predictions, by default of the model that each row's key columns name.
 
-        customer, allow_code: as of `model`. interval: as of its `predict`. `attrs` of the answer has `without`, the
-        customers that got none, and why; `held_back`, `pooled`, `unseen`, as of `tuning.runs.prediction.PredictedRows`.
+        customer, allow_code: as of `model`. interval: as of its `predict`. `attrs` of the answer has `without`,
+        `held_back`, `pooled` and `unseen`, as of `tuning.runs.prediction.PredictedRows`.
         """
         from tuning.runs.prediction import predict_rows
 
         found = predict_rows(self, rows, customer, allow_code=allow_code, interval=interval)
-        counts = {"held_back": found.held_back, "pooled": list(found.pooled), "unseen": dict(found.unseen)}
-        found.rows.attrs.update(without=found.without, **counts)
+        found.rows.attrs.update(found.remarks)
         return found.rows
 
     def _best(self, customer: object) -> tuple[str, Json]:

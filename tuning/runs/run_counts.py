@@ -8,6 +8,7 @@ from typing import TypedDict
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tuning.basics.wording import amount
 from tuning.definition.baselines import MEAN, baseline_name, is_first_trial
 from tuning.evaluation.contradictions import CONTRADICTED
 from tuning.evaluation.leaks import is_too_good, leaking_columns
@@ -100,6 +101,14 @@ def run_counts(
         "wall_seconds": round(wall_seconds, 3),
         "fit_seconds": round(fit_seconds, 3),
     }
+
+
+def models_text(counts: RunCounts, of_objective: bool) -> str:
+    """How many customers have a model, or how many studies of an objective a winner."""
+    noun, what = ("study", "winner") if of_objective else ("customer", "model")
+    has, own = ("has", " of its own") if counts["succeeded"] == 1 else ("have", " of their own")
+    whose = own if counts["pooled"] else ""
+    return f"{counts['succeeded']:,} of {amount(counts['customers'], noun)} {has} a {what}{whose}"
 
 
 def is_constant(studies: pa.Table) -> pa.ChunkedArray:
