@@ -178,8 +178,8 @@ ENDINGS = {
 
 
 def quick(place: str, ending: str) -> bool:
-    """Every place with the ending that looks like success; every ending is tried above, in an objective."""
-    return ending == "status 0"
+    """One place with the ending that looks like success; every ending is tried above, in an objective."""
+    return (place, ending) == ("fit", "status 0")
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ def server(tmp_path: Path) -> Iterator[RealServer]:
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.slow
 def test_a_killed_server_loses_no_run_and_none_runs_twice(server: RealServer) -> None:
     runs = [server.submit() for _ in range(3)]  # two run at once
     wait_for(lambda: any(server.driver(run) for run in runs), 240)

@@ -56,7 +56,7 @@ def wait_notice(what: str) -> Iterator[None]:
     stream = sys.stderr
     timer = threading.Timer(SILENT_S, lambda: stream.write(f"{what} …\n"))
     timer.daemon = True
-    if typing() or stream.isatty():
+    if stream.isatty():  # a notebook would keep the line
         timer.start()
     try:
         yield

@@ -141,4 +141,4 @@ def test_a_change_is_shown_with_the_figures_of_its_comparison(storage: Path) -> 
     where = ("shops", "--storage", storage, "--history", "good")
     _, last = json.loads(tuning("champions", *where, "--output", "json").stdout)
     assert [last[name] for name in compared] == ["good", 2.0, 1.5, 40.0, 0.25]
-    assert "e_value" in tuning("champions", *where).stdout.splitlines()[0]
+    assert "e_value" in tuning("champions", *where, "--output", "csv").stdout.splitlines()[0]

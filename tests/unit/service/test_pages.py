@@ -234,6 +234,7 @@ def large(small: Path, folder: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.slow
 def test_50_000_customers_are_paged_sorted_and_searched_in_pages_below_300_kb(
     page: TestClient, service: Service, run: str, tables: Path
 ) -> None:
