@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field, replace
 import pyarrow as pa
 
 from tuning.champions.accepting import FOLDER as PROPOSALS
-from tuning.champions.champion import NONE, OWN, Challenger, Champion, table_of
+from tuning.champions.champion import HERE, NONE, OWN, Challenger, Champion, table_of
 from tuning.champions.drift import Drift
 from tuning.champions.evidence import Evidence
 from tuning.champions.first_release import RunChampions
@@ -185,7 +185,7 @@ class Refresh:
 
     def _metric(self) -> str:
         for champion in self.plan.champions.values():
-            if champion.study is not None:
+            if champion.study is not None and champion.run != HERE:
                 return RunResult(self.releases.run_directory(champion.run)).board().metric
         return self.plan.definition.metric or ""
 
@@ -247,7 +247,7 @@ class Refresh:
         wanted = {name for name in names if name in champions}
         entries: list[dict[str, object]] = []
         for name in wanted:
-            text = champions[name].configuration
+            text = champions[name].configuration if champions[name].answer == OWN else None
             members = [] if text is None else FixedConfiguration.from_json(text).members
             entries += [{"config": dict(each.config), "customer": name} for each in members if len(each.config) > 1]
         for run in sorted({self._search_of(champions[name]) for name in wanted}):
