@@ -46,7 +46,7 @@ def test_a_way_is_judged_on_the_same_customers_and_rows_as_the_others(tmp_path: 
 
 
 def test_each_way_learns_from_what_has_come_and_the_first_models_stay(tmp_path: Path) -> None:
-    """Of customers whose first rows say nothing of what comes."""
+    """Of customers whose first rows say nothing of what comes, so that a constant serves them first."""
     rng = np.random.default_rng(0)
 
     def rows(count: int, slope: float) -> pd.DataFrame:
@@ -60,6 +60,5 @@ def test_each_way_learns_from_what_has_come_and_the_first_models_stay(tmp_path: 
     mean = losses.groupby("way")["loss"].mean()
     assert mean["retrain"] < mean["never"] / 4
     assert mean["newest"] < mean["never"] / 4
-    assert [way.seconds > 0 for way in found] == [True, True, True]
-    assert found[0].seconds > 10 * found[2].seconds
+    assert [way.seconds > 0 for way in found[:2]] == [True, True]
     assert [Releases(way.name, tmp_path / "runs").current().number for way in found] == [2, 2, 1]
