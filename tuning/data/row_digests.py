@@ -92,7 +92,7 @@ class Part:
         """The columns of a block's rows that they are known by, and their keys."""
         definition = self.part.definition
         if isinstance(self.part.source, FileSource):
-            return self.part.block_pieces(block, partial(_learned_from, definition))
+            return self.part.block_pieces(block, partial(learned_columns, definition))
         return self.part.pieces()
 
 
@@ -295,7 +295,7 @@ def read_block(part: Part, block: RowBlock, digest: str = "") -> pa.Table:
     )
 
 
-def _learned_from(definition: Definition, names: Sequence[str]) -> list[str]:
+def learned_columns(definition: Definition, names: Sequence[str]) -> list[str]:
     """Those of a table's columns that a row is known by, and the keys."""
     wanted = definition.needed_of(names)
     looked_at = definition.prepare is not None or definition.objective is not None

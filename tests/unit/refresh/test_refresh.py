@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 
 from tuning import TuneRunner
 from tuning.champions.champion import Challenger, Champion, rows_of
+from tuning.champions.drift import LossSoFar
 from tuning.champions.promoting import promote_run
 from tuning.champions.release import CHALLENGERS, GROUPS, PROMOTE, REFRESH, Release
 from tuning.champions.releases import Releases
@@ -216,3 +217,23 @@ def sure_of_the_group(releases: Releases) -> None:
     known = replace(groups[size], rows=np.array(1000), log_wealth=np.full(4, 20.0), beyond=np.zeros(4))
     tables = {**release.tables, GROUPS: groups_table({size: known})}
     releases.place(Release(release.number + 1, release.number, PROMOTE), tables)
+
+
+def test_customers_of_keyed_files_are_compared_on_the_rows_of_a_new_file(tmp_path: Path) -> None:
+    weeks = Weeks(tmp_path)
+    parts = [pd.read_csv(weeks.data / f"{name}.csv").assign(shop=name) for name in ("a", "b", "c")]
+    folder = tmp_path / "keyed"
+    folder.mkdir()
+    pd.concat(parts).to_csv(folder / "week-2.csv", index=False)
+    weeks.definition = definition_of(None, {**FIELDS, "data": str(folder), "by": "shop"})
+    TuneRunner(weeks.definition).run(tmp_path / "runs" / "keyed", in_process=True, progress=False)
+    weeks.releases = Releases("keyed", tmp_path / "runs")
+    promote_run(RunResult(tmp_path / "runs" / "keyed"), weeks.releases)
+    later = pd.concat(parts).assign(x=lambda rows: rows["x"] + 0.01)
+    later.to_csv(folder / "week-1.csv", index=False)  # before the other by name, so rows change their order
+    assert weeks.plan().changes.counts == {"grown": 3}
+    done = weeks.refresh(grown=9.0)
+    assert done.notes == {}
+    seen = {name: LossSoFar.of_json(each.drift) for name, each in weeks.champions().items()}
+    assert {name: each.rows for name, each in seen.items()} == {"a": 60, "b": 60, "c": 60}
+    assert all(each.mean < 0.2 for each in seen.values())
