@@ -60,7 +60,7 @@ def test_data_that_changes_while_a_run_goes_on_is_not_mixed_with_what_is_recorde
     rows = result.leaderboard().set_index("customer").sort_index()
     assert list(rows["status"]) == ["no_model", "ok", "ok"]
     assert rows["reason"]["c0000"] == (
-        "the data has changed since the run was planned: resume the run, which searches it anew."
+        "the data has changed since the run was planned: resume the run, which tunes it anew."
     )
     assert {record.study for record in result.trial_records} >= {"c0001", "c0002"}
     if back:

@@ -99,7 +99,7 @@ def test_a_customer_who_asks_for_too_much_costs_the_others_nothing(
     result = runner(tmp_path, needs).run(str(tmp_path / "run"), progress=False)
     board = RunResult(tmp_path / "run").leaderboard().set_index("customer")
     assert dict(board["status"]) == {name: "ok" if name in ("fits", "usual") else "no_model" for name in needs}
-    better = "; request less, or search it where there is a larger machine"
+    better = "; request less, or run it where there is a larger machine"
     assert (
         board["reason"]["cpus"] == f"resources: a trial needs 1000 CPU, which no machine has; the most is 2 CPU{better}"
     )
@@ -283,7 +283,7 @@ def test_what_this_machine_has_not_is_refused_before_ray_starts(
     monkeypatch.setattr("ray.init", lambda **_: pytest.fail("Ray was started"))
     monkeypatch.setattr("tuning.planning.shortages.other_gpus", lambda: False)
     made = runner(tmp_path, {"a": None, "b": None}, resources={key: {"disk": 1} if key == "custom" else 1000})
-    with pytest.raises(PlanError, match=rf"^resources\.{key}: .*; request less, or search it where there is a larger"):
+    with pytest.raises(PlanError, match=rf"^resources\.{key}: .*; request less, or run it where there is a larger"):
         made.run(tmp_path / "run", progress=False)
     assert not (tmp_path / "run").exists()
     with pytest.raises(PlanError, match=rf"^resources\.{key}: "):

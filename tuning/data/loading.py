@@ -80,7 +80,7 @@ def _unchanged(made: T | None, customer: Customer, changed: Mapping[str, Custome
     if customer.id in changed and changed[customer.id].stamp == GONE:
         way_out = f"{file_name(customer.files[0])} is not there any more. Bring it back, and resume the run"
     else:
-        way_out = "resume the run, which searches it anew"
+        way_out = "resume the run, which tunes it anew"
     raise ChangedDataError(f"{ChangedDataError.SAYS}: {way_out}.")
 
 

@@ -86,7 +86,7 @@ class Definition(Options):
         description="File that lists customers with their files and per-customer overrides (docs/data.md). Give it "
         "instead of `data`, or beside `data` for the overrides only.",
     )
-    customers: Ids = Field((), description="Ids of the customers to search. By default all of them are searched.")
+    customers: Ids = Field((), description="Ids of the customers who get a model. By default all of them do.")
     target: PlainText | None = Field(
         None, description="Column to predict. It is required unless there is an `objective`."
     )
@@ -166,8 +166,7 @@ class Definition(Options):
     )
     models: Annotated[tuple[ModelEntry, ...], MODELS] = Field(
         (),
-        description="Model families and estimators of your own to search (docs/models.md). By default they come "
-        "from `search_space`.",
+        description="Model families, and estimators of your own (docs/models.md). By default those of `search_space`.",
     )
     allow_code: Annotated[bool, CODE_SWITCH] = Field(
         False,

@@ -17,6 +17,7 @@ from tuning.planning.pool_notes import OFF, POOL_SECONDS, why_no_pool
 from tuning.runs.begin import OwnedRun
 from tuning.runs.pool_file import pool_settled, write_pool
 from tuning.storage.run_directory import RunDirectory
+from tuning.user_code import exits_raised
 
 logger = logging.getLogger(__name__)
 
@@ -39,10 +40,11 @@ def settle_pool(owned: OwnedRun, counter: Counter, halt: StopConditions, *, in_p
     run = WorkerRun.of(owned)
     if in_process:
         try:
-            train_pool(run)
+            with exits_raised():
+                train_pool(run)
         except TuningError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # of the user's own code
             _settle_none(directory, raised(error))
         return
     with PoolProcess(halt) as process:

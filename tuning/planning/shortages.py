@@ -25,7 +25,7 @@ from tuning.study.study import PACKED, StudyTable, customers_of
 
 logger = logging.getLogger(__name__)
 
-LARGER = "request less, or search it where there is a larger machine"
+LARGER = "request less, or run it where there is a larger machine"
 A_FOLDER = "give one, or take `xgboost` with `actors`"
 UNITS = {"cpu": ("CPU", 1), "gpu": ("GPU", 1), "memory": ("GB memory", 1e9)}
 

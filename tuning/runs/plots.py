@@ -47,7 +47,7 @@ MOST_DOTS = 2000  # each of them is a line of the file
 MOST_NAMES = 12  # of families and parameters
 NOTHING_TO_COMPARE = (
     "Nothing can be compared: no two completed trials have the same parameters, as those of one model family have. "
-    "Give the study more trials, or search fewer families."
+    "Give the study more trials, or take fewer families."
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -297,3 +298,18 @@ def test_a_damaged_pool_is_said_and_not_asked(tmp_path: Path) -> None:
     path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     with pytest.raises(StorageError, match="is not what the run has written"):
         read_pool(directory)
+
+
+def exits(rows: pd.DataFrame) -> pd.DataFrame:
+    """A `prepare` that ends its process for one customer."""
+    if "odd" in rows:
+        os._exit(0)
+    return rows
+
+
+def test_a_prepare_that_ends_its_process_costs_its_customer_alone_while_the_pool_is_trained(tmp_path: Path) -> None:
+    frames = {f"c{seed}": numbers(seed) for seed in range(3)} | {"bad": numbers(3).assign(odd=1.0)}
+    found = ran(frames, tmp_path / "run", prepare=f"{__name__}:exits", pool="on")
+    board = found.leaderboard().set_index("customer")
+    assert dict(board["status"][["c0", "c1", "c2"]]) == dict.fromkeys(["c0", "c1", "c2"], "ok")
+    assert board["status"]["bad"] != "ok"
