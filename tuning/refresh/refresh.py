@@ -233,7 +233,8 @@ class Refresh:
             if now is None or now.answer == NONE or replaceable:
                 champions[name] = winner
                 continue
-            champions[name] = replace(now, searched=plan.number, rows_at_search=winner.rows or now.rows)
+            rows = winner.rows or now.rows
+            champions[name] = replace(now, searched=plan.number, rows_at_search=rows, drift=None)
             if winner.answer != OWN:
                 self.notes[name] = f"its search found nothing better, so its champion stays: {winner.reason}"
             elif not same_members(now.configuration, winner.configuration) and self._may_stand(challengers.get(name)):

@@ -171,6 +171,7 @@ def test_a_champion_that_new_rows_contradict_is_tuned_anew(weeks: Weeks) -> None
     assert [each.customer for each in done.drift] == ["a"]
     after = weeks.champions()
     assert after["a"].searched == done.release.number
+    assert after["a"].drift is None  # it is tuned, so evidence begins anew
     assert after["b"].searched == 1
 
 
