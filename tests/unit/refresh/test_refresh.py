@@ -233,7 +233,7 @@ def test_customers_of_keyed_files_are_compared_on_the_rows_of_a_new_file(tmp_pat
     later = pd.concat(parts).assign(x=lambda rows: rows["x"] + 0.01)
     later.to_csv(folder / "week-1.csv", index=False)  # before the other by name, so rows change their order
     assert weeks.plan().changes.counts == {"grown": 3}
-    done = weeks.refresh(grown=9.0)
+    done = weeks.refresh(grown=9.0, drift_tolerance=9.0)
     assert done.notes == {}
     seen = {name: LossSoFar.of_json(each.drift) for name, each in weeks.champions().items()}
     assert {name: each.rows for name, each in seen.items()} == {"a": 60, "b": 60, "c": 60}
