@@ -245,7 +245,7 @@ class Refresh:
 
     def _warm_start(self, champions: Mapping[str, Champion], names: Sequence[str]) -> list[dict[str, object]]:
         """The champion's configuration and the two best of its search, which are tried first."""
-        wanted = {name for name in names if name in champions}
+        wanted = sorted(name for name in names if name in champions)  # a repeat must ask for the same
         entries: list[dict[str, object]] = []
         for name in wanted:
             text = champions[name].configuration if champions[name].answer == OWN else None

@@ -238,3 +238,11 @@ def test_customers_of_keyed_files_are_compared_on_the_rows_of_a_new_file(tmp_pat
     seen = {name: LossSoFar.of_json(each.drift) for name, each in weeks.champions().items()}
     assert {name: each.rows for name, each in seen.items()} == {"a": 60, "b": 60, "c": 60}
     assert all(each.mean < 0.2 for each in seen.values())
+
+
+def test_a_repeat_begins_its_search_with_the_same_configurations(weeks: Weeks) -> None:
+    write(weeks.data, "a", 66)
+    refresh, champions = Refresh(weeks.plan(), weeks.releases), weeks.champions()
+    one, other = (refresh._warm_start(champions, names) for names in (["b", "a", "c"], ["c", "b", "a"]))
+    assert one == other
+    assert {each["customer"] for each in one} == {"a", "b", "c"}
