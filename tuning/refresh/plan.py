@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,6 +17,7 @@ from tuning.data.customers import Customers, find_customers
 from tuning.data.row_digests import ROWS as ROW_COLUMNS
 from tuning.data.row_digests import rows_now
 from tuning.definition.definition import Definition
+from tuning.errors import RunError
 from tuning.refresh.groups import (
     CHANGED,
     GROWN,
@@ -142,5 +144,13 @@ def plan_refresh(definition: Definition, releases: Releases, options: RefreshOpt
         changes=row_changes(before, rows, customers.texts("id").to_pylist(), served),
         champions=champions,
         challengers={} if standing is None else {each.customer: each for each in rows_of(standing, Challenger)},
-        refreshes=tuple(each.number for each in releases.last(len(releases.numbers())) if each.why == REFRESH),
+        refreshes=tuple(_refreshes(releases)),
     )
+
+
+def _refreshes(releases: Releases) -> Iterator[int]:
+    """The numbers of releases that refreshes have made; of those that are not what was written nobody knows it."""
+    for number in releases.numbers():
+        with suppress(RunError):
+            if releases.at(number).why == REFRESH:
+                yield number

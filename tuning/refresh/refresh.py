@@ -41,10 +41,12 @@ from tuning.data.prepared import OwnCode
 from tuning.driver.runner import TuneRunner
 from tuning.errors import RunError
 from tuning.evaluation.fixed import FixedConfiguration
+from tuning.records.ownership import begun_term
 from tuning.records.schema import OK
 from tuning.refresh.new_losses import NewRowsReader
 from tuning.refresh.plan import RefreshPlan
 from tuning.refresh.verdicts import Verdicts, groups_table, looked_at
+from tuning.runs.plan_file import read_names
 from tuning.runs.results import RunResult
 
 #: The kinds of runs of a refresh: what serves, what stands against it, and the search.
@@ -186,7 +188,8 @@ class Refresh:
     def _metric(self) -> str:
         for champion in self.plan.champions.values():
             if champion.study is not None and champion.run != HERE:
-                return RunResult(self.releases.run_directory(champion.run)).board().metric
+                directory = self.releases.run_directory(champion.run)
+                return read_names(directory, begun_term(directory)).metric
         return self.plan.definition.metric or ""
 
     def _fitted(
