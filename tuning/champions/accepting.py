@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tuning.champions.champion import Challenger, Champion, rows_of, table_of
+from tuning.champions.champion import Challenger, Champion, table_of
 from tuning.champions.proposal import Proposal
 from tuning.champions.release import CHALLENGERS, CHAMPIONS, DECISIONS, PROMOTE, Release
 from tuning.champions.releases import Releases
@@ -24,9 +24,7 @@ def accept(proposal: Proposal, releases: Releases) -> Release:
             f"the proposal is for release {proposal.parent} of {releases.name}, and release {current.number} is in "
             "force. Refresh again for a new one."
         )
-    standing = releases.table(current, CHALLENGERS)
-    challengers = {} if standing is None else {each.customer: each for each in rows_of(standing, Challenger)}
-    champions = {each.customer: each for each in rows_of(releases.champions(current), Champion)}
+    champions, challengers = releases.state(current)
     for decision in proposal.decisions:
         challenger = challengers.pop(decision.customer, None)
         if challenger is None:

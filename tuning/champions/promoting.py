@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from tuning.champions.champion import HERE, NONE, OWN, Challenger, Champion, rows_of, table_of
+from tuning.champions.champion import HERE, NONE, OWN, Challenger, Champion, table_of
 from tuning.champions.first_release import RunChampions
 from tuning.champions.learned_rows import learned_rows, rows_after
 from tuning.champions.release import CHALLENGERS, CHAMPIONS, OTHERS, PROMOTE, ROWS, Release, encoded_table
@@ -61,7 +61,7 @@ def promote_run(result: RunResult, releases: Releases, promotion: str = SURE, *,
     number, before = releases.next_number(), releases.newest()
     run = RunChampions(result, releases, number, allow_code)
     winners = {each.customer: each for each in run}
-    champions, standing = _state(releases, before)
+    champions, standing = releases.state(before)
     after, challengers = dict(champions), dict(standing)
     for name, winner in winners.items():
         now = champions.get(name)
@@ -104,20 +104,9 @@ def changed_customers(releases: Releases, release: Release) -> int:
     """Customers whose champion in a release is another one than in the release before, or who had none there."""
     if release.parent is None:
         return 0
-    then, _ = _state(releases, releases.at(release.parent))
-    now, _ = _state(releases, release)
+    then, _ = releases.state(releases.at(release.parent))
+    now, _ = releases.state(release)
     return sum(then.get(name) != champion for name, champion in now.items())
-
-
-def _state(releases: Releases, release: Release | None) -> tuple[dict[str, Champion], dict[str, Challenger]]:
-    """Who serves and who stands against them, by customer."""
-    if release is None:
-        return {}, {}
-    standing = releases.table(release, CHALLENGERS)
-    return (
-        {each.customer: each for each in rows_of(releases.champions(release), Champion)},
-        {} if standing is None else {each.customer: each for each in rows_of(standing, Challenger)},
-    )
 
 
 def _placed(

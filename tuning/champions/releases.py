@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tuning.basics.wording import shorten
-from tuning.champions.champion import HERE, Champion, rows_of
+from tuning.champions.champion import HERE, Challenger, Champion, rows_of
 from tuning.champions.references import joined, last_part, mark, opened, way
 from tuning.champions.release import (
+    CHALLENGERS,
     CHAMPIONS,
     OTHERS,
     RELEASES,
@@ -130,6 +131,16 @@ class Releases:
         """What answers customers that are not among a release's champions; None where nothing does."""
         table = self.table(release, OTHERS)
         return None if table is None else rows_of(table, Champion)[0]
+
+    def state(self, release: Release | None) -> tuple[dict[str, Champion], dict[str, Challenger]]:
+        """Who serves and who stands against them, by customer; nobody without a release."""
+        if release is None:
+            return {}, {}
+        standing = self.table(release, CHALLENGERS)
+        return (
+            {each.customer: each for each in rows_of(self.champions(release), Champion)},
+            {} if standing is None else {each.customer: each for each in rows_of(standing, Challenger)},
+        )
 
     def history(self, customer: str) -> list[tuple[Release, Champion]]:
         """Each release that changed a customer's champion, with the new one, the first one first.

@@ -10,8 +10,8 @@ from functools import cached_property
 import pyarrow as pa
 
 from tuning.basics.wording import amount
-from tuning.champions.champion import CONSTANT, NONE, OWN, Challenger, Champion, rows_of
-from tuning.champions.release import CHALLENGERS, REFRESH, ROWS, Release
+from tuning.champions.champion import CONSTANT, NONE, OWN, Challenger, Champion
+from tuning.champions.release import REFRESH, ROWS, Release
 from tuning.champions.releases import Releases
 from tuning.data.customers import Customers, find_customers
 from tuning.data.row_digests import ROWS as ROW_COLUMNS
@@ -125,8 +125,7 @@ class RefreshPlan:
 def plan_refresh(definition: Definition, releases: Releases, options: RefreshOptions) -> RefreshPlan:
     """What a refresh would do. Each file that has changed is read once, and nothing is trained."""
     number, release = releases.next_number(), releases.current()
-    champions = {each.customer: each for each in rows_of(releases.champions(release), Champion)}
-    standing = releases.table(release, CHALLENGERS)
+    champions, challengers = releases.state(release)
     remembered = releases.table(release, ROWS)
     before = ROW_COLUMNS.empty_table() if remembered is None else remembered
     customers = find_customers(definition)
@@ -143,7 +142,7 @@ def plan_refresh(definition: Definition, releases: Releases, options: RefreshOpt
         served=served,
         changes=row_changes(before, rows, customers.texts("id").to_pylist(), served),
         champions=champions,
-        challengers={} if standing is None else {each.customer: each for each in rows_of(standing, Challenger)},
+        challengers=challengers,
         refreshes=tuple(_refreshes(releases)),
     )
 
