@@ -124,6 +124,14 @@ class Challenger:
         )
 
 
+def same_configuration(one: Champion | Challenger, other: Champion | Challenger) -> bool:
+    """Whether both are fitted alike but for their seeds, an ensemble with the same weights; False without one."""
+    if one.configuration is None or other.configuration is None:
+        return False
+    mine, its = (FixedConfiguration.from_json(each).without_seeds for each in (one.configuration, other.configuration))
+    return mine == its
+
+
 R = TypeVar("R", Champion, Challenger, "Decision")
 _TYPES = {str: pa.string(), int: pa.int64(), float: pa.float64()}
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from tuning.champions.champion import HERE, NONE, OWN, Challenger, Champion, table_of
+from tuning.champions.champion import HERE, NONE, OWN, Challenger, Champion, same_configuration, table_of
 from tuning.champions.first_release import RunChampions
 from tuning.champions.learned_rows import learned_rows, rows_after
 from tuning.champions.release import CHALLENGERS, CHAMPIONS, OTHERS, PROMOTE, ROWS, Release, encoded_table
@@ -17,7 +17,6 @@ from tuning.champions.releases import Releases
 from tuning.champions.rules.never import Never
 from tuning.champions.rules.newest import Newest
 from tuning.champions.rules.sure import Sure
-from tuning.evaluation.fixed import FixedConfiguration, FixedMember
 from tuning.records.ownership import begun_term
 from tuning.runs.results import RunResult
 
@@ -70,9 +69,9 @@ def promote_run(result: RunResult, releases: Releases, promotion: str = SURE, *,
         elif _same_model(now, winner):
             pass
         elif promotion == NEWEST:
-            after[name] = replace(winner, since=now.since) if _same_configuration(now, winner) else winner
+            after[name] = replace(winner, since=now.since) if same_configuration(now, winner) else winner
             challengers.pop(name, None)
-        elif promotion != NEVER and winner.answer == OWN and not _same_configuration(now, winner):
+        elif promotion != NEVER and winner.answer == OWN and not same_configuration(now, winner):
             challengers.setdefault(name, Challenger.of(winner, number))
     changed = [name for name, champion in after.items() if champions.get(name) not in (None, champion)]
     before_and_after = ((champions, after), (standing, challengers))
@@ -139,13 +138,3 @@ def _same_model(one: Champion, other: Champion) -> bool:
         same = ("answer", "configuration", "rows", "rows_digest", "reason")
         return all(getattr(one, name) == getattr(other, name) for name in same)
     return (one.answer, one.model_sha256) == (other.answer, other.model_sha256)
-
-
-def _same_configuration(one: Champion, other: Champion) -> bool:
-    """Whether both are fitted alike, but for the seed."""
-    return None not in (one.configuration, other.configuration) and _members(one) == _members(other)
-
-
-def _members(champion: Champion) -> list[FixedMember]:
-    found = FixedConfiguration.from_json(champion.configuration or "")
-    return [replace(each, seed=0) for each in found.members]

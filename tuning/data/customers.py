@@ -97,6 +97,12 @@ def unpartitioned(customers: Customers) -> np.ndarray:
     return customers.present("key") & customers.shared("files").test(lambda files: not files)
 
 
+def one_each(customers: Customers) -> Customers:
+    """Each customer once, where several studies have it."""
+    codes = customers.texts("id").dictionary_encode().indices.to_numpy()
+    return customers.take(np.sort(np.unique(codes, return_index=True)[1]))
+
+
 def places_of(ids: Sequence[str], customers: Customers) -> np.ndarray:
     """(n,) the position of the customer with each of these ids; -1 where there is none."""
     found = pc.index_in(pa.array(ids, pa.string()), value_set=customers.texts("id"))

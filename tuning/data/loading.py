@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from tuning.data.cells import ReadCsvOptions
 from tuning.data.column_types import concatenated, runs_of_one_schema, to_frame, to_one_frame
 from tuning.data.customers import Customer
 from tuning.data.file_access import file_name
 from tuning.data.fingerprints import GONE, read_unchanged
 from tuning.data.keyed_tables import rows_of_file
-from tuning.data.keys import Key, row_keys
+from tuning.data.keys import row_keys
 from tuning.data.registry import file_source
 from tuning.definition.customer_limits import Extent
 from tuning.definition.definition import Definition
@@ -58,7 +59,7 @@ class Loader:
         return _counted(found, customer)
 
     def _read_share(self, customers: list[Customer]) -> _Read:
-        return read_unchanged(self.definition, customers, lambda: _Share(self.definition, customers))
+        return read_unchanged(self.definition, customers, lambda: OrderedRows.read(self.definition, customers))
 
     def _share(self, customers: list[Customer]) -> _Read | None:
         """The rows of all customers that are read together, read now or earlier; None when that cannot be done.
@@ -114,40 +115,53 @@ def _shares(customers: Iterable[Customer]) -> dict[str, list[Customer]]:
     return shares
 
 
-class _Share:
-    """Rows of several customers, ordered by customer. No customer's types depend on what another one's rows hold."""
+class OrderedRows:
+    """Rows of several customers, ordered by customer. No customer's types depend on what another one's rows hold.
 
-    def __init__(self, definition: Definition, customers: Sequence[Customer]) -> None:
+    tables: rows with the customer of each, as a position in names. csv: options of cells as they are written.
+    """
+
+    def __init__(self, tables: Sequence[tuple[pa.Table, np.ndarray, Sequence[Hashable]]], csv: ReadCsvOptions) -> None:
+        self._csv = csv
+        self._runs = [_Ordered(*each) for each in tables]
+        self._of: dict[Hashable, list[_Ordered]] = {}
+        if len(self._runs) == 1:
+            self._runs[0].become_frame()
+            return
+        for run, (_, _, names) in zip(self._runs, tables, strict=True):
+            for name in names:  # whose rows may be in several, which only together tell their types
+                self._of.setdefault(name, []).append(run)
+
+    @classmethod
+    def read(cls, definition: Definition, customers: Sequence[Customer]) -> OrderedRows:
+        """The rows of keyed customers that are within the limits, by their keys."""
         wanted = [customer for customer in customers if not definition.limits.exceeded(customer.extent)]
         files = list(dict.fromkeys(file for customer in wanted for file in customer.files))
-        tables = [_of_file(file, definition, wanted) for file in files]
-        self._csv = definition.csv_options
-        self._runs = [_Ordered(table, definition.by) for table in runs_of_one_schema(tables)]
-        if len(self._runs) == 1:  # else a customer may have rows in several, which only together tell their types
-            self._runs[0].become_frame()
+        tables = runs_of_one_schema([_of_file(file, definition, wanted) for file in files])
+        return cls([(table, *row_keys(table, definition.by)) for table in tables], definition.csv_options)
 
-    def rows(self, key: Key) -> pd.DataFrame:
-        if len(self._runs) == 1 and (found := self._runs[0].frame(key)) is not None:
+    def rows(self, name: Hashable) -> pd.DataFrame:
+        """A customer's rows; none of one that is not there."""
+        if len(self._runs) == 1 and (found := self._runs[0].frame(name)) is not None:
             return found
-        parts = [rows for run in self._runs if (rows := run.rows(key)).num_rows]
-        frame = to_frame(concatenated(parts or [self._runs[0].rows(key)]), self._csv)
-        for name in frame.columns[[isinstance(dtype, pd.CategoricalDtype) for dtype in frame.dtypes]]:
-            frame[name] = frame[name].cat.remove_unused_categories()
+        parts = [run.rows(name) for run in self._of.get(name, self._runs[:1])]
+        frame = to_frame(concatenated(parts), self._csv)
+        for column in frame.columns[[isinstance(dtype, pd.CategoricalDtype) for dtype in frame.dtypes]]:
+            frame[column] = frame[column].cat.remove_unused_categories()
         return frame
 
 
-_Read: TypeAlias = "tuple[_Share | None, Mapping[str, Customer]]"
+_Read: TypeAlias = "tuple[OrderedRows | None, Mapping[str, Customer]]"
 
 
 class _Ordered:
     """A table's rows, ordered by customer."""
 
-    def __init__(self, table: pa.Table, by: Sequence[str]) -> None:
-        codes, keys = row_keys(table, by)
+    def __init__(self, table: pa.Table, codes: np.ndarray, names: Sequence[Hashable]) -> None:
         order = np.argsort(codes, kind="stable")
-        bounds = np.searchsorted(codes[order], np.arange(len(keys) + 1))
+        bounds = np.searchsorted(codes[order], np.arange(len(names) + 1))
         self._table = table.take(order)
-        self._ranges = {key: (int(bounds[code]), int(bounds[code + 1])) for code, key in enumerate(keys)}
+        self._ranges = {name: (int(bounds[code]), int(bounds[code + 1])) for code, name in enumerate(names)}
         self._frame: pd.DataFrame | None = None
 
     def become_frame(self) -> None:
@@ -156,17 +170,17 @@ class _Ordered:
         if self._frame is not None:
             self._table = self._table.schema.empty_table()  # `rows` has none any more
 
-    def frame(self, key: Key) -> pd.DataFrame | None:
+    def frame(self, name: Hashable) -> pd.DataFrame | None:
         """A customer's rows as they are alone; None where only its own rows tell their types."""
         if self._frame is None:
             return None
-        start, end = self._ranges.get(key, (0, 0))
+        start, end = self._ranges.get(name, (0, 0))
         rows = self._frame.iloc[start:end]
         rows.index = pd.RangeIndex(end - start)
         return rows
 
-    def rows(self, key: Key) -> pa.Table:
-        start, end = self._ranges.get(key, (0, 0))
+    def rows(self, name: Hashable) -> pa.Table:
+        start, end = self._ranges.get(name, (0, 0))
         return self._table.slice(start, end - start)
 
 

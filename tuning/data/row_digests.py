@@ -28,7 +28,7 @@ from tuning.data.formats.memory_frame import FrameSource
 from tuning.data.keyed_tables import TablePart, find_tables
 from tuning.data.keys import customer_id, row_keys
 from tuning.data.registry import format_of
-from tuning.data.table_source import FileSource, Piece, RowBlock
+from tuning.data.table_source import ColumnChoice, FileSource, Piece, RowBlock
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError
 from tuning.preprocessing.row_hashes import row_hashes
@@ -88,12 +88,16 @@ class Part:
         source = self.part.source
         return [(self, block) for block in (source.blocks() if isinstance(source, FileSource) else [RowBlock()])]
 
-    def pieces(self, block: RowBlock) -> Iterator[Piece]:
-        """The columns of a block's rows that they are known by, and their keys."""
-        definition = self.part.definition
+    def pieces(self, block: RowBlock, choose: ColumnChoice | None = None) -> Iterator[Piece]:
+        """The chosen columns of a block's rows, by default those that they are known by, and their keys."""
         if isinstance(self.part.source, FileSource):
-            return self.part.block_pieces(block, partial(learned_columns, definition))
+            return self.part.block_pieces(block, choose or partial(learned_columns, self.part.definition))
         return self.part.pieces()
+
+    def block_digest(self, block: RowBlock) -> str:
+        """What changes with the bytes of a block; empty where nothing tells it."""
+        source = self.part.source
+        return source.block_digest(block) if isinstance(source, FileSource) else ""
 
 
 def rows_now(definition: Definition, customers: Customers, remembered: pa.Table | None = None) -> pa.Table:
@@ -102,20 +106,19 @@ def rows_now(definition: Definition, customers: Customers, remembered: pa.Table 
     remembered: what was found last time; rows of blocks that have not changed are taken from there. It is of no use
     where the definition now reads other columns, or reads them in another way.
     """
-    basis = _basis(definition)
-    known = _Remembered(remembered if remembered is not None and _basis_of(remembered) == basis else ROWS.empty_table())
-    parts = list(_parts_of(definition, customers))
+    known = Remembered.of(definition, remembered)
+    parts = list(parts_of(definition, customers))
     there = [known.of_file(each) for each in parts]
     if parts and all(each is not None for each in there) and known.files == {each.file for each in parts}:
         return known.table
     unread = [part for part, found in zip(parts, there, strict=True) if found is None]
     read = known.read_parts(unread)
     found = [each for each in there if each is not None] + read
-    schema = ROWS.with_metadata({BASIS: basis})
+    schema = ROWS.with_metadata({BASIS: _basis(definition)})
     return pa.concat_tables([schema.empty_table(), *(each.replace_schema_metadata(schema.metadata) for each in found)])
 
 
-class _Remembered:
+class Remembered:
     """What was found last time, by file and by block. Rows of a block are next to each other there."""
 
     def __init__(self, table: pa.Table) -> None:
@@ -123,6 +126,18 @@ class _Remembered:
         self._of_file = _runs(table, ("file", "stamp"), "file_rows")
         self._of_block = {block: place for (block,), place in _runs(table, ("block",), "block_rows").items() if block}
         self.files = {file for file, _ in self._of_file}
+
+    @classmethod
+    def of(cls, definition: Definition, table: pa.Table | None) -> Remembered:
+        """What a table is worth to a definition."""
+        same = table is not None and _basis_of(table) == _basis(definition)
+        return cls(table if same else ROWS.empty_table())
+
+    def other_blocks(self, part: Part) -> list[RowBlock]:
+        """The blocks of a file that are not those of last time."""
+        if self.of_file(part) is not None:
+            return []
+        return [block for _, block in part.blocks() if part.block_digest(block) not in self._of_block]
 
     def of_file(self, part: Part) -> pa.Table | None:
         """The rows of a file that nobody has written since."""
@@ -171,8 +186,7 @@ class _Remembered:
     def read(self, of_part: tuple[Part, RowBlock]) -> pa.Table:
         """The rows of a block: those of last time where its bytes are."""
         part, block = of_part
-        source = part.part.source
-        digest = source.block_digest(block) if isinstance(source, FileSource) else ""
+        digest = part.block_digest(block)
         if (place := self._of_block.get(digest)) is None:
             return read_block(part, block, digest)
         found = self.table[place]
@@ -225,7 +239,7 @@ def _repeated(value: str | int | None, times: int) -> pa.Array:
     return pa.array([value]).take(pa.array(np.zeros(times, dtype=np.int64)))
 
 
-def _parts_of(definition: Definition, customers: Customers) -> Iterator[Part]:
+def parts_of(definition: Definition, customers: Customers) -> Iterator[Part]:
     data = definition.data
     if definition.by or isinstance(data, pd.DataFrame):
         tables = find_tables(data, definition.by)
@@ -257,24 +271,47 @@ def in_parallel(action: Callable[[T], V], values: Sequence[T]) -> list[V]:
         return list(pool.map(action, values))
 
 
-def read_block(part: Part, block: RowBlock, digest: str = "") -> pa.Table:
-    """A block's rows, by `ROWS`."""
-    definition = part.part.definition
-    hashes, codes, numbers, columns = [], [], dict[str, int](), ""
-    for piece in part.pieces(block):
-        known = _with_target(piece.rows, definition)
-        left_out = {*definition.by, *_index_columns(piece.rows.schema)}
-        rows = piece.rows.drop_columns([name for name in piece.rows.column_names if name in left_out])
-        columns = columns or _columns(rows.schema)
-        of_each = row_hashes(_in_notation(rows, definition))
+@dataclass(frozen=True)
+class HashedRows:
+    """What rows of a piece are known by.
+
+    Attributes:
+        own: (n,) of which customer each is, as a position in `ids`.
+        hashes: (n,) of each.
+        known: (n,) whether it has a target, as far as the table says it.
+        columns: names and kinds, as JSON.
+    """
+
+    own: np.ndarray
+    ids: Sequence[str]
+    hashes: np.ndarray
+    known: np.ndarray
+    columns: str
+
+    @classmethod
+    def of(cls, part: Part, piece: Piece) -> HashedRows:
+        """Of a piece with at least the columns that rows are known by."""
+        definition, rows = part.part.definition, piece.rows
+        left_out = {*definition.by, *_index_columns(rows.schema)}
+        rows = rows.select([name for name in learned_columns(definition, rows.column_names) if name not in left_out])
+        hashes = row_hashes(_in_notation(rows, definition))
         if part.customer is None:
             own, keys = row_keys(piece.keys, definition.by)
             ids = [part.prefix + customer_id(key) for key in keys]
         else:
-            own, ids = np.zeros(len(of_each), dtype=np.int64), [part.customer]
-        place = np.array([numbers.setdefault(each, len(numbers)) for each in ids], dtype=np.int64)[own]
-        hashes.append(of_each[known])
-        codes.append(place[known])
+            own, ids = np.zeros(len(hashes), dtype=np.int64), [part.customer]
+        return cls(own, ids, hashes, _with_target(piece.rows, definition), _columns(rows.schema))
+
+
+def read_block(part: Part, block: RowBlock, digest: str = "") -> pa.Table:
+    """A block's rows, by `ROWS`."""
+    hashes, codes, numbers, columns = [], [], dict[str, int](), ""
+    for piece in part.pieces(block):
+        each = HashedRows.of(part, piece)
+        columns = columns or each.columns
+        place = np.array([numbers.setdefault(name, len(numbers)) for name in each.ids], dtype=np.int64)[each.own]
+        hashes.append(each.hashes[each.known])
+        codes.append(place[each.known])
     found, of_row = (np.concatenate(each) if each else np.zeros(0, dtype=np.int64) for each in (hashes, codes))
     order = np.argsort(of_row, kind="stable")
     rows_of = np.bincount(of_row, minlength=len(numbers))

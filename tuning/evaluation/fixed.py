@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tuning.basics.documents import Json
 from tuning.basics.seeds import trial_seed
@@ -76,6 +76,11 @@ class FixedConfiguration:
     def pooled(self) -> bool:
         """Whether the run's pool is a member."""
         return any(member.family == POOL for member in self.members)
+
+    @property
+    def without_seeds(self) -> FixedConfiguration:
+        """The same with seed 0: two that are equal so are fitted alike but for luck, with the same weights."""
+        return FixedConfiguration(tuple(replace(each, seed=0) for each in self.members))
 
     @property
     def ensemble(self) -> str | None:

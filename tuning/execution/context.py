@@ -217,4 +217,4 @@ def planned_study(run: str, spec: RunSpec, study: Study) -> PlannedStudy:
     """A study of a run, with stopping rules of its own: the definition's, and its limit of time. run: its id."""
     rules: list[Rule] = [rule.build(metric=SCORE, mode=spec.mode) for rule in spec.stop]
     rules += study_limit(spec.definition.limits)
-    return PlannedStudy(run, study, spec.metric, spec.mode, rules, start_of(spec, study.customer.id))
+    return PlannedStudy(run, study, spec.metric, spec.mode, rules, start_of(spec, study.customer.id, study.first))

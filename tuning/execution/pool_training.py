@@ -5,6 +5,7 @@ from __future__ import annotations
 from tuning.basics.columnar import Columnar
 from tuning.basics.seeds import derive
 from tuning.basics.wording import raised
+from tuning.data.customers import one_each
 from tuning.errors import CustomerError
 from tuning.evaluation.pooling import MOST_ROWS, MOST_ROWS_EACH, PoolRows, fitted_pool
 from tuning.execution.context import WorkerContext, WorkerRun
@@ -24,7 +25,7 @@ def train_pool(run: WorkerRun) -> None:
         return
     plan = read_plan(directory, run.term, run.spec)
     seed = plan.spec.definition.seed
-    customers = customers_of(Columnar.joined([plan.studies, plan.ended]))
+    customers = one_each(customers_of(Columnar.joined([plan.studies, plan.ended])))
     names = customers.texts("id").to_pylist()
     order = sorted(range(len(names)), key=lambda place: derive(seed, "pool", names[place]))  # of very many a sample
     context = WorkerContext.open(directory, plan.run, plan.spec)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tuning.basics.wording import amount
-from tuning.data.customers import about_rows
+from tuning.data.customers import about_rows, one_each
 from tuning.definition.definition import Definition
 from tuning.errors import PlanError
 from tuning.evaluation.pooling import MOST_ROWS, MOST_ROWS_EACH
@@ -24,13 +24,17 @@ def why_no_pool(definition: Definition, studies: StudyTable) -> str:
         return "pool: off"
     if not definition.wants_ensembles:
         return "its models are no ensembles"
-    if studies.shared("fixed").test(lambda fixed: fixed is not None and not fixed.pooled).all():
+    fixed = studies.shared("fixed")
+    searches = fixed.test(lambda each: each is None)
+    is_member = fixed.test(lambda each: each is not None and each.pooled).any()
+    if not (searches.any() or is_member):
         return "the configurations of all customers are known, and it is a member of none"
     if definition.pool == ON:
         return ""
-    if len(studies) < LEAST_CUSTOMERS:
-        return f"{amount(len(studies), 'customer')}, fewer than {LEAST_CUSTOMERS}"
-    rows = float(np.median(about_rows(customers_of(studies))))
+    asking = one_each(customers_of(studies if is_member else studies.take(searches)))
+    if len(asking) < LEAST_CUSTOMERS:
+        return f"{amount(len(asking), 'customer')}, fewer than {LEAST_CUSTOMERS}"
+    rows = float(np.median(about_rows(asking)))
     if rows > MOST_MEDIAN_ROWS:
         return f"half of its customers have more than {MOST_MEDIAN_ROWS:,.0f} rows"
     return ""
@@ -51,7 +55,8 @@ def pool_notes(definition: Definition, studies: StudyTable) -> Iterator[str]:
             yield f"pool: {definition.pool} is off here: {why}."
         return
     yield (
-        f"pool: before the studies, one model is trained of the rows of {amount(len(studies), 'customer')} (at most "
+        f"pool: before the studies, one model is trained of the rows of "
+        f"{amount(len(one_each(customers_of(studies))), 'customer')} (at most "
         f"{MOST_ROWS_EACH:,} of each and {MOST_ROWS:,} in all; on one core of this machine, for "
         f"{POOL_SECONDS / 60:.0f} minutes at most). It is a member of a customer's ensemble where that is better on "
         "the customer's own folds."

@@ -7,11 +7,20 @@ from functools import partial
 from typing import TypeAlias, TypeVar
 
 import numpy as np
+import pyarrow as pa
 
 from schedulers import SchedulerSpec
 from search_spaces import SearchSpace, SpaceError
 from search_spaces.algorithms import Algorithm
-from tuning.basics.columnar import Columnar, DerivedColumn, DictionaryColumn, FieldColumn, column_of, constant
+from tuning.basics.columnar import (
+    ArrowColumn,
+    Columnar,
+    DerivedColumn,
+    DictionaryColumn,
+    FieldColumn,
+    column_of,
+    constant,
+)
 from tuning.basics.seeds import derive
 from tuning.basics.wording import amount, did_you_mean
 from tuning.data.customers import Customers
@@ -31,31 +40,33 @@ from tuning.planning import algorithm_notes
 from tuning.planning.model_process import ModelProcess
 from tuning.planning.model_space import check_configurations, check_installed, check_savable, parameters_by_model
 from tuning.planning.resolution import resolve_space
-from tuning.records.schema import MODEL
+from tuning.records.schema import MODEL, Config
 from tuning.study import warm_start
 from tuning.study.mutations import mutations
-from tuning.study.study import Study, StudyTable, budgets
+from tuning.study.study import STUDY_NAME, Study, StudyTable, budgets
 
 Spec = TypeVar("Spec", Algorithm, SchedulerSpec)
-#: Configurations that are not searched for, by customer.
-Fixed: TypeAlias = Mapping[str, FixedConfiguration]
+#: What is known of a study: the configuration that is fitted in place of a search, or those that a search tries first.
+Known: TypeAlias = FixedConfiguration | Sequence[Config]
+#: By customer a configuration that is fitted in place of a search, or the customer's studies by name.
+Fixed: TypeAlias = Mapping[str, FixedConfiguration | Mapping[str, Known]]
 NONE_FIXED: Fixed = {}
 
 
 def make_studies(spec: RunSpec, customers: Customers, code: OwnCode, fixed: Fixed = NONE_FIXED) -> StudyTable:
-    """The studies of some customers: one each, or one per algorithm and seed of a comparison.
+    """The studies of some customers: one each, those that `fixed` names, or one per algorithm and seed of a comparison.
 
     Studies of a comparison are paired: they share the customer's folds, its start point and, per repetition, their
     seed. An algorithm that is named twice gets another seed the second time, to show what luck does. `PlanError` says
     which customer's search space cannot be searched.
-
-    fixed: by customer, what is fitted in place of a search.
     """
     definition = spec.definition
     space_of = _spaces(spec, customers, code)
     compared = definition.compare
     if compared is None:
-        ids = customers.columns["id"]
+        ids, known = customers.columns["id"], constant((), len(customers))
+        if fixed:
+            customers, ids, known = _named_studies(customers, fixed)
         columns: dict[str, FieldColumn] = {
             "id": ids,
             "algorithm": constant(definition.algorithm, len(customers)),
@@ -72,23 +83,40 @@ def make_studies(spec: RunSpec, customers: Customers, code: OwnCode, fixed: Fixe
             "seed": column_of([_compared_seed(definition.seed, *one) for one in each]),
         }
         customers = customers.take(np.repeat(np.arange(len(customers)), len(rounds)))
+        known = constant((), len(customers))
     options = customers.shared("options").map(lambda own: own or CustomerOptions())
-    known = _known(customers, fixed)
+    configurations = known.map(lambda each: each if isinstance(each, FixedConfiguration) else None)
     columns |= {
         "customer": customers,
-        "fixed": known,
+        "fixed": configurations,
+        "first": known.map(lambda each: () if isinstance(each, FixedConfiguration) else each),
         "space": options.map(lambda own: space_of(own.search_space)),
-        "n_trials": budgets(options, known, definition.trials),
+        "n_trials": budgets(options, configurations, definition.trials),
         "resources": options.map(lambda own: own.resources or definition.resources),
     }
     return Columnar(Study, len(customers), columns)
 
 
-def _known(customers: Customers, fixed: Fixed) -> DictionaryColumn:
-    """The fixed configuration of each customer, None where there is none."""
-    if not fixed:
-        return constant(None, len(customers))
-    return DictionaryColumn.of([fixed.get(name) for name in customers.texts("id").to_pylist()])
+def _named_studies(customers: Customers, fixed: Fixed) -> tuple[Customers, FieldColumn, DictionaryColumn]:
+    """The customer and the id of each study, and what is known of it."""
+    found: list[tuple[int, str, Known]] = []
+    for place, customer in enumerate(customers.texts("id").to_pylist()):
+        given = fixed.get(customer, ())
+        named = given if isinstance(given, Mapping) else {"": given}
+        for name, known in named.items():
+            of_study = known if isinstance(known, FixedConfiguration) else list(known) or ()
+            found.append((place, study_id(customer, name), of_study))
+    places, ids, of_each = ([each[field] for each in found] for field in range(3))
+    return (
+        customers.take(np.array(places, dtype=np.int64)),
+        ArrowColumn(pa.array(ids, pa.string())),
+        DictionaryColumn.of(of_each),
+    )
+
+
+def study_id(customer: str, name: str) -> str:
+    """The id of a customer's study; the customer's own where the study has no name."""
+    return f"{customer}{STUDY_NAME}{name}" if name else customer
 
 
 def check_fixed(definition: Definition, fixed: Fixed, known: Collection[str]) -> list[str]:
@@ -103,9 +131,13 @@ def check_fixed(definition: Definition, fixed: Fixed, known: Collection[str]) ->
             raise PlanError(
                 f"fixed: there is no customer {customer!r} among {len(known)}.{did_you_mean(customer, known)}"
             )
-    whose = amount(len(fixed), "customer")
+    studies = [each.values() if isinstance(each, Mapping) else (each,) for each in fixed.values()]
+    counts = [sum(isinstance(known, FixedConfiguration) for known in each) for each in studies]
+    if not sum(counts):
+        return []
     rows = "all rows" if definition.final_fit == ALL_ROWS else "the rows of a search"
-    return [f"the configuration of {whose} is known: it is fitted once, on {rows}, and no trial is run."]
+    known_of = f"{sum(counts):,} of {amount(int(np.count_nonzero(counts)), 'customer')}"
+    return [f"configurations that are known: {known_of}. Each is fitted once, on {rows}, and no trial is run."]
 
 
 def _compared_seed(seed: int, customer: str, number: int, method: Method) -> int:
@@ -129,7 +161,7 @@ def _spaces(spec: RunSpec, customers: Customers, code: OwnCode) -> Callable[[Sea
 
 def compared_id(customer: str, method: Method, number: int) -> str:
     """The id of one study of a comparison."""
-    return f"{customer}/{method.label}/{number}"
+    return STUDY_NAME.join((customer, method.label, str(number)))
 
 
 def _space_key(space: SearchSpace | str) -> str:

@@ -6,7 +6,7 @@ What the last release's models have learned from is compared with what is there 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tuning.basics.wording import amount
+from tuning.refresh.costs import GroupWork
 from tuning.refresh.odd_weeks import odd_week_notes
 
 #: Same rows, and nothing else is another one either: nothing is done.
@@ -152,8 +153,8 @@ def row_changes(before: pa.Table, now: pa.Table, customers: Sequence[str], serve
     )
 
 
-def group_lines(changes: RowChanges, served: Served) -> list[str]:
-    """A sentence for each group that has customers."""
+def group_lines(changes: RowChanges, served: Served, work: Mapping[str, GroupWork]) -> list[str]:
+    """A sentence for each group that has customers. work: what is done for it, by group."""
     found = []
     for group, count in changes.counts.items():
         rows = changes.table.filter(pc.equal(changes.table["group"], group))
@@ -169,7 +170,8 @@ def group_lines(changes: RowChanges, served: Served) -> list[str]:
             BROKEN: "data that cannot be read; each keeps its champion",
             UNKNOWN: f"{amount(now, 'row')}; it is not remembered which ones their champions have learned from",
         }[group]
-        found.append(f"{group}: {amount(count, 'customer')} ({said})")
+        done = f": {work[group].text}" if group in work else ""
+        found.append(f"{group}: {amount(count, 'customer')} ({said}){done}")
     return found
 
 

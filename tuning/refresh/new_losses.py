@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
@@ -18,9 +17,8 @@ from tuning.champions.comparison import RowComparison
 from tuning.champions.losses import MetricSoFar, RowLoss, block_means, row_loss
 from tuning.champions.releases import Releases
 from tuning.data.customers import Customer
-from tuning.data.loading import Loader
-from tuning.data.partition import partition
-from tuning.data.row_digests import learned_columns
+from tuning.data.loading import OrderedRows
+from tuning.data.new_rows import new_rows
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError, TuningError
 from tuning.evaluation.metrics import Metric
@@ -31,7 +29,6 @@ from tuning.preprocessing.row_hashes import row_hashes
 from tuning.preprocessing.splitting import GROUP, TIME
 from tuning.preprocessing.task import Prediction
 from tuning.refresh.known_rows import hashes_of, new_positions
-from tuning.storage.run_directory import RunDirectory
 
 
 @dataclass(frozen=True)
@@ -72,38 +69,21 @@ class NewRowsReader:
     allow_code: bool = False
 
     @cached_property
-    def _folder(self) -> TemporaryDirectory[str]:
-        return TemporaryDirectory(prefix="tuning-refresh-")
+    def _wanted(self) -> dict[str, np.ndarray]:
+        """The hashes of each customer's new rows."""
+        names = [each.id for each in self.customers]
+        before, now = hashes_of(self.before, names), hashes_of(self.rows, names)
+        return {name: now[name][new_positions(before[name], now[name])] for name in names}
 
     @cached_property
-    def _placed(self) -> dict[str, Customer]:
-        """The customers with rows that can be read one by one: a table without an order is divided, as for a run."""
-        placed = partition(self.definition, Columnar.of(Customer, self.customers), RunDirectory(self._folder.name))
-        return {each.id: each for each in placed}
-
-    @cached_property
-    def _loader(self) -> Loader:
-        return Loader(self.definition, [*self._placed.values()])
-
-    @cached_property
-    def _now(self) -> dict[str, np.ndarray]:
-        return hashes_of(self.rows, {each.id for each in self.customers})
-
-    @cached_property
-    def _before(self) -> dict[str, np.ndarray]:
-        return hashes_of(self.before, {each.id for each in self.customers})
+    def _found(self) -> OrderedRows | None:
+        return new_rows(self.definition, Columnar.of(Customer, self.customers), self.before, self._wanted)
 
     def rows_of(self, customer: Customer) -> tuple[pd.DataFrame, np.ndarray | None]:
         """The new rows, and which block each of them is of; `CustomerError` where they cannot be read."""
-        frame = self._loader.read(self._placed[customer.id])
-        target = self.definition.target
-        assert target is not None
-        frame = frame[frame[target].notna().to_numpy()]
-        known_by = [name for name in learned_columns(self.definition, [*frame]) if name not in self.definition.by]
-        now = row_hashes(frame[known_by])
-        if not np.array_equal(np.sort(now), np.sort(self._now[customer.id])):
+        new = None if self._found is None else self._found.rows(customer.id)
+        if new is None or len(new) != len(self._wanted[customer.id]):
             raise CustomerError("its rows are not those any more that were looked at; refresh again.")
-        new = frame.iloc[new_positions(self._before[customer.id], now)].reset_index(drop=True)
         split = self.definition.split
         along = {GROUP: split.group, TIME: split.column}.get(split.kind)
         return new, None if along is None else row_hashes(new[[along]])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
+from zlib import crc32
 
 import pyarrow as pa
 
@@ -18,8 +20,10 @@ from tuning.data.row_digests import ROWS as ROW_COLUMNS
 from tuning.data.row_digests import rows_now
 from tuning.definition.definition import Definition
 from tuning.errors import RunError
+from tuning.refresh.costs import GroupWork, RefreshCosts, seconds_text
 from tuning.refresh.groups import (
     CHANGED,
+    GROUPS,
     GROWN,
     MODELLESS,
     NEW,
@@ -44,6 +48,7 @@ class RefreshPlan:
         changes: of each customer's rows.
         champions, challengers: of the release, by customer.
         refreshes: numbers of the releases that refreshes have made.
+        costs: of a fit and of a trial.
     """
 
     definition: Definition
@@ -58,6 +63,7 @@ class RefreshPlan:
     champions: Mapping[str, Champion]
     challengers: Mapping[str, Challenger]
     refreshes: tuple[int, ...]
+    costs: RefreshCosts
 
     @cached_property
     def change(self) -> dict[str, CustomerChange]:
@@ -88,7 +94,14 @@ class RefreshPlan:
         if not other or champion.searched is None or champion.answer == NONE:
             return bool(other)
         grown = change.now >= (1.0 + self.options.grown) * (champion.rows_at_search or champion.rows)
-        return grown or self.refreshes_since(champion.searched) + 1 >= self.options.search_every
+        return grown or self._is_its_turn(customer, champion.searched)
+
+    def _is_its_turn(self, customer: str, searched: int) -> bool:
+        """Whether a customer has waited long enough since its last search. After one of all customers in a run, turns
+        are spread over the refreshes that follow, so that each costs alike."""
+        every = self.options.search_every
+        wait = every if searched in self.refreshes else 1 + crc32(customer.encode(errors="replace")) % every
+        return self.refreshes_since(searched) + 1 >= wait
 
     def refreshes_since(self, number: int) -> int:
         """How many refreshes made a release after one."""
@@ -99,11 +112,27 @@ class RefreshPlan:
         """Whether nobody is fitted or tuned, and the rows are known."""
         return not (self.fitted or self.searched) and ROWS in self.release.tables
 
+    @cached_property
+    def work(self) -> dict[str, GroupWork]:
+        """By group of customers what is done for it, of groups for which something is."""
+        fits, trials = Counter[str](), Counter[str]()
+        for name in self.fitted:
+            held = (self.champions.get(name), self.challengers.get(name))
+            fits[self.change[name].group] += sum(each is not None and each.configuration is not None for each in held)
+        for name in self.searched:
+            trials[self.change[name].group] += self.definition.trials
+        return {
+            group: GroupWork(fits[group], trials[group], self.costs.seconds(fits[group], trials[group]))
+            for group in GROUPS
+            if fits[group] or trials[group]
+        }
+
     def to_dict(self) -> dict[str, object]:
         """It as plain values."""
         return {
             "release": self.release.number,
             "groups": self.changes.counts,
+            "work": {group: asdict(each) for group, each in self.work.items()},
             "notes": list(self.changes.notes),
             "fit": sorted(self.fitted),
             "search": sorted(self.searched),
@@ -111,15 +140,17 @@ class RefreshPlan:
 
     def describe(self) -> str:
         """For a terminal."""
-        lines = [f"release {self.release.number} is in force", *group_lines(self.changes, self.served)]
+        lines = [f"release {self.release.number} is in force", *group_lines(self.changes, self.served, self.work)]
         lines += [f"note: {note}" for note in self.changes.notes]
         if self.nothing_to_do:
             return "\n".join([*lines, "Nothing is to be done."])
         fits = f"to fit again: {amount(len(self.fitted), 'customer')}, with the champion's configuration, one fit each"
         each = f"{amount(self.definition.trials, 'trial')} each"
-        return "\n".join(
-            [*lines, fits, f"to search for a better model: {amount(len(self.searched), 'customer')}, {each}"]
-        )
+        search = f"to search for a better model: {amount(len(self.searched), 'customer')}, {each}"
+        whole = [each.core_seconds for each in self.work.values()]
+        known = [each for each in whole if each is not None]
+        about = [f"in all about {seconds_text(sum(known))}, as long as earlier fits and trials took"] * bool(known)
+        return "\n".join([*lines, fits, search, *about])
 
 
 def plan_refresh(definition: Definition, releases: Releases, options: RefreshOptions) -> RefreshPlan:
@@ -144,6 +175,7 @@ def plan_refresh(definition: Definition, releases: Releases, options: RefreshOpt
         champions=champions,
         challengers=challengers,
         refreshes=tuple(_refreshes(releases)),
+        costs=RefreshCosts.of(releases),
     )
 
 

@@ -1,9 +1,9 @@
 """A refresh: new rows are predicted, models are fitted on them, a search looks for better ones, and a release is made.
 
 In this order: what champions and challengers lose on rows that came since is seen before anything learns from these.
-Then it is decided who is promoted. Then what serves or stands is fitted again on all rows, and where it is due a search
-looks for a better one. A new release is placed last. Each run lies in the champions' folder under the release's number
-and is resumed where a refresh is repeated, so that one that was killed goes on.
+Then it is decided who is promoted. Then one run fits what serves or stands again on all rows, and where it is due
+searches for a better one. A new release is placed last. The run lies in the champions' folder under the release's
+number and what it was asked for, and is resumed where a refresh is repeated, so that one that was killed goes on.
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 import pyarrow as pa
 
 from tuning.champions.accepting import FOLDER as PROPOSALS
-from tuning.champions.champion import HERE, NONE, OWN, Challenger, Champion, table_of
+from tuning.champions.champion import HERE, NONE, OWN, Challenger, Champion, same_configuration, table_of
 from tuning.champions.drift import Drift
 from tuning.champions.evidence import Evidence
 from tuning.champions.first_release import RunChampions
@@ -39,18 +38,21 @@ from tuning.champions.release import (
 from tuning.champions.releases import Releases
 from tuning.data.prepared import OwnCode
 from tuning.driver.runner import TuneRunner
-from tuning.errors import RunError
 from tuning.evaluation.fixed import FixedConfiguration
+from tuning.planning.studies import Known
 from tuning.records.ownership import begun_term
 from tuning.records.schema import OK
 from tuning.refresh.new_losses import NewRowsReader
 from tuning.refresh.plan import RefreshPlan
+from tuning.refresh.starts import first_tries
 from tuning.refresh.verdicts import Verdicts, groups_table, looked_at
-from tuning.runs.plan_file import read_names
+from tuning.runs.plan_file import plain, read_names
 from tuning.runs.results import RunResult
+from tuning.runs.resume import MAY_CHANGE
+from tuning.storage.run_directory import RunDirectory
 
-#: The kinds of runs of a refresh: what serves, what stands against it, and the search.
-FITS, CHALLENGER_FITS, SEARCH = "fits", "challengers", "search"
+#: The names of a customer's studies in the run of a refresh: what serves, what stands against it, and a search.
+CHAMPION, CHALLENGER, SEARCH = "champion", "challenger", "search"
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,7 @@ class Refresh:
         self.releases = releases
         self.allow_code = allow_code
         self.notes: dict[str, str] = {}
-        self._definition = ""
+        self._run: RunDirectory | None = None
 
     def run(self, progress: str = "none", in_process: bool = False) -> Refreshed:
         """Make the next release; none where all rows are as they were.
@@ -149,14 +151,12 @@ class Refresh:
         verdicts = Verdicts(plan, self.releases, self._reader(), champions, challengers, self.notes)
         decided = verdicts.reach()
         drift = [each for each in verdicts.drift() if each.drifts]
-        style = (progress, in_process)
-        fitted = self._fitted(champions, FITS, style)
-        champions |= {name: model.of_champion(champions[name]) for name, model in fitted.items()}
-        against = self._fitted(challengers, CHALLENGER_FITS, style)
-        challengers |= {name: model.of_challenger(challengers[name]) for name, model in against.items()}
         again = [each.customer for each in drift if each.customer in plan.change]
-        names = list(dict.fromkeys([*verdicts.faulty, *again, *plan.searched]))
-        self._search(champions, challengers, names, verdicts.faulty, style)
+        self._run = self._ran(champions, challengers, {*verdicts.faulty, *again, *plan.searched}, progress, in_process)
+        fitted, against = self._fitted(CHAMPION), self._fitted(CHALLENGER)
+        champions |= {name: model.of_champion(champions[name]) for name, model in fitted.items()}
+        challengers |= {name: model.of_challenger(challengers[name]) for name, model in against.items()}
+        self._judge_search(champions, challengers, verdicts.faulty)
         release = self._placed(champions, challengers, decided.decisions, verdicts.groups)
         return Refreshed(
             release=release,
@@ -192,21 +192,41 @@ class Refresh:
                 return read_names(directory, begun_term(directory)).metric
         return self.plan.definition.metric or ""
 
-    def _fitted(
-        self, held: Mapping[str, Champion] | Mapping[str, Challenger], kind: str, style: tuple[str, bool]
-    ) -> dict[str, FittedModel]:
+    def _ran(
+        self,
+        champions: Mapping[str, Champion],
+        challengers: Mapping[str, Challenger],
+        searched: Collection[str],
+        progress: str,
+        in_process: bool,
+    ) -> RunDirectory | None:
+        """The run of all fits and searches; None without any."""
+        plan, studies = self.plan, dict[str, dict[str, Known]]()
+        for kind, held in ((CHAMPION, champions), (CHALLENGER, challengers)):
+            for name in plan.fitted:
+                if name in held and (text := held[name].configuration) is not None:
+                    studies.setdefault(name, {})[kind] = FixedConfiguration.from_json(text)
+        first = first_tries(self.releases, champions, searched)
+        for name in searched:
+            studies.setdefault(name, {})[SEARCH] = first.get(name, ())
+        if not studies:
+            return None
+        runner = TuneRunner(plan.definition, fixed=studies, customers=tuple(sorted(studies)))
+        same = {key: value for key, value in plain(plan.definition).items() if key not in MAY_CHANGE}
+        asked = json.dumps([same, studies], sort_keys=True, default=_plain)
+        name = f"{RUNS}/{plan.number:06d}-{hashlib.sha256(asked.encode()).hexdigest()[:12]}"
+        directory = f"{self.releases.directory.uri.rstrip('/')}/{name}"
+        return runner.run(directory, progress=progress, in_process=in_process, resume=True).directory
+
+    def _fitted(self, kind: str) -> dict[str, FittedModel]:
         """The models of configurations, fitted on all rows that there are now; where that fails, a note."""
-        fixed = {
-            name: FixedConfiguration.from_json(each.configuration)
-            for name in self.plan.fitted
-            if (each := held.get(name)) is not None and each.configuration is not None
-        }
-        result = self._run(kind, fixed, style, fixed=fixed)
         found: dict[str, FittedModel] = {}
-        for row in [] if result is None else result.best_studies().to_pylist():
+        if self._run is None:
+            return found
+        for row in RunResult(self._run, kind).best_studies().to_pylist():
             if row["status"] == OK and row["model_path"] is not None:
                 found[row["customer"]] = FittedModel(
-                    run=f"{RUNS}/{self.plan.number:06d}-{kind}",
+                    run=self.releases.reference(self._run),
                     study=row["study"],
                     model_path=row["model_path"],
                     model_sha256=row["model_sha256"],
@@ -216,71 +236,29 @@ class Refresh:
                 self.notes[row["customer"]] = f"not fitted again, so the model of before stays: {row['reason']}"
         return found
 
-    def _search(
-        self,
-        champions: dict[str, Champion],
-        challengers: dict[str, Challenger],
-        names: Sequence[str],
-        faulty: Collection[str],
-        style: tuple[str, bool],
+    def _judge_search(
+        self, champions: dict[str, Champion], challengers: dict[str, Challenger], faulty: Collection[str]
     ) -> None:
-        """Tune customers anew. Who had no model of its own, or one that cannot serve, gets the winner; others a
+        """What the search has found. Who had no model of its own, or one that cannot serve, gets the winner; others a
         challenger."""
         plan = self.plan
-        result = self._run(SEARCH, names, style, warm_start=self._warm_start(champions, names))
-        if result is None:
+        if self._run is None:
             return
-        for winner in RunChampions(result, self.releases, plan.number, self.allow_code):
+        for winner in RunChampions(RunResult(self._run, SEARCH), self.releases, plan.number, self.allow_code):
             name, now = winner.customer, champions.get(winner.customer)
             replaceable = now is not None and (now.answer != OWN or name in faulty) and winner.answer == OWN
             if now is None or now.answer == NONE or replaceable:
                 champions[name] = winner
                 continue
             rows = winner.rows or now.rows
-            champions[name] = replace(now, searched=plan.number, rows_at_search=rows, drift=None)
+            champions[name] = now = replace(now, searched=plan.number, rows_at_search=rows, drift=None)
             if winner.answer != OWN:
                 self.notes[name] = f"its search found nothing better, so its champion stays: {winner.reason}"
-            elif not same_members(now.configuration, winner.configuration) and self._may_stand(challengers.get(name)):
+            elif not same_configuration(now, winner) and self._may_stand(challengers.get(name)):
                 challengers[name] = Challenger.of(winner, plan.number)
 
     def _may_stand(self, standing: Challenger | None) -> bool:
         return standing is None or self.plan.refreshes_since(standing.since) + 1 >= self.plan.options.stand
-
-    def _warm_start(self, champions: Mapping[str, Champion], names: Sequence[str]) -> list[dict[str, object]]:
-        """The champion's configuration and the two best of its search, which are tried first."""
-        wanted = sorted(name for name in names if name in champions)  # a repeat must ask for the same
-        entries: list[dict[str, object]] = []
-        for name in wanted:
-            text = champions[name].configuration if champions[name].answer == OWN else None
-            members = [] if text is None else FixedConfiguration.from_json(text).members
-            entries += [{"config": dict(each.config), "customer": name} for each in members if len(each.config) > 1]
-        for run in sorted({self._search_of(champions[name]) for name in wanted}):
-            with suppress(RunError):  # pruned, or moved away
-                entries += [
-                    each
-                    for each in RunResult(self.releases.run_directory(run)).warm_start(best=2)
-                    if each["customer"] in wanted
-                ]
-        return [each for place, each in enumerate(entries) if each not in entries[:place]]
-
-    def _search_of(self, champion: Champion) -> str:
-        """The run of a champion's last search, as releases name it."""
-        number = champion.searched
-        if number is None:
-            return champion.run
-        return f"{RUNS}/{number:06d}-{SEARCH}" if number in self.plan.refreshes else self.releases.at(number).run or "."
-
-    def _run(self, kind: str, names: Iterable[str], style: tuple[str, bool], **given: object) -> RunResult | None:
-        """A run of some customers, in the champions' folder; None without any."""
-        wanted = sorted(names)
-        if not wanted:
-            return None
-        directory = self.releases.directory.uri.rstrip("/") + f"/{RUNS}/{self.plan.number:06d}-{kind}"
-        progress, in_process = style
-        runner = TuneRunner(self.plan.definition, customers=tuple(wanted), **given)  # type: ignore[arg-type]  # keys of a definition
-        result = runner.run(directory, progress=progress, in_process=in_process, resume=True)
-        self._definition = hashlib.sha256(result.directory.read(result.term.definition)).hexdigest()
-        return result
 
     def _proposed(self, release: Release, decisions: Sequence[Decision]) -> str:
         """The path of the proposal, which is written; empty where nobody is proposed."""
@@ -309,25 +287,17 @@ class Refresh:
             tables[GROUPS] = groups_table(groups)
         if decisions:
             tables[DECISIONS] = table_of(decisions, Decision)
-        draft = Release(
-            number=plan.number,
-            parent=plan.release.number,
-            why=REFRESH,
-            definition=self._definition or plan.release.definition,
-        )
+        digest, run = plan.release.definition, None
+        if self._run is not None:
+            digest = hashlib.sha256(self._run.read(begun_term(self._run).definition)).hexdigest()
+            run = self.releases.reference(self._run)
+        draft = Release(plan.number, plan.release.number, REFRESH, definition=digest, run=run)
         return self.releases.place(draft, tables)
-
-
-def same_members(one: str | None, other: str | None) -> bool:
-    """Whether two configurations are fitted alike, but for the seeds."""
-    return one is not None and other is not None and _without_seeds(one) == _without_seeds(other)
-
-
-def _without_seeds(text: str) -> list[dict[str, object]]:
-    return [
-        {name: value for name, value in each.items() if name not in ("seed", "weight")} for each in json.loads(text)
-    ]
 
 
 def _answers(champions: Mapping[str, Champion]) -> Counter[str]:
     return Counter(each.answer for each in champions.values())
+
+
+def _plain(value: object) -> object:
+    return value.to_json() if isinstance(value, FixedConfiguration) else str(value)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from tuning.basics.columnar import Columnar
 from tuning.basics.wording import resume_advice, some_names
 from tuning.data import fingerprints
-from tuning.data.customers import Customers, find_customers, places_of, unpartitioned
+from tuning.data.customers import Customers, find_customers, one_each, places_of, unpartitioned
 from tuning.definition.definition import Definition
 from tuning.definition.options import CustomerOptions
 from tuning.definition.plain_values import IN_MEMORY
@@ -81,7 +81,7 @@ def look_at_data(
     directory: RunDirectory, merged: Definition, definition: Definition | None, studies: StudyTable
 ) -> DataNow:
     """What has become of the data since the trials ran. definition: where a resume was given one."""
-    before = _one_each(customers_of(studies))
+    before = one_each(customers_of(studies))
     named = definition is not None and (definition.data is not None or definition.manifest is not None)
     if definition is None or not named or IN_MEMORY in _values(definition.data):
         # What the run has written for itself stays as it is.
@@ -110,12 +110,6 @@ def look_at_data(
 
 def _values(data: object) -> list[str]:
     return [value for value in (data.values() if isinstance(data, Mapping) else [data]) if isinstance(value, str)]
-
-
-def _one_each(customers: Customers) -> Customers:
-    """Each customer once; a comparison has several studies of each."""
-    codes = customers.texts("id").dictionary_encode().indices.to_numpy()
-    return customers.take(np.sort(np.unique(codes, return_index=True)[1]))
 
 
 def _among(customers: Customers, others: Customers) -> np.ndarray:

@@ -11,6 +11,7 @@ from functools import lru_cache
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from search_spaces.yaml_text import dump_yaml
@@ -27,7 +28,7 @@ from tuning.records.ownership import Term, begun_term
 from tuning.runs.study_rows import SCHEMA, read_studies, study_columns
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.record import versions
-from tuning.study.study import PACKED, SPREAD, Study, StudyTable, as_columns, placed
+from tuning.study.study import PACKED, SPREAD, STUDY_NAME, Study, StudyTable, as_columns, placed
 
 DEFINITION = "definition.yaml"
 DIGEST_LINE = b"# SHA-256 of the lines above: "
@@ -186,8 +187,17 @@ def read_spread(directory: RunDirectory, term: Term, spec: RunSpec | None = None
     return _recorded(directory, term, spec, *groups)
 
 
-def read_names(directory: RunDirectory, term: Term) -> PlannedNames:
-    """The ids in a term's plan, which may be one of version 0.1."""
+def with_name(studies: pa.Table, name: str) -> pa.Table:
+    """Those of some studies, by the columns study and customer, that have a name (`tuning.planning.studies`); all
+    without one."""
+    if not name:
+        return studies
+    ids = pc.binary_join_element_wise(studies["customer"], name, STUDY_NAME)
+    return studies.filter(pc.equal(studies["study"], ids))
+
+
+def read_names(directory: RunDirectory, term: Term, study_name: str = "") -> PlannedNames:
+    """The ids in a term's plan, which may be one of version 0.1. study_name: of those that count; by default all."""
     header, tables = _read(directory, term, columns=["study", "customer"])
     left = _groups_left(header) if "shards" in header else 0
     return PlannedNames(
@@ -197,8 +207,8 @@ def read_names(directory: RunDirectory, term: Term) -> PlannedNames:
         of_objective=header["task"] is None,
         notes=tuple(header.get("notes", ())),
         baseline=header.get("baseline"),
-        studies=_joined(tables[:left]),
-        ended=_joined(tables[left:]),
+        studies=with_name(_joined(tables[:left]), study_name),
+        ended=with_name(_joined(tables[left:]), study_name),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -30,7 +29,7 @@ from tuning.runs.customer_result import CustomerResult, trials_frame
 from tuning.runs.leaderboard import LEADERBOARD, NEEDED, Leaderboard, exact_config
 from tuning.runs.model_reader import ModelReader
 from tuning.runs.other_names import OfResult
-from tuning.runs.plan_file import PlannedNames, frozen_definition, read_names
+from tuning.runs.plan_file import PlannedNames, frozen_definition, read_names, with_name
 from tuning.runs.run_counts import COUNTED, RunCounts, is_constant, models_text, run_counts
 from tuning.runs.standings import SO_FAR, Standings, UnfinishedCustomers, id_of
 from tuning.storage.run_directory import RunDirectory
@@ -61,10 +60,12 @@ class RunResult(OfResult):
     """One run's results. Always read from the records, so it is the same here, later and elsewhere.
 
     `len()` is the number of customers, `result["acme"]` is `result.customer("acme")`, and a loop goes over their ids.
+    study_name: of the studies that count, where customers have several (`tuning.planning.studies`); by default all.
     damaged: parts that could not be read, with the reason; their trials are missing until a resume runs them again.
     """
 
-    def __init__(self, directory: RunDirectory | str | Path) -> None:
+    def __init__(self, directory: RunDirectory | str | Path, study_name: str = "") -> None:
+        self._name = study_name
         self.directory = directory if isinstance(directory, RunDirectory) else RunDirectory(directory)
         self.term = begun_term(self.directory)
         self.damaged: dict[str, str] = {}
@@ -135,7 +136,7 @@ class RunResult(OfResult):
     @cached_property
     def _studies(self) -> pa.Table:
         """What is needed of the studies' records, in columns."""
-        return read_table(self.directory, self._parts[::-1], STUDIES, _NEEDED, self._damaged)
+        return with_name(read_table(self.directory, self._parts[::-1], STUDIES, _NEEDED, self._damaged), self._name)
 
     @cached_property
     def _standings(self) -> Standings:
@@ -157,7 +158,7 @@ class RunResult(OfResult):
 
     @cached_property
     def _plan(self) -> PlannedNames:
-        return read_names(self.directory, self.term)
+        return read_names(self.directory, self.term, self._name)
 
     @cached_property
     def goes_on(self) -> bool:
@@ -321,9 +322,8 @@ class RunResult(OfResult):
     @cached_property
     def planned(self) -> dict[str, str]:
         """Customers by the id of every study of the plan."""
-        plans = (self._plan.ended, self._plan.studies)
-        pairs = [zip(plan["study"].to_pylist(), plan["customer"].to_pylist(), strict=True) for plan in plans]
-        return dict(itertools.chain(*pairs))
+        both = pa.concat_tables([self._plan.ended, self._plan.studies])
+        return dict(zip(both["study"].to_pylist(), both["customer"].to_pylist(), strict=True))
 
     @cached_property
     def _unfinished(self) -> pa.ChunkedArray:

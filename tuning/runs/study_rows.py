@@ -21,7 +21,7 @@ from tuning.study.study import PACKED, Study, StudyTable, budgets, customers_of
 
 # `inside`: the files are the run's own, by their names in it; so it can be moved and copied.
 # Of `space`, `trials` and `resources` only what a customer has of its own is written; the rest is the run's.
-# `fixed`: what is fitted in place of a search.
+# `fixed`: what is fitted in place of a search; `first`: what a search tries first, where that is its own.
 # `own_space`: that space as it was given, such as a preset's name; `space` is what it meant when the run began.
 _COLUMNS = {
     "study": "string",
@@ -44,6 +44,7 @@ _COLUMNS = {
     "resources": "string",
     "placement": "string",
     "fixed": "string",
+    "first": "string",
 }
 SCHEMA = pa.schema([(name, pa.list_(pa.string()) if kind == "list" else kind) for name, kind in _COLUMNS.items()])
 _NOTHING_OWN = CustomerOptions()
@@ -69,6 +70,7 @@ def study_columns(directory: RunDirectory, studies: StudyTable) -> dict[str, Fie
         "resources": options.map(lambda own: own.resources and own.resources.model_dump_json()),
         "placement": studies.columns["placement"],
         "fixed": studies.shared("fixed").map(lambda fixed: fixed and fixed.to_json()),
+        "first": studies.shared("first").map(lambda first: json.dumps(first) if first else None),
     }
 
 
@@ -139,6 +141,7 @@ def read_studies(
             "resources": own.map(lambda each: each.resources or spec.definition.resources),
             "placement": shared("placement").map(lambda text: text or placement),
             "fixed": fixed,
+            "first": shared("first").map(lambda text: () if text is None else json.loads(text)),
         },
     )
 

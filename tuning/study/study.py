@@ -6,7 +6,7 @@ replaying its records puts its searcher and schedulers where they were.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -20,7 +20,7 @@ from tuning.data.customers import Customer, Customers, about_rows
 from tuning.definition.options import Resources
 from tuning.evaluation.fixed import FixedConfiguration
 from tuning.records.parts import ENDING, Budget
-from tuning.records.schema import MODEL
+from tuning.records.schema import MODEL, Config
 from tuning.steps import Step
 from tuning.study.interfaces import Configuration
 from tuning.study.trial import TrialShape
@@ -31,6 +31,8 @@ SCORE = "score"
 TRIAL_ROWS = 1000  # which take as long as what a trial does whatever its customer's rows are
 
 PACKED, SPREAD = "packed", "spread"
+
+STUDY_NAME = "/"  # stands in a study's id between its customer's and what the study is called
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class Study:
         placement: `PACKED`, a Tune trial works through a shard of studies in process; `SPREAD`, each of its trials is a
             Tune trial.
         fixed: what is fitted in place of a search; None for a search.
+        first: configurations that a search tries first, as far as its space has them.
     """
 
     id: str
@@ -61,6 +64,7 @@ class Study:
     resources: Resources
     placement: str = PACKED
     fixed: FixedConfiguration | None = None
+    first: Sequence[Config] = ()
 
     @property
     def budget(self) -> Budget:

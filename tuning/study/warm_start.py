@@ -31,22 +31,24 @@ class StartingPoints:
         portfolio: configurations to try, some of which its search space may not have.
         entries: of `warm_start`, those for everybody and for its customer.
         baseline: what is tried before all others; None is the first of the portfolio.
+        first: of the study alone, some of which its search space may not have.
     """
 
     portfolio: Sequence[Configuration] = ()
     entries: Sequence[WarmStart] = ()
     baseline: Configuration | None = None
+    first: Sequence[Configuration] = ()
 
 
 #: Of a study that begins with the default configuration and knows nothing.
 DEFAULT_ONLY = StartingPoints()
 
 
-def start_of(spec: RunSpec, customer: str) -> StartingPoints:
-    """What the studies of a customer start with."""
+def start_of(spec: RunSpec, customer: str, first: Sequence[Configuration] = ()) -> StartingPoints:
+    """What a study of a customer starts with. first: as of `Study`."""
     given = configuration_of(spec.definition.baseline)
     entries = of_customer(spec.definition.warm_start, customer)
-    return StartingPoints(spec.portfolio, entries, None if given is None else dict(given))
+    return StartingPoints(spec.portfolio, entries, None if given is None else dict(given), first)
 
 
 def of_customer(entries: Iterable[WarmStart], customer: str) -> tuple[WarmStart, ...]:
@@ -67,10 +69,10 @@ def points_to_try(space: SearchSpace, start: StartingPoints) -> list[Configurati
     """What a study tries first, each configuration once.
 
     The given baseline comes first, else the first of the portfolio that the space has, else the default configuration:
-    with it every score is compared, unless the baseline is no configuration. Then come the entries without a score in
-    their order, which somebody has named for this search, then the rest of the portfolio.
+    with it every score is compared, unless the baseline is no configuration. Then come the study's own, and the entries
+    without a score in their order, which somebody has named for this search, then the rest of the portfolio.
     """
-    if start.entries or start.baseline is not None:
+    if start.entries or start.first or start.baseline is not None:
         return _in_order(space, start)
     points = _of_portfolio(space, _SamePortfolio(start.portfolio))
     return [{name: _copied(value) for name, value in config.items()} for config in points]
@@ -101,7 +103,8 @@ def _copied(value: object) -> object:
 
 def _in_order(space: SearchSpace, start: StartingPoints) -> list[Configuration]:
     first, *rest = fitting(start.portfolio, space) or [space.default()]
-    given = [space.complete(entry.config) for entry in start.entries if entry.score is None]
+    given = fitting(start.first, space)
+    given += [space.complete(entry.config) for entry in start.entries if entry.score is None]
     order = (first, *given, *rest) if start.baseline is None else (space.complete(start.baseline), *given, first, *rest)
     points: dict[str, Configuration] = {}
     for config in order:

@@ -77,7 +77,7 @@ def test_each_customer_is_in_the_group_of_its_rows() -> None:
     assert one_of(changes, "shop-04").text == "gone: its 30 rows of last time are not there any more"
     assert one_of(changes, "new").text == "new: 7 rows"
     assert changes.notes == ()
-    assert group_lines(changes, Served(SHOPS)) == [
+    assert group_lines(changes, Served(SHOPS), {}) == [
         "unchanged: 15 customers (same rows, definition, code and libraries)",
         "grown: 1 customer (5 new rows, and all of last time)",
         "changed: 2 customers (12 rows of last time missing or altered, 2 new)",
@@ -91,7 +91,7 @@ def test_same_rows_of_another_definition_are_outdated() -> None:
     changes = after(pd.concat([week(), week(1, ["shop-07"], seed=3)]), differs=["definition", "libraries"])
     assert changes.counts == {"grown": 1, "outdated": 19}
     (line,) = [
-        line for line in group_lines(changes, Served(SHOPS, (), ["definition", "libraries"])) if "outdated" in line
+        line for line in group_lines(changes, Served(SHOPS, (), ["definition", "libraries"]), {}) if "outdated" in line
     ]
     assert line == "outdated: 19 customers (same rows, but the last release was made with other definition, libraries)"
 

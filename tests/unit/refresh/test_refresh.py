@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow.compute as pc
 import pytest
 import yaml
 from click.testing import CliRunner, Result
@@ -21,9 +22,12 @@ from tuning.champions.release import CHALLENGERS, GROUPS, PROMOTE, REFRESH, Rele
 from tuning.champions.releases import Releases
 from tuning.cli.program import main
 from tuning.definition.given import definition_of
+from tuning.evaluation.fixed import FixedConfiguration
+from tuning.refresh.costs import GroupWork
 from tuning.refresh.options import RefreshOptions
 from tuning.refresh.plan import RefreshPlan, plan_refresh
 from tuning.refresh.refresh import Refresh, Refreshed
+from tuning.refresh.starts import first_tries
 from tuning.refresh.verdicts import groups_of, groups_table
 from tuning.runs.results import RunResult
 
@@ -135,7 +139,48 @@ def test_who_has_grown_by_a_quarter_is_searched_for_and_its_winner_stands(weeks:
     assert (after["d"].answer, after["d"].since) == ("own", done.release.number)
     assert (after["a"].searched, after["a"].rows_at_search) == (done.release.number, 90)
     assert after["a"].configuration == before["a"].configuration
-    weeks.releases.run_directory(after["a"].run)
+    run = weeks.releases.run_directory(str(done.release.run))
+    assert after["a"].run == after["d"].run == done.release.run
+    (made,) = (weeks.data.parent / "runs" / "champions" / "shops" / "runs").iterdir()  # one run for fits and searches
+    assert made.samefile(run.root)
+    assert sorted(RunResult(run).planned) == ["a/champion", "a/search", "d/search"]
+    assert weeks.refresh().new is False
+
+
+def test_what_a_group_costs_is_told_by_what_earlier_fits_and_trials_took(weeks: Weeks) -> None:
+    write(weeks.data, "a", 66)
+    write(weeks.data, "b", 90, 1)
+    write(weeks.data, "d", 60, 9)
+    first = weeks.plan()
+    trial = pc.mean(RunResult(weeks.data.parent / "runs" / "first").best_studies()["fit_seconds"]).as_py() / 2
+    assert first.work == {
+        "grown": GroupWork(2, 2, pytest.approx(4 * trial)),  # no fit is known yet
+        "new": GroupWork(0, 2, pytest.approx(2 * trial)),
+    }
+    assert "new: 1 customer (60 rows, no champion yet): 2 trials, about " in first.describe()
+    done = weeks.refresh()
+    write(weeks.data, "a", 70)
+    studies = RunResult(weeks.releases.run_directory(str(done.release.run))).study_records
+    fits = [each.fit_seconds for each in studies if each.study.endswith("/champion")]
+    assert weeks.plan().work == {"grown": GroupWork(1, 0, pytest.approx(sum(fits) / len(fits)))}
+
+
+def test_a_refresh_that_asks_for_something_else_than_the_one_that_was_killed_begins_a_run_of_its_own(
+    weeks: Weeks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(weeks.data, "a", 66)
+    with monkeypatch.context() as patch:
+        patch.setattr(Releases, "place", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            weeks.refresh()
+    runs = weeks.data.parent / "runs" / "champions" / "shops" / "runs"
+    (before,) = runs.iterdir()
+    began = RunResult(before).term.number
+    write(weeks.data, "b", 66, 1)  # more rows before the repeat
+    done = weeks.refresh()
+    assert done.fitted == 2
+    assert {each.name for each in runs.iterdir()} == {before.name, str(done.release.run).rpartition("/")[2]}
+    assert RunResult(before).term.number == began == 1
     assert weeks.refresh().new is False
 
 
@@ -149,7 +194,7 @@ def test_the_command_says_what_it_would_do_does_it_and_does_nothing_twice(weeks:
         return CliRunner().invoke(main, [*given, "--progress", "none"])
 
     said = typed("--plan").stdout
-    assert "grown: 1 customer (6 new rows, and all of last time)" in said
+    assert "grown: 1 customer (6 new rows, and all of last time): 1 fit, about " in said
     assert "to fit again: 1 customer, with the champion's configuration, one fit each" in said
     done = typed("--output", "json")
     assert done.exit_code == 0, done.output
@@ -241,8 +286,25 @@ def test_customers_of_keyed_files_are_compared_on_the_rows_of_a_new_file(tmp_pat
 
 
 def test_a_repeat_begins_its_search_with_the_same_configurations(weeks: Weeks) -> None:
-    write(weeks.data, "a", 66)
-    refresh, champions = Refresh(weeks.plan(), weeks.releases), weeks.champions()
-    one, other = (refresh._warm_start(champions, names) for names in (["b", "a", "c"], ["c", "b", "a"]))
+    champions = weeks.champions()
+    one, other = (first_tries(weeks.releases, champions, names) for names in (["b", "a", "c"], ["c", "b", "a"]))
     assert one == other
-    assert {each["customer"] for each in one} == {"a", "b", "c"}
+    trials = RunResult(weeks.data.parent / "runs" / "first").trial_records
+    for name in "abc":
+        tried = [each.config for each in trials if each.customer == name]
+        assert len(one[name]) == 2
+        assert all(each in tried for each in one[name])
+
+
+def test_a_search_tries_the_champion_first_and_leaves_out_what_its_space_has_not(weeks: Weeks) -> None:
+    write(weeks.data, "a", 90)
+    weeks.definition = definition_of(weeks.definition, {"models": ["knn"], "trials": 3})
+    done = weeks.refresh(promotion="never")
+    records = RunResult(weeks.releases.run_directory(str(done.release.run))).trial_records
+    assert {each.family for each in records} == {"knn"}
+    write(weeks.data, "b", 90, 1)
+    weeks.definition = definition_of(weeks.definition, {"models": ["knn", "ridge"]})
+    done = weeks.refresh(promotion="never")
+    records = RunResult(weeks.releases.run_directory(str(done.release.run))).trial_records
+    champion = FixedConfiguration.from_json(weeks.champions()["b"].configuration or "").members[0]
+    assert champion.config in [each.config for each in records if each.customer == "b"][:2]  # after the baseline

@@ -108,7 +108,7 @@ def test_a_resume_fits_what_is_not_recorded_and_searches_for_nobody(searched: Ru
 def test_only_the_customers_that_are_named_are_spared_a_search(searched: RunResult, tmp_path: Path) -> None:
     known = {"one": searched.fixed_configurations()["one"]}
     plan = runner({"one": rows(1, 150), "two": rows(2)}, fixed=known)
-    assert "the configuration of 1 customer is known: it is fitted once, on all rows, and no trial is run." in (
+    assert "configurations that are known: 1 of 1 customer. Each is fitted once, on all rows, and no trial is run." in (
         plan.plan().notes
     )
     assert plan.plan().n_trials == 4
@@ -124,6 +124,25 @@ def test_only_the_customers_that_are_named_are_spared_a_search(searched: RunResu
     assert "whose configuration was known" in str(result.customer("one"))
     assert "no trial was run" in result.customer("one").notes[0]
     assert result.customer("one").importance()["matters"].any(), "it can still be explained"
+
+
+def test_studies_that_fit_and_one_that_searches_share_a_run(searched: RunResult, tmp_path: Path) -> None:
+    known, first = searched.fixed_configurations(), [{"model": "ridge", "alpha": 3.25}, {"model": "elsewhere"}]
+    studies = {"one": {"old": known["one"], "other": known["two"], "search": first}, "two": {"old": known["two"]}}
+    given = runner({"one": rows(1), "two": rows(2)}, fixed=studies, trials=2)
+    assert "configurations that are known: 3 of 2 customers. Each is fitted once, on all rows" in str(given.plan())
+    assert (given.plan().customers, given.plan().n_trials) == (2, 2)
+    result = given.run(tmp_path / "run", **QUIET)
+    assert sorted(result.planned) == ["one/old", "one/other", "one/search", "two/old"]
+    old, search = (RunResult(result.directory, name) for name in ("old", "search"))
+    assert (list(old), list(search)) == (["one", "two"], ["one"])
+    assert old.fixed_configurations() == known
+    assert [each.study for each in result.trial_records] == ["one/search"] * 2
+    assert result.trial_records[1].config == first[0]  # after the baseline; what the space has not is left out
+    assert search.best_studies()["trials"].to_pylist() == [2]
+    new = rows(9)
+    for customer in known:
+        assert np.array_equal(old.model(customer).predict(new), searched.model(customer).predict(new))
 
 
 def test_a_single_customer_is_told_plainly(searched: RunResult, tmp_path: Path) -> None:
