@@ -42,6 +42,7 @@ from tuning.tracking.models import ModelLogger
 from tuning.tracking.selection import Selection, most_models, settled_models
 from tuning.tracking.settings import CopyStatus, settings_for
 from tuning.tracking.stores.opening import open_store
+from tuning.tracking.tracked_runs import KEY_TAG, SEARCH_TAG
 
 SEARCH = TrackedSearch("churn", RUN)
 NAMES = sorted({name for name, _ in CASES})
@@ -170,9 +171,8 @@ def test_a_model_is_logged_once_and_one_cut_short_is_made_again(mlflow_database:
     part = write_part(directory, "s", study("acme", 1, family="ridge", model_path="models/acme", model_sha256=digest))
     opened = open_store(mlflow_database, SEARCH, directory.path("mlruns"))
     logger = opened.winners(directory)
-    broken = logger.client.create_logged_model(
-        opened.experiment, name="acme", tags=logger._tags(study("acme"), SEARCH.id("acme"))
-    )
+    tags = {KEY_TAG: SEARCH.id("acme"), SEARCH_TAG: SEARCH.id()}
+    broken = logger.client.create_logged_model(opened.experiment, name="acme", tags=tags)
     for _ in range(2):
         copier = copier_for(mlflow_database, directory)
         copier.add(part)

@@ -110,6 +110,14 @@ def say_refused(releases: Releases) -> None:
         click.echo(said, err=True)
 
 
+def say_copied(releases: Releases) -> None:
+    """Bring MLflow up to date, and say on stderr where it is, or that it is behind."""
+    from tuning.tracking.release_copy import copy_in_child
+
+    if said := copy_in_child(releases):
+        click.echo(said, err=True)
+
+
 def _print_csv(rows: Sequence[Mapping[str, object]], formulas: str) -> None:
     import pandas as pd
 

@@ -20,8 +20,9 @@ from tuning.cli.program import Command
 from tuning.cli.run_argument import run_argument
 
 if TYPE_CHECKING:
+    from tuning.storage.run_directory import RunDirectory
     from tuning.tracking.copy.sync import SyncReport
-    from tuning.tracking.settings import CopyStatus
+    from tuning.tracking.settings import CopyStatus, TrackingSettings
 
 EXIT_INCOMPLETE = 1
 NICENESS = 10  # when all cores are busy with fits, a copy that follows a run waits
@@ -29,7 +30,7 @@ NICENESS = 10  # when all cores are busy with fits, a copy that follows a run wa
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def mlflow() -> None:
-    """The copy of a run's records in MLflow."""
+    """The copy of a run's records, and of releases, in MLflow."""
 
 
 @mlflow.command("sync", cls=Command)
@@ -56,10 +57,19 @@ def mlflow() -> None:
 def sync_command(run_dir: str, patience: float, following: bool, output: str, **changes: str | None) -> None:
     """Complete the copy of the run in folder RUN, from its records. Doing it twice changes nothing.
 
+    RUN may also be a folder of champions, such as runs/champions/churn: then it is the copy of their newest release.
     Exit code 0 when nothing is missing, else 1. With `--follow --output json`, a line {"status": …} tells every change.
     """
+    from tuning.storage.run_directory import RunDirectory
+    from tuning.tracking.copy.live import handed_settings
     from tuning.tracking.copy.sync import sync_run
+    from tuning.tracking.release_copy import is_champions
 
+    settings = None if following else handed_settings()
+    directory = RunDirectory(run_dir if settings is None else settings.directory)
+    if not following and is_champions(directory):
+        _sync_release(settings, directory, changes, patience, output)
+        return
     show = _JsonLines() if output == "json" and following else _Line()
     with contextlib.redirect_stdout(sys.stderr):  # MLflow prints
         if following:
@@ -70,6 +80,36 @@ def sync_command(run_dir: str, patience: float, following: bool, output: str, **
     _tell(report, output, run_dir)
     if following:
         _leave(0 if report.complete else EXIT_INCOMPLETE)
+    if not report.complete:
+        raise SystemExit(EXIT_INCOMPLETE)
+
+
+def _sync_release(
+    settings: TrackingSettings | None,
+    directory: RunDirectory,
+    changes: dict[str, str | None],
+    patience: float,
+    output: str,
+) -> None:
+    from tuning.champions.releases import Releases
+    from tuning.tracking.release_copy import copy_releases, release_settings
+
+    releases = Releases.of_folder(directory)
+    settings = settings or release_settings(releases, changes["tracking_uri"], changes["experiment"])
+    with contextlib.redirect_stdout(sys.stderr):  # MLflow prints
+        report = copy_releases(settings, patience)
+    if output == "json":
+        click.echo(json.dumps({"report": asdict(report), "complete": report.complete}))
+    elif report.complete:
+        click.echo(
+            f"complete: release {report.release} of {releases.name} is in {report.where} ({report.seconds:.1f} s)."
+        )
+    else:
+        click.echo(
+            f"incomplete: release {report.release} of {releases.name} is not in {report.where}. {report.error}\n"
+            "Run the command again when that is repaired.",
+            err=True,
+        )
     if not report.complete:
         raise SystemExit(EXIT_INCOMPLETE)
 

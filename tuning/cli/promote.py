@@ -15,12 +15,14 @@ from tuning.champions.proposal import Proposal
 from tuning.champions.releases import Releases
 from tuning.champions.rules import promotion_rules
 from tuning.cli import exit_codes
-from tuning.cli.champions import answers_text, say_refused
+from tuning.cli.champions import answers_text, say_copied, say_refused
 from tuning.cli.program import Command
 from tuning.cli.run_argument import newest
 from tuning.cli.shared_options import allow_code_option, storage_option
 from tuning.errors import RunError
+from tuning.runs.plan_file import frozen_definition
 from tuning.runs.results import RunResult
+from tuning.tracking.release_copy import registration_cost
 
 
 @click.command(cls=Command)
@@ -77,6 +79,9 @@ def promote(
         click.echo(json.dumps(told))
     else:
         click.echo(_sentence(releases, done))
+    if cost := registration_cost(frozen_definition(result.directory).mlflow, customers):
+        click.echo(cost, err=True)
+    say_copied(releases)
     click.get_current_context().exit(code)
 
 
@@ -85,12 +90,14 @@ def _accept(file: str, storage: str, output: str) -> None:
         proposal = Proposal.of_json(Path(file).read_text(encoding="utf-8"), file)
     except (OSError, UnicodeDecodeError) as error:
         raise RunError(f"{file} cannot be read: {error}. Give the file that the refresh has named.") from error
-    release = accept(proposal, Releases(proposal.name, storage))
+    releases = Releases(proposal.name, storage)
+    release = accept(proposal, releases)
     promoted = len(proposal.decisions)
     if output == "json":
         click.echo(json.dumps({"release": release.number, "promoted": promoted}))
     else:
         click.echo(f"release {release.number} of {proposal.name}: {amount(promoted, 'challenger')} promoted")
+    say_copied(releases)
 
 
 def _sentence(releases: Releases, done: Promoted) -> str:

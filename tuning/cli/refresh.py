@@ -12,7 +12,7 @@ from tuning.basics.wording import amount
 from tuning.champions.releases import Releases
 from tuning.champions.rules import promotion_rules
 from tuning.cli import exit_codes
-from tuning.cli.champions import answers_text, say_refused
+from tuning.cli.champions import answers_text, say_copied, say_refused
 from tuning.cli.program import Command
 from tuning.cli.shared_options import (
     Overrides,
@@ -25,6 +25,7 @@ from tuning.cli.shared_options import (
 from tuning.refresh.options import RefreshOptions
 from tuning.refresh.plan import plan_refresh
 from tuning.refresh.refresh import Refresh, Refreshed
+from tuning.tracking.release_copy import registration_cost
 
 DEFAULTS = RefreshOptions()
 
@@ -99,7 +100,9 @@ def refresh(
     plan = plan_refresh(read(definition, **options), releases, chosen)
     say_refused(releases)
     if only_plan:
-        click.echo(json.dumps(plan.to_dict()) if output == "json" else plan.describe())
+        cost = registration_cost(plan.definition.mlflow, len(plan.champions))
+        told = {**plan.to_dict(), **({"mlflow": cost} if cost else {})}
+        click.echo(json.dumps(told) if output == "json" else "\n".join(filter(None, [plan.describe(), cost])))
         return
     for note in plan.changes.notes:
         click.echo(f"note: {note}", err=True)
@@ -111,6 +114,7 @@ def refresh(
         click.echo(json.dumps({"outcome": exit_codes.outcome_of(code), **done.to_dict()}, ensure_ascii=False))
     else:
         click.echo(_sentence(name, done))
+    say_copied(releases)
     sys.exit(code)
 
 

@@ -8,7 +8,7 @@ import click
 
 from tuning.champions.releases import Releases
 from tuning.champions.rollback import roll_back
-from tuning.cli.champions import say_refused
+from tuning.cli.champions import say_copied, say_refused
 from tuning.cli.program import Command
 from tuning.cli.shared_options import champions_options
 
@@ -29,11 +29,11 @@ def rollback(name: str, storage: str, number: int | None, customer: str | None, 
     releases = Releases(name, storage)
     release, new = roll_back(releases, number, customer)
     say_refused(releases)
+    whose = "" if customer is None else f" for {customer}"
     if output == "json":
         click.echo(json.dumps({"release": release.number, "new": new, "equals": release.equals, "customer": customer}))
-        return
-    whose = "" if customer is None else f" for {customer}"
-    if new:
+    elif new:
         click.echo(f"release {release.number} of {name} equals release {release.equals}{whose}")
     else:
         click.echo(f"release {release.number} of {name} is that already{whose}; nothing was changed")
+    say_copied(releases)

@@ -340,6 +340,11 @@ class MLflowOptions(Options):
         "auto",
         description="Which winners are logged as MLflow models. `auto` logs all of them for up to a hundred customers.",
     )
+    registered_models: Literal["release", "customers", "none"] = Field(
+        "release",
+        description="What champions become in MLflow's registry: one model whose versions are the releases, one model "
+        "for each customer, or nothing.",
+    )
 
     @field_validator("record_trials")
     @classmethod

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias, overload
 
 import numpy as np
@@ -66,6 +66,7 @@ class CustomerModel(OfModel):
         residuals: of a regression, how far targets of unseen rows lay from what was said of them; None of classes, of a
             model saved before they were kept, and of one that no unseen row was left for.
         temperature: what its probabilities are `calibrated` with.
+        size: of the files that it was loaded from, in bytes; 0 of one that was not loaded.
     """
 
     customer: str
@@ -76,6 +77,7 @@ class CustomerModel(OfModel):
     final_fit: str = SEARCH_ROWS
     residuals: Residuals | None = None
     temperature: float = 1.0
+    size: int = field(default=0, compare=False)
 
     @property
     def family(self) -> str:
@@ -321,10 +323,12 @@ def load_model(
     allow_code: also one that was saved with cloudpickle, which runs the code in it.
     """
     description = describe_model(directory, folder, sha256)
-    digests = description["sha256"]
+    digests, sizes = description["sha256"], list[int]()
 
     def read(name: str) -> bytes:
-        return _read(directory, _place(directory, folder, name, description), digests[name])
+        content = _read(directory, _place(directory, folder, name, description), digests[name])
+        sizes.append(len(content))
+        return content
 
     def member(values: Description) -> Member:
         if "level" in values:
@@ -337,16 +341,17 @@ def load_model(
     else:
         encoders = [Encoder.from_dict(description["encoder"])]
         given = [{**description, "encoder": 0}]
-    example = read_example(description.get("example"))
+    example, members = read_example(description.get("example")), tuple(map(member, given))
     return CustomerModel(
         customer=description["customer"],
         task=Task(description["task"], tuple(description["classes"])),
-        members=tuple(map(member, given)),
+        members=members,
         example=example,
         preparation=Preparation.from_json(description.get("prepare"), example),
         final_fit=description.get("final_fit", SEARCH_ROWS),
         residuals=Residuals.from_json(description.get("residuals")),
         temperature=description.get("temperature", 1.0),
+        size=sum(sizes),
     )
 
 

@@ -1,4 +1,4 @@
-"""What MLflow calls to load one of our models: `mlflow.pyfunc.load_model` and MLflow's model server end up here.
+"""What MLflow calls to load a model or a release of ours: `mlflow.pyfunc.load_model` and MLflow's server end up here.
 
 A copy of this file and of what it imports of this program lies in every model (`tuning.tracking.model_folder`), so a
 model is served where tuning-service is not installed; where it is, the installed one is used.
@@ -10,10 +10,13 @@ that was saved with `allow_code: true` needs cloudpickle, and TUNING_ALLOW_CODE=
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
+import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from tuning.models.customer_model import CustomerModel
+    from tuning.storage.run_directory import RunDirectory
 
 
 ALLOW_CODE = "TUNING_ALLOW_CODE"
@@ -29,6 +33,10 @@ CODE = "tuning_service.zip"  # beside the copy of this file in a model
 DIGEST = "model_sha256"  # in the metadata of a model
 METHOD, METHODS = "method", ("predict", "predict_proba")
 INTERVAL = "interval"
+RELEASE = "release.json"  # in the folder of a release: whose model is where
+CUSTOMER = "customer"  # the column that names the customer where there are no key columns
+ANSWER, PROBABILITY = "answer", "probability_"
+MOST_BYTES = 1 << 30  # of the models of a release that stay in memory
 
 
 class Predictor:
@@ -43,36 +51,128 @@ class Predictor:
         self.model = model
 
     def predict(self, frame: pd.DataFrame, params: Mapping[str, object] | None = None) -> np.ndarray | pd.DataFrame:
-        from mlflow.exceptions import MlflowException  # of other errors a model server hides the message
-
-        from tuning.errors import TuningError
-
-        method = (params or {}).get(METHOD, METHODS[0])
-        if method not in METHODS:
-            allowed = " or ".join(map(repr, METHODS))
-            raise MlflowException.invalid_parameter_value(f"{METHOD} is {method!r}; it must be {allowed}.")
-        interval = (params or {}).get(INTERVAL)
-        try:
+        with _refusals():
+            method, interval = _asked(params)
             if method == "predict_proba":
                 return self.model.predict_proba(frame)
-            return self.model.predict(frame) if interval is None else self.model.predict(frame, float(str(interval)))
-        except TuningError as error:
-            raise MlflowException.invalid_parameter_value(str(error)) from error
+            return self.model.predict(frame) if interval is None else self.model.predict(frame, interval)
 
 
-def _load_pyfunc(path: str) -> Predictor:
+class ReleasePredictor:
+    """Predicts for each row of a frame what its customer's model predicts, or what a release gives to others.
+
+    A frame with the columns `prediction` and `answer`: whether the customer's own model has answered, the pool or a
+    constant. `params` as of `Predictor`: "predict_proba" adds a column of probabilities for each class, `interval` the
+    ends of intervals.
+
+    directory: with the models and `RELEASE`. sha256: of the latter.
+    """
+
+    def __init__(self, directory: RunDirectory, sha256: str | None, allow_code: bool) -> None:
+        from tuning.errors import RunError
+        from tuning.models.customer_model import load_model
+        from tuning.models.kept_models import KeptModels
+
+        content = directory.read(RELEASE)
+        if sha256 is not None and hashlib.sha256(content).hexdigest() != sha256:
+            raise RunError(f"{directory.display(RELEASE)} is damaged: its SHA-256 is not the recorded one.")
+        described = json.loads(content)
+        self._by: list[str] = described["by"]
+        self._places: Mapping[str, tuple[str, str, str]] = described["models"]
+        self._others: tuple[str, str, str] | None = described["others"]
+        self._name = str(described["name"])
+        self._kept: KeptModels[tuple[str, str]] = KeptModels(
+            MOST_BYTES, lambda place: load_model(directory, *place, allow_code=allow_code)
+        )
+
+    def predict(self, frame: pd.DataFrame, params: Mapping[str, object] | None = None) -> pd.DataFrame:
+        import numpy as np
+        import pandas as pd
+
+        from tuning.data.keys import check_columns, customer_id, key_table, row_keys
+
+        by = self._by or [CUSTOMER]
+        with _refusals():
+            method, interval = _asked(params)
+            check_columns(by, [str(name) for name in frame.columns])
+            codes, keys = row_keys(key_table(frame, by), by)
+            order = np.argsort(codes, kind="stable")
+            bounds = np.searchsorted(codes[order], np.arange(len(keys) + 1))
+            parts = []
+            for number, key in enumerate(keys):
+                rows = order[bounds[number] : bounds[number + 1]]
+                customer = customer_id(key) if self._by else str(key[0])
+                found = self._part(customer, frame.iloc[rows], method, interval)
+                parts.append(found.set_axis(rows))
+            if not parts:
+                return pd.DataFrame({"prediction": [], ANSWER: []})
+            return pd.concat(parts).sort_index().set_axis(frame.index)
+
+    def _part(self, customer: str, rows: pd.DataFrame, method: str, interval: float | None) -> pd.DataFrame:
+        """The answer for the rows of one customer."""
+        import pandas as pd
+
+        from tuning.errors import CustomerError, UnknownCustomerError
+        from tuning.models.residuals import HIGH, LOW, PREDICTION, check_interval
+
+        place = self._places.get(customer, self._others)
+        if place is None:
+            raise UnknownCustomerError(f"no customer {customer!r} among the champions {self._name}.")
+        *where, answer = place
+        model = self._kept.get((where[0], where[1]))
+        try:
+            prediction = model.prediction(rows)
+        except CustomerError as error:
+            raise CustomerError(f"customer {customer!r}: {error}") from error
+        columns: dict[str, object] = {PREDICTION: model.labels(prediction)}
+        if method == "predict_proba":
+            probabilities = model.predict_proba(rows) if prediction.proba is None else prediction.proba
+            columns |= {f"{PROBABILITY}{label}": probabilities[:, n] for n, label in enumerate(model.task.classes)}
+        elif interval is not None:
+            check_interval(interval, model.task)
+            columns |= dict(zip((LOW, HIGH), model.ends(prediction, interval), strict=True))
+        return pd.DataFrame({**columns, ANSWER: answer}, index=rows.index)
+
+
+def _asked(params: Mapping[str, object] | None) -> tuple[str, float | None]:
+    """(method, interval) of the parameters of a request."""
+    from tuning.errors import DefinitionError
+
+    method, interval = str((params or {}).get(METHOD, METHODS[0])), (params or {}).get(INTERVAL)
+    if method not in METHODS:
+        allowed = " or ".join(map(repr, METHODS))
+        raise DefinitionError(f"{METHOD} is {method!r}; it must be {allowed}.")
+    return method, None if interval is None else float(str(interval))
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """An error of ours as one of MLflow's: of others a model server hides the message."""
+    from mlflow.exceptions import MlflowException
+
+    from tuning.errors import TuningError
+
+    try:
+        yield
+    except TuningError as error:
+        raise MlflowException.invalid_parameter_value(str(error)) from error
+
+
+def _load_pyfunc(path: str) -> Predictor | ReleasePredictor:
     _make_importable()
     from tuning.models.customer_model import load_model
     from tuning.storage.run_directory import RunDirectory
 
     folder = Path(path)
     allow_code = os.environ.get(ALLOW_CODE, "").lower() in ("1", "true")
+    if (folder / RELEASE).is_file():
+        return ReleasePredictor(RunDirectory(str(folder)), _digest(folder), allow_code)
     directory = RunDirectory(str(folder.parent))
     return Predictor(load_model(directory, folder.name, _digest(folder), allow_code=allow_code))
 
 
 def _digest(folder: Path) -> str | None:
-    """The recorded digest of `model.json`, which holds those of the other files; None in a model without one."""
+    """The recorded digest of `model.json` or `RELEASE`, which holds those of the other files; None without one."""
     import yaml
 
     for parent in folder.parents[:2]:

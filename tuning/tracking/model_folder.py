@@ -1,4 +1,4 @@
-"""A winner as the folder of an MLflow model: it is served by `mlflow models serve` from what is in it.
+"""A winner, or a release, as the folder of an MLflow model: it is served by `mlflow models serve` from what is in it.
 
 Beside the model's own files there are its signature, five rows as an example, pinned requirements of its family only,
 and the code that loads it, because no package index has tuning-service. MLflow is given everything that it would
@@ -10,23 +10,27 @@ from __future__ import annotations
 import hashlib
 import io
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tuning.basics.documents import Json
 from tuning.basics.environment import installed_version
 from tuning.tracking import loader
 
 if TYPE_CHECKING:
     from mlflow.models import Model
+    from mlflow.types import ColSpec
 
     from tuning.models.customer_model import Description
+    from tuning.tracking.release_folder import ReleaseFolder
 
 LOADER = "tuning_service_loader"  # the loader's name in a model: a module of its own, beside whatever else is there
-# What `tuning.models` may import by the order of packages in pyproject.toml, so that whatever it does import is there.
+# What `tuning.models` may import by the order of packages in pyproject.toml, so that whatever it does import is there;
+# and how rows name their customer.
 CODE = (
-    *("__init__.py", "errors.py", "steps.py", "user_code.py"),
+    *("__init__.py", "errors.py", "steps.py", "user_code.py", "data/__init__.py", "data/keys.py"),
     *("basics", "models", "preprocessing", "records", "storage"),
 )
 # mlflow-skinny is MLflow without its server of runs: enough to serve a model, and a tenth of the packages.
@@ -40,44 +44,90 @@ def save_mlflow_model(target: Path, source: Path, description: Description, mode
     target: the folder to make. source: the winner's folder, as a run keeps it. description: what its `model.json`
     says. model: MLflow's own, with the ids of the model and of its run.
     """
+    from mlflow.types import ColSpec, DataType
+
+    from tuning.models import customer_model  # with pandas, like MLflow only where models are logged
+
+    classes = description["classes"]
+    answer = DataType.double
+    if classes:
+        kinds = {bool: DataType.boolean, int: DataType.long, float: DataType.double}
+        answer = kinds.get(type(classes[0]), DataType.string)
+    taken = customer_model.inputs(description)
+    example = description.get("example")
+    if example and not set(taken) <= set(example["columns"]):
+        example = None
+    metadata = {
+        "columns": dict(description["columns"]),
+        "classes": classes,
+        "family": description["family"],
+        "families": [family for family, _ in customer_model.parts(description)],
+        loader.DIGEST: hashlib.sha256((source / "model.json").read_bytes()).hexdigest(),
+    }
+    _save(
+        target,
+        source,
+        model,
+        taken=taken,
+        answer=[ColSpec(answer, "prediction")],
+        intervals=description.get("residuals") is not None,
+        example=example,
+        parts=customer_model.parts(description),
+        metadata=metadata,
+    )
+
+
+def save_mlflow_release(target: Path, release: ReleaseFolder, model: Model) -> None:
+    """Write the folder of an MLflow model that answers for all customers of a release; arguments as of the above."""
+    from mlflow.types import ColSpec, DataType
+    from mlflow.types.schema import AnyType
+
+    _save(
+        target,
+        release.folder,
+        model,
+        taken={**dict.fromkeys(release.columns, False), **dict.fromkeys(release.by or (loader.CUSTOMER,), True)},
+        answer=[ColSpec(AnyType(), "prediction"), ColSpec(DataType.string, loader.ANSWER)],
+        intervals=True,
+        example=release.example,
+        parts=sorted(release.parts),
+        metadata={"by": list(release.by), loader.DIGEST: release.sha256},
+    )
+
+
+def _save(
+    target: Path,
+    source: Path,
+    model: Model,
+    *,
+    taken: Mapping[str, bool],
+    answer: Sequence[ColSpec],
+    intervals: bool,
+    example: Json | None,
+    parts: Sequence[tuple[str, str]],
+    metadata: Json,
+) -> None:
     import mlflow.pyfunc
     import pandas as pd
     from mlflow.models import ModelSignature
     from mlflow.types import ColSpec, DataType, ParamSchema, ParamSpec, Schema
     from mlflow.types.schema import AnyType
 
-    from tuning.models import customer_model  # with pandas, like MLflow only where models are logged
-
     # Any: our models take integers, floats, booleans and missing values alike; MLflow's "double" refuses integers.
-    taken = customer_model.inputs(description)
     inputs = Schema([ColSpec(AnyType(), name, required=needed) for name, needed in taken.items()])
-    classes = description["classes"]
-    answer = DataType.double
-    if classes:
-        kinds = {bool: DataType.boolean, int: DataType.long, float: DataType.double}
-        answer = kinds.get(type(classes[0]), DataType.string)
     params = [ParamSpec(loader.METHOD, DataType.string, loader.METHODS[0])]
-    if description.get("residuals") is not None:
+    if intervals:
         params.append(ParamSpec(loader.INTERVAL, DataType.double, None))
-    example = description.get("example")
-    if example and not set(inputs.input_names()) <= set(example["columns"]):
-        example = None
     mlflow.pyfunc.save_model(
         path=str(target),
         loader_module=LOADER,
         data_path=str(source),
         code_paths=[str(path) for path in _write_code(target.with_name("code"))],
         mlflow_model=model,
-        signature=ModelSignature(inputs, Schema([ColSpec(answer, "prediction")]), ParamSchema(params)),
+        signature=ModelSignature(inputs, Schema(list(answer)), ParamSchema(params)),
         input_example=pd.DataFrame(example["data"], columns=example["columns"]) if example else None,
-        pip_requirements=requirements(customer_model.parts(description)),
-        metadata={
-            "columns": dict(description["columns"]),
-            "classes": classes,
-            "family": description["family"],
-            "families": [family for family, _ in customer_model.parts(description)],
-            loader.DIGEST: hashlib.sha256((source / "model.json").read_bytes()).hexdigest(),
-        },
+        pip_requirements=requirements(parts),
+        metadata=metadata,
     )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from tuning.tracking.tracked_runs import CUSTOMER_TAG, KEY_TAG, PREFIX, RUN_TAG,
 if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import LoggedModel
+    from mlflow.models import Model
 
 METRICS = tuple(each.name for each in shown_in("mlflow_model"))
 PAGE = 50
@@ -30,6 +32,28 @@ FINAL_FIT_TAG = f"{PREFIX}final_fit"
 def has_model(record: StudyRecord) -> bool:
     """True when there is something to log."""
     return record.status == OK and record.model_path is not None
+
+
+@dataclass(frozen=True)
+class NewModel:
+    """What is said of a model in MLflow.
+
+    Attributes:
+        key: `identity.TrackedSearch.id`, by which it is found again.
+        name, kind: MLflow's name and type of it.
+        family: of what it consists of; empty where that is many things.
+        config: its hyperparameters.
+        tags: beside those of key and search.
+        run_id: MLflow's id of the run that it is of; None without one.
+    """
+
+    key: str
+    name: str
+    kind: str
+    family: str = ""
+    config: Mapping[str, object] = field(default_factory=dict)
+    tags: Mapping[str, str] = field(default_factory=dict)
+    run_id: str | None = None
 
 
 class NoModelsError(Exception):
@@ -61,8 +85,7 @@ class ModelLogger:
 
     def log(self, record: StudyRecord) -> None:
         """Log one winner; its study's run must have been written in this session."""
-        from mlflow.entities import LoggedModelOutput, LoggedModelStatus, Metric
-        from mlflow.models import Model
+        from mlflow.entities import LoggedModelOutput, Metric
 
         from tuning.models.customer_model import describe_model  # with pandas, like MLflow only where models are logged
 
@@ -75,35 +98,53 @@ class ModelLogger:
         assert record.model_path is not None
         description = describe_model(self.directory, record.model_path, record.model_sha256)
         run_id = self.run_id(key)
-        created = self.client.create_logged_model(
-            experiment_id=self.experiment,
-            name=slug(record.customer),
-            source_run_id=run_id,
-            tags=self._tags(record, key),
-            params=mlflow_limits.params(
-                {
-                    "family": description["family"],
-                    **({"ensemble": record.ensemble} if record.ensemble else {}),
-                    **(record.config or {}),
-                }
-            ),
-            model_type=description["task"],
+
+        def write(folder: Path, model: Model) -> None:
+            assert record.model_path is not None
+            source = fetch(self.directory, record.model_path, record.model_sha256, folder)
+            save_mlflow_model(folder / "mlflow", source, description, model)
+
+        config = {**({"ensemble": record.ensemble} if record.ensemble else {}), **(record.config or {})}
+        new = NewModel(
+            key, slug(record.customer), description["task"], description["family"], config, self._tags(record), run_id
         )
-        with tempfile.TemporaryDirectory() as folder:
-            source, target = Path(folder, "model"), Path(folder, "mlflow")
-            self._fetch(record, source)
-            own = Model(run_id=run_id, model_id=created.model_id, model_uuid=created.model_id)
-            save_mlflow_model(target, source, description, own)
-            self.client.log_model_artifacts(created.model_id, str(target))
+        model_id = self.create(new, write)
         when = int((record.started + record.seconds) * 1000)
         metrics = [
-            Metric(name, value, when, 0, model_id=created.model_id, run_id=run_id)
+            Metric(name, value, when, 0, model_id=model_id, run_id=run_id)
             for name in METRICS
             if (value := getattr(record, name)) is not None
         ]
         self.client.log_batch(run_id, metrics=metrics)
-        self.client.log_outputs(run_id, [LoggedModelOutput(created.model_id, 0)])
-        self.logged[key] = self.client.finalize_logged_model(created.model_id, LoggedModelStatus.READY)
+        self.client.log_outputs(run_id, [LoggedModelOutput(model_id, 0)])
+        self.finish(new, model_id)
+
+    def create(self, new: NewModel, write: Callable[[Path, Model], None]) -> str:
+        """Log a model's files; its id. It is not there for `logged` before `finish`.
+
+        write: makes the folder `mlflow` of MLflow's files in a folder, of MLflow's own model.
+        """
+        from mlflow.models import Model
+
+        created = self.client.create_logged_model(
+            experiment_id=self.experiment,
+            name=new.name,
+            source_run_id=new.run_id,
+            tags={KEY_TAG: new.key, SEARCH_TAG: self.search.id(), **new.tags},
+            params=mlflow_limits.params({"family": new.family, **new.config} if new.family else new.config),
+            model_type=new.kind,
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            own = Model(run_id=new.run_id, model_id=created.model_id, model_uuid=created.model_id)
+            write(Path(folder), own)
+            self.client.log_model_artifacts(created.model_id, str(Path(folder, "mlflow")))
+        return str(created.model_id)
+
+    def finish(self, new: NewModel, model_id: str) -> None:
+        """All of a model is there."""
+        from mlflow.entities import LoggedModelStatus
+
+        self.logged[new.key] = self.client.finalize_logged_model(model_id, LoggedModelStatus.READY)
 
     def _logged(self) -> dict[str, LoggedModel]:
         from mlflow.exceptions import MlflowException
@@ -133,20 +174,21 @@ class ModelLogger:
             if not token:
                 return found
 
-    def _tags(self, record: StudyRecord, key: str) -> dict[str, str]:
+    def _tags(self, record: StudyRecord) -> dict[str, str]:
         return {
-            KEY_TAG: key,
-            SEARCH_TAG: self.search.id(),
             RUN_TAG: self.search.run,
             CUSTOMER_TAG: record.customer,
             DIGEST_TAG: str(record.model_sha256),
             FINAL_FIT_TAG: record.final_fit or "search",  # as before there was a choice
         }
 
-    def _fetch(self, record: StudyRecord, target: Path) -> None:
-        from tuning.models.customer_model import saved_files
 
-        assert record.model_path is not None
-        target.mkdir()
-        for file in saved_files(self.directory, record.model_path, record.model_sha256):
-            (target / file.name).write_bytes(file.content)
+def fetch(directory: RunDirectory, path: str, sha256: str | None, folder: Path) -> Path:
+    """A saved model's files in a folder of their own below one, which comes back. path, sha256: as of `saved_files`."""
+    from tuning.models.customer_model import saved_files
+
+    target = folder / "model"
+    target.mkdir()
+    for file in saved_files(directory, path, sha256):
+        (target / file.name).write_bytes(file.content)
+    return target
