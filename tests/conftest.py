@@ -30,6 +30,10 @@ for name in ("RAY_ADDRESS", "MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_NAME", "ML
 # Test processes share the cores: a thread of OpenMP that waits for another must not keep one busy meanwhile.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
+# Folders of tests lie in memory where it has room: what is written there whole and durable waits for no disk.
+MEMORY, ROOM = Path("/dev/shm"), 4 << 30
+if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 # What a test needs is said by its folder, its file's name or its fixtures; `@pytest.mark` says only what they do not.
 FOLDERS = {"ray/": "ray", "chaos/": "chaos", "services/test_mlflow": "mlflow"}
