@@ -10,11 +10,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
+from click.testing import Result
 from commands import tuning
 from sklearn.linear_model import Ridge
 
 from tuning import RunResult, TuneRunner
-from tuning.errors import DefinitionError, TuningError, UntrustedCodeError
+from tuning.champions.promoting import promote_run
+from tuning.champions.releases import Releases
+from tuning.data.child_process import ChildProcess
+from tuning.errors import DefinitionError, PlanError, TuningError, UntrustedCodeError
 
 CODE = """
 from pathlib import Path
@@ -102,13 +107,41 @@ READING = {
     "explain a column": ("explain", "RUN", "acme", "--column", "x"),
     "explain all": ("explain", "RUN"),
     "mlflow sync": ("mlflow", "sync", "RUN", "--models", "all", "--tracking-uri", "sqlite:///HERE/strange.db"),
+    "promote": ("promote", "RUN", "--as", "mine", "--storage", "HERE"),
+    "predict --run": ("predict", "--run", "RUN", *"--data HERE/acme.csv --output HERE/by-run".split()),
+    "predict --champion": (*"predict --champion theirs --storage HERE --data HERE/acme.csv".split(), "--output=HERE/by"),
+    "refresh": (*"refresh theirs HERE/mine.yaml --storage HERE --in-process --progress none".split(),),
 }
+IN_A_SAVED_MODEL = ["predict", "predict --run", "predict --champion", "refresh"]
+
+
+@pytest.fixture
+def promoted(strange: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same with the run as champions, which the stranger has made, too; and rows that came since in `mine.yaml`.
+
+    What children of a command would do is done in this process, the same function.
+    """
+    with contextlib.suppress(PlanError):  # an objective has no models
+        promote_run(RunResult(strange / "run"), Releases("theirs", strange), allow_code=True)
+    (strange / "mark").unlink(missing_ok=True)
+    rows = pd.read_csv(strange / "acme.csv")
+    (strange / "grown").mkdir()
+    pd.concat([rows, rows[:6] + 1]).to_csv(strange / "grown" / "acme.csv", index=False)
+    mine = {**MODELS, "data": str(strange / "grown"), "mlflow": False, "report": False, "portfolio": "none"}
+    (strange / "mine.yaml").write_text(yaml.safe_dump(mine))
+    monkeypatch.setattr(ChildProcess, "call", lambda self, what, seconds, function, *given: function(*given))
+    return strange
+
+
+def typed(here: Path, what: str, *more: str) -> Result:
+    return tuning(*(word.replace("RUN", str(here / "run")).replace("HERE", str(here)) for word in READING[what]), *more)
 
 
 @pytest.mark.mlflow
-def test_no_command_runs_a_strangers_code(strange: Path) -> None:
-    for what, words in READING.items():
-        tuning(*(word.replace("RUN", str(strange / "run")).replace("HERE", str(strange)) for word in words))
+def test_no_command_runs_a_strangers_code(promoted: Path) -> None:
+    strange = promoted
+    for what in READING:
+        typed(strange, what)
         assert not (strange / "mark").exists(), what
     result = RunResult(strange / "run")
     frame = pd.read_csv(strange / "acme.csv")
@@ -126,18 +159,21 @@ def test_no_command_runs_a_strangers_code(strange: Path) -> None:
 
 
 @pytest.mark.parametrize("strange", ["prepare of a file", "prepare of a module", "pickled winner"], indirect=True)
-def test_a_strangers_code_is_named_and_runs_when_it_is_allowed(strange: Path) -> None:
-    words = ("predict", strange / "run", "acme", "--data", strange / "acme.csv")
-    refused = tuning(*words)
-    assert refused.exit_code == 6
-    assert "--allow-code" in refused.output
+def test_a_strangers_code_is_named_and_runs_when_it_is_allowed(promoted: Path) -> None:
+    strange = promoted
+    for what in IN_A_SAVED_MODEL:
+        refused = typed(strange, what)
+        assert (what, refused.exit_code) == (what, 6)
+        assert "--allow-code" in refused.output
     with pytest.raises(TypeError, match="allow_pickle is now called allow_code"):
         RunResult(strange / "run").model("acme", allow_pickle=True)
     with pytest.raises(UntrustedCodeError, match="allow_code=True"):
         RunResult(strange / "run").model("acme")
     assert not (strange / "mark").exists()
-    assert tuning(*words, "--allow-code").exit_code == 0
-    assert (strange / "mark").exists()
+    for what in IN_A_SAVED_MODEL:
+        assert (what, typed(strange, what, "--allow-code").exit_code) == (what, 0)
+        assert (strange / "mark").exists()
+        (strange / "mark").unlink()
 
 
 @pytest.mark.parametrize("strange", ["prepare of a file", "metric", "factory", "pickled estimator"], indirect=True)

@@ -12,10 +12,9 @@ from tuning.champions.release import Release
 from tuning.champions.releases import Releases
 from tuning.definition.definition import Definition
 from tuning.errors import NoModelError, RunError, UnknownCustomerError
-from tuning.models.customer_model import load_model
 from tuning.runs.batch.models import ModelAnswer
+from tuning.runs.model_reader import ModelReader
 from tuning.runs.plan_file import frozen_definition
-from tuning.runs.trusted_code import check_preparation
 
 
 @dataclass(frozen=True)
@@ -95,6 +94,5 @@ class ReleaseModels:
         if champion.model_path is None or champion.answer == NONE:
             raise NoModelError(f"customer {customer!r} has no champion: {champion.reason}")
         directory = self._releases.run_directory(champion.run)
-        model = load_model(directory, champion.model_path, champion.model_sha256, allow_code=self.allow_code)
-        check_preparation(model.preparation, directory, self.allow_code)
+        model = ModelReader(directory).saved(champion.model_path, champion.model_sha256, self.allow_code)
         return ModelAnswer(model, champion.answer)

@@ -141,7 +141,7 @@ class OwnFamily(Family):
         if not self.allow_code:
             raise UntrustedCodeError(
                 f"the model {self.name!r} was saved with cloudpickle, and loading it runs the code in it: "
-                "load it with allow_code=True (`tuning predict --allow-code`) if you trust whoever made the run."
+                "load it with --allow-code, in Python allow_code=True, if you trust whoever made the run."
             )
         return cloudpickle.loads(content)
 

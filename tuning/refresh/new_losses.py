@@ -22,13 +22,14 @@ from tuning.data.new_rows import new_rows
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError, TuningError
 from tuning.evaluation.metrics import Metric
-from tuning.models.customer_model import CustomerModel, load_model
+from tuning.models.customer_model import CustomerModel
 from tuning.preprocessing.classes import read_classes
 from tuning.preprocessing.roles import read_target
 from tuning.preprocessing.row_hashes import row_hashes
 from tuning.preprocessing.splitting import GROUP, TIME
 from tuning.preprocessing.task import Prediction
 from tuning.refresh.known_rows import hashes_of, new_positions
+from tuning.runs.model_reader import ModelReader
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ class NewRowsReader:
     def _model(self, of: Champion | Challenger) -> CustomerModel:
         assert of.model_path is not None
         directory = self.releases.run_directory(of.run)
-        return load_model(directory, of.model_path, of.model_sha256, allow_code=self.allow_code)
+        return ModelReader(directory).saved(of.model_path, of.model_sha256, self.allow_code)
 
 
 def _encoded(values: pd.Series, model: CustomerModel) -> np.ndarray:

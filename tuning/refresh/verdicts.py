@@ -21,6 +21,7 @@ from tuning.champions.rules import promotion_rules
 from tuning.champions.rules.rule import BEATEN, PROMOTED
 from tuning.champions.sizes import group_gains, size_of
 from tuning.data.customers import Customer
+from tuning.errors import UntrustedCodeError
 from tuning.refresh.groups import UNKNOWN
 from tuning.refresh.new_losses import NewRowsReader, said_of
 from tuning.refresh.plan import RefreshPlan
@@ -91,6 +92,8 @@ class Verdicts:
             return
         try:
             seen = self.reader.seen(champion, frame, where)
+        except UntrustedCodeError:
+            raise  # one word allows it for all
         except Exception as error:
             self.faulty[name] = f"the champion cannot serve: {said_of(error)}"
             return
@@ -105,6 +108,8 @@ class Verdicts:
         try:
             before = self.reader.kept(challenger)
             after = self.reader.against(seen, challenger)
+        except UntrustedCodeError:
+            raise
         except Exception as error:
             self.notes[name] = f"its challenger was not compared: {said_of(error)}"
             return
