@@ -81,7 +81,7 @@ class MedianScheduler(StudyScheduler):
         side = "below" if self._sign > 0 else "above"
         self._reasons[trial.trial_id] = (
             f"median: step {step}, best score {self._sign * run.best:.6g} {side} the median "
-            f"{self._sign * median:.6g} of {others} trials' averages"
+            f"{self._sign * median:.6g} of {others} others' averages"
         )
         self._stopped += 1
         return "STOP"

@@ -313,7 +313,7 @@ class SearchSpace:
     def __repr__(self) -> str:
         names = list(self._by_name)
         shown = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
-        return f"SearchSpace({len(self.parameters)} parameters: {shown})"
+        return f"SearchSpace({shown})"
 
     def __getstate__(self) -> PickledSpace:
         return (self.parameters, self.constraints)

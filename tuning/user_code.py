@@ -30,7 +30,7 @@ from typing import NoReturn, TypeAlias
 import numpy as np
 import pandas as pd
 
-from tuning.basics.wording import raised, separator_hint
+from tuning.basics.wording import amount, raised, separator_hint
 from tuning.errors import CustomerError, DataError, DefinitionError, RunError
 from tuning.storage.data_roots import DataRoots
 from tuning.storage.run_directory import RunDirectory
@@ -103,7 +103,8 @@ def apply_prepare(prepare: Function, frame: pd.DataFrame) -> pd.DataFrame:
     for what, labels in (("columns", prepared.columns), ("rows", prepared.index)):
         if labels.nlevels > 1:
             raise CustomerError(
-                f"prepare gave back {what} with labels of {labels.nlevels} levels (a MultiIndex); one each is expected."
+                f"prepare gave back {what} with labels of {amount(labels.nlevels, 'level')} (a MultiIndex); one each "
+                "is expected."
             )
     prepared = prepared.set_axis([str(name) for name in prepared.columns], axis=1)
     if not prepared.columns.is_unique:

@@ -47,4 +47,5 @@ class StudyPlateauStopper(StudyStopper):
     def study_reason(self) -> str:
         if self._best is None or self._since < self._spec.trials:
             return ""
-        return f"study_plateau: nothing better than {self._sign * self._best:.6g} in the last {self._since} trials"
+        last = "trial" if self._since == 1 else f"{self._since} trials"
+        return f"study_plateau: nothing better than {self._sign * self._best:.6g} in the last {last}"

@@ -27,7 +27,7 @@ class StudyTimeSpec(RuleSpec):
     seconds: float = Field(gt=0)
 
     def build(self, *, metric: str, mode: Mode, clock: Callable[[], float] = time.monotonic) -> StudyStopper:
-        spent = f"study_time: the budget of {self.seconds:g} seconds is spent"
+        spent = f"study_time: the budget of {self.seconds:g} s is spent"
         return in_front_of_ray(StudyTimeStopper)(self.seconds, clock, spent)
 
 

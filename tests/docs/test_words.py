@@ -11,6 +11,8 @@ import pytest
 from paths import ROOT
 from sources import parsed
 
+from tuning.basics.wording import amount
+
 # Names of before, and what is said now; words of English are refused as names only, with their capital.
 RETIRED = {
     "(?i:Workshop)": "worker context",
@@ -63,6 +65,13 @@ SEARCHED = re.compile(
     r"(?:is|are|was|were|be|has been|have been)\s+searched\b",
     re.IGNORECASE,
 )
+# Values of f-strings that stand before a plural without `amount`: not a number, or never 1. A limit in capitals isn't.
+SEVERAL = {
+    "_share_of(count, total)": "ends in `have`",
+    "len(self.values)": "more than are shown, or than can be",
+    "self._since": "said otherwise of a single one",
+    "self.sampler": "the name of one, which models",
+}
 KEPT = "TERMS_OF_0_1 ="  # the name of a folder in runs of version 0.1
 
 
@@ -138,3 +147,29 @@ def test_a_type_alias_has_its_name_alone(package: str) -> None:
 def test_no_function_is_half_a_sentence(package: str) -> None:
     names = names_of(package, ast.FunctionDef)
     assert [found for found in names if found[0].strip("_").lower() in HALF_SENTENCES] == []
+
+
+def _counted(node: ast.AST) -> str:
+    """What a call of `amount` counts."""
+    given = node.args[1] if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "amount" else None
+    return str(given.value) if isinstance(given, ast.Constant) else ""
+
+
+def test_a_number_and_its_noun_are_said_by_amount() -> None:
+    """So that `1 trials` cannot be read: of every noun that is counted anywhere, and of one that a variable names."""
+    nodes = [node for top in PACKAGES for path in (ROOT / top).rglob("*.py") for node in ast.walk(parsed(path))]
+    plurals = {amount(2, noun).removeprefix("2 ") for noun in map(_counted, nodes) if noun}
+    counted = re.compile(rf"\{{([^{{}}]+)\}} (?:{'|'.join(sorted(plurals))}|\{{\w*noun\w*\}}s)(?![\w/'-])")
+    found = set()
+    for node in nodes:
+        if isinstance(node, ast.JoinedStr):
+            parts = [
+                str(each.value) if isinstance(each, ast.Constant) else f"{{{_bare(each)}}}" for each in node.values
+            ]
+            found |= {value for value in counted.findall("".join(parts)) if not re.fullmatch("[A-Z_]+", value)}
+    assert found == set(SEVERAL)
+
+
+def _bare(part: ast.expr) -> str:
+    """What a part of an f-string shows, without braces of its own."""
+    return re.sub("[{}]", "", ast.unparse(part.value)) if isinstance(part, ast.FormattedValue) else ""

@@ -108,9 +108,15 @@ READING = {
     "explain all": ("explain", "RUN"),
     "mlflow sync": ("mlflow", "sync", "RUN", "--models", "all", "--tracking-uri", "sqlite:///HERE/strange.db"),
     "promote": ("promote", "RUN", "--as", "mine", "--storage", "HERE"),
-    "predict --run": ("predict", "--run", "RUN", *"--data HERE/acme.csv --output HERE/by-run".split()),
-    "predict --champion": (*"predict --champion theirs --storage HERE --data HERE/acme.csv".split(), "--output=HERE/by"),
-    "refresh": (*"refresh theirs HERE/mine.yaml --storage HERE --in-process --progress none".split(),),
+    "predict --run": ("predict", "--run", "RUN", "--data", "HERE/acme.csv", "--output", "HERE/by-run"),
+    "predict --champion": (
+        "predict",
+        "--champion=theirs",
+        "--storage=HERE",
+        "--data=HERE/acme.csv",
+        "--output=HERE/by",
+    ),
+    "refresh": ("refresh", "theirs", "HERE/mine.yaml", "--storage=HERE", "--in-process", "--progress=none"),
 }
 IN_A_SAVED_MODEL = ["predict", "predict --run", "predict --champion", "refresh"]
 

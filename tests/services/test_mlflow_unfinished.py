@@ -78,7 +78,7 @@ def test_the_summary_of_an_interrupted_run_is_killed(tmp_path: Path, mlflow_data
         search(tmp_path / "run", mlflow_database, objective=interrupt, trials=100_000)
     summary = summary_of(tmp_path / "run", mlflow_database)
     assert summary.info.status == "KILLED"
-    assert f"1 studies have not ended: `tuning resume {tmp_path}/run`" in summary.data.tags["mlflow.note.content"]
+    assert f"1 study unfinished: `tuning resume {tmp_path}/run`" in summary.data.tags["mlflow.note.content"]
 
 
 def test_the_summary_of_a_run_whose_time_is_spent_is_killed(tmp_path: Path, mlflow_database: str) -> None:

@@ -85,10 +85,12 @@ def _counted(digits: re.Match[str]) -> str:
 _MOST_DIGITS = 0xD000  # below the code points that are no characters
 
 
-def amount(number: int, noun: str) -> str:
+def amount(number: float, noun: str) -> str:
     """How many: `1 task`, `2 tasks`, `1,000 studies`. No other place makes a plural of a number that may be 1."""
-    plural = f"{noun.removesuffix('y')}ies" if noun.endswith("y") else f"{noun}{'es' if noun.endswith('s') else 's'}"
-    return f"{number:,} {noun if number == 1 else plural}"
+    plural = (
+        f"{noun.removesuffix('y')}ies" if noun.endswith("y") else f"{noun}{'es' if noun.endswith(('s', 'ch')) else 's'}"
+    )
+    return f"{number:,.12g} {noun if number == 1 else plural}"
 
 
 def size_text(size: float) -> str:

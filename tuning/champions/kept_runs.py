@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.fs
 
 from tuning.basics.timing import USUAL, Timing
+from tuning.basics.wording import amount
 from tuning.champions.answers import FOLDER as ANSWERS
 from tuning.champions.champion import HERE
 from tuning.champions.references import marked_by
@@ -48,8 +49,8 @@ def refusal(directory: RunDirectory, keep: int = KEPT, besides: Releases | None 
             if any(releases.run_directory(run).uri == directory.uri for run in runs_of(releases, release)):
                 return (
                     f"release {release.number} of the champions {releases.name} needs models of {directory.shown}, and "
-                    f"the newest {keep} releases can be used at any time. When it is older than these, `tuning prune "
-                    f"{releases.name}` deletes the run."
+                    f"the newest {amount(keep, 'release')} can be used at any time. When it is older than these, "
+                    f"`tuning prune {releases.name}` deletes the run."
                 )
     return ""
 

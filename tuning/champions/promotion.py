@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tuning.basics.wording import amount
 from tuning.champions.comparison import RowComparison
 from tuning.champions.discoveries import Discoveries, e_bh
 from tuning.champions.evidence import Evidence
@@ -148,7 +149,7 @@ def _decision(
     reason = rule.reason(figures, place, chosen)
     if beaten:
         worse = float(np.exp(min(float(comparison.worse.log_e()), LARGEST_LOG)))
-        reason = f"surely worse on {comparison.rows:,} new rows: e-value {worse:,.4g} the other way"
+        reason = f"surely worse on {amount(comparison.rows, 'new row')}: e-value {worse:,.4g} the other way"
     rows = comparison.rows
     return Decision(
         customer=contest.customer,

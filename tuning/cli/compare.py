@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Unpack, cast
 
 import click
 
+from tuning.basics.wording import amount
 from tuning.cli.program import Command
 from tuning.cli.shared_options import C, Overrides, check_target, definition_options, progress_option, read
 
@@ -220,7 +221,7 @@ def tabulate(
     for note in made.notes:
         click.echo(note, err=True)
     click.echo(
-        f"{target}: {len(made.table.configs)} configurations of {len(made.table.tasks)} customers. "
+        f"{target}: {amount(len(made.table.configs), 'configuration')} of {amount(len(made.table.tasks), 'customer')}. "
         f"Compare on it: tuning compare --from-table {target} --algorithms random,optuna",
         err=True,
     )

@@ -149,7 +149,7 @@ def _machine() -> Iterator[Finding]:
     from tuning.planning.room import free_memory
 
     cpus, memory = len(os.sched_getaffinity(0)), free_memory()
-    said = f"{cpus} CPUs, {memory / 1e9:.3g} GB of memory free"
+    said = f"{amount(cpus, 'CPU')}, {memory / 1e9:.3g} GB of memory free"
     if memory < LEAST_MEMORY * cpus:
         fewer = max(1, int(memory / LEAST_MEMORY))
         yield Finding("machine", NOTE, said, f"A slot takes about a gigabyte: set `slots: {fewer}`.")
@@ -164,7 +164,7 @@ def _machine() -> Iterator[Finding]:
         files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         if 0 <= files < LEAST_FILES:
             advice = f"Before a run with many slots: ulimit -n {16 * LEAST_FILES}"
-            yield Finding("files", NOTE, f"a process may have {files} files open at once", advice)
+            yield Finding("files", NOTE, f"a process may have {amount(files, 'file')} open at once", advice)
     with contextlib.suppress(OSError):
         if shutil.disk_usage(SHARED).free < LEAST_SHARED:
             advice = "In a container: --shm-size=2g. Else Ray writes its objects to /tmp, which is slower."

@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 import pandas as pd
 
-from tuning.basics.wording import raised
+from tuning.basics.wording import amount, raised
 from tuning.data.cells import ReadCsvOptions
 from tuning.data.files import File, file_ids
 from tuning.data.formats.csv_file import CsvSource
@@ -110,10 +110,10 @@ def look(files: Sequence[File]) -> Look:
     if not tables:
         raise DataError(f"none of the files can be read: {unreadable[0]}")
     whole = len(tables) == len(files) and all(len(table) < most for table in tables.values())
-    first = f" in the first {most:,} rows" if len(files) == 1 else f" in the {len(tables)} files looked at"
+    looked = f"first {amount(most, 'row')}" if len(files) == 1 else f"{amount(len(tables), 'file')} looked at"
     source = file_source(files[0].path, {"encoding": "utf-8", **csv})
     quick = source if len(files) == 1 and not whole and source.dataset_format is not None else None
-    return Look(csv, agreeing, tables, unreadable, "" if whole else first, quick)
+    return Look(csv, agreeing, tables, unreadable, "" if whole else f" in the {looked}", quick)
 
 
 # --- how CSV files are written -------------------------------------------------------------------

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tuning.basics.public import wait_notice
-from tuning.basics.wording import better_text, shorten, value_text
+from tuning.basics.wording import amount, better_text, shorten, value_text
 from tuning.cli import exit_codes
 from tuning.data.formats.csv_file import csv_text, guarded_frame
 from tuning.records.figures import STUDY_FIGURES, FigureRow, named, shown_in
@@ -214,7 +214,7 @@ def _positive(found: Counter[str]) -> str:
     if not found:
         return ""
     ((most, times),) = found.most_common(1)
-    others = f", another one for {found.total() - times} customers" if len(found) > 1 else ""
+    others = f", another one for {amount(found.total() - times, 'customer')}" if len(found) > 1 else ""
     return f", positive class {most!r}{others}"
 
 

@@ -143,8 +143,9 @@ def _tell(counts: BatchCounts, output: str) -> None:
         click.echo(f"{said} in {amount(counts.files, 'file')}, in {mask(output)}", err=True)
         click.echo(
             f"{amount(len(counts.customers), 'customer')}, {amount(counts.models, 'model')} loaded in "
-            f"{duration(counts.seconds)}: {counts.rows / counts.seconds:,.0f} rows and "
-            f"{counts.models / counts.seconds:,.1f} models per second, {counts.loading:.0%} of the work is loading",
+            f"{duration(counts.seconds)}: {amount(round(counts.rows / counts.seconds), 'row')} and "
+            f"{amount(round(counts.models / counts.seconds, 1), 'model')} per second, {counts.loading:.0%} of the "
+            "work is loading",
             err=True,
         )
     for name, reason in counts.broken.items():
@@ -155,7 +156,8 @@ def _tell(counts: BatchCounts, output: str) -> None:
         )
     if len(counts.without) > MOST_NAMED:
         click.echo(
-            f"and for {len(counts.without) - MOST_NAMED:,} customers more; the column `answer` has them", err=True
+            f"and for {amount(len(counts.without) - MOST_NAMED, 'customer')} more; the column `answer` has them",
+            err=True,
         )
     if counts.held_back:
         said = amount(counts.predicted, "prediction")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from tuning.basics.wording import advice_for_the_shell, did_you_mean
+from tuning.basics.wording import advice_for_the_shell, amount, did_you_mean
 from tuning.cli import exit_codes
 
 if TYPE_CHECKING:
@@ -85,7 +85,8 @@ class Command(click.Command):
         for option in given:
             takes_one = isinstance(option, click.Option) and not (option.multiple or option.is_flag or option.count)
             if takes_one and given.count(option) > 1 and not ctx.resilient_parsing:
-                ctx.fail(f"{option.opts[0]} is given {given.count(option)} times. It takes one value; give it once.")
+                times = amount(given.count(option), "time")
+                ctx.fail(f"{option.opts[0]} is given {times}. It takes one value; give it once.")
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> object:

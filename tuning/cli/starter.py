@@ -99,9 +99,9 @@ def starter(data: str, target: str | None, by: Sequence[str], folder: str, metri
 
 
 def _of_files(files: Sequence[File], by: Sequence[str], seen: Look) -> str:
-    what = (
-        f"{len(files)} files, each a customer" if len(files) > 1 and not by else "one table" if by else "one customer"
-    )
+    what = "one table" if by else "one customer"
+    if len(files) > 1 and not by:
+        what = f"{amount(len(files), 'file')}, each a customer"
     return what + (f"; of those looked at {len(seen.unreadable)} cannot be read" if seen.unreadable else "")
 
 

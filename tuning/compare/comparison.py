@@ -139,7 +139,7 @@ class Comparison(Public, ComparisonResult):
 
     def __repr__(self) -> str:
         tasks = amount(len(self.final.tasks), self.noun)
-        return f"<Comparison of {len(self.methods)} methods on {tasks}: {self.sentence}>"
+        return f"<Comparison of {amount(len(self.methods), 'method')} on {tasks}: {self.sentence}>"
 
     def _repr_html_(self) -> str:
         rows: str = self.table().to_html(float_format=lambda value: f"{value:.3g}", na_rep="")

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from tuning.basics.wording import amount
 from tuning.data.cells import ReadCsvOptions
 from tuning.data.column_types import concatenated, runs_of_one_schema, to_frame, to_one_frame
 from tuning.data.customers import Customer
@@ -90,7 +91,7 @@ def _counted(rows: pd.DataFrame, customer: Customer) -> pd.DataFrame:
     if customer.rows in (None, len(rows)):
         return rows
     raise CustomerError(
-        f"{len(rows)} rows were read, but {customer.rows} were counted when customers were found. Start a new run "
+        f"{amount(len(rows), 'row')} read, but {customer.rows} counted when customers were found. Start a new run "
         "where the data has changed; else write the key columns as text, so that a key is spelt in one way."
     )
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from tuning.basics.wording import did_you_mean, name_list
+from tuning.basics.wording import amount, did_you_mean, name_list
 from tuning.data.arrow_frames import to_arrow
 from tuning.data.column_types import concatenated, to_frame
 from tuning.data.customers import Customer, Customers, too_large
@@ -73,7 +73,9 @@ def sample_target(definition: Definition, customers: Customers, code: OwnCode) -
             hint = did_you_mean(target, frame.columns)
             reason = f"customer {customer.id!r} has no column {target!r}.{hint} There are {name_list(frame.columns)}"
         elif frame[target].notna().sum() < definition.min_rows:
-            reason = f"customer {customer.id!r} has fewer than {definition.min_rows} rows with a target {target!r}"
+            reason = (
+                f"customer {customer.id!r} has fewer than {amount(definition.min_rows, 'row')} with a target {target!r}"
+            )
         elif not is_comparable(frame[target]):
             reason = f"customer {customer.id!r} has lists or the like in its target {target!r}"
         else:

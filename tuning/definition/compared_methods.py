@@ -13,6 +13,7 @@ from schedulers import SchedulerSpec
 from search_spaces import SpaceError, algorithms
 from search_spaces.algorithms import Algorithm
 from search_spaces.yaml_text import parse_yaml
+from tuning.basics.wording import amount
 from tuning.definition.options import Options
 from tuning.definition.reach import PLAIN, PlainText
 from tuning.errors import PlanError
@@ -101,7 +102,7 @@ def parse_methods(given: object) -> tuple[Method, ...]:
     """
     items = _items(given)
     if len(items) > MOST_METHODS:
-        raise PlanError(f"A comparison of {len(items):,} algorithms is too much; name {MOST_METHODS} at most.")
+        raise PlanError(f"A comparison of {amount(len(items), 'algorithm')} is too much; name {MOST_METHODS} at most.")
     methods: list[Method] = []
     for item in items:
         method = item if isinstance(item, Method) else parse_method(item)

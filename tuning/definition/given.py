@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 from pydantic import BaseModel
 
-from tuning.basics.wording import shorten
+from tuning.basics.wording import amount, shorten
 from tuning.definition.definition import Definition, define
 from tuning.definition.yaml_file import read_definition
 from tuning.errors import DefinitionError
@@ -82,7 +82,7 @@ def definition_arguments(definition: Definition) -> str:
 
 def _short(value: object) -> str:
     if isinstance(value, pd.DataFrame):
-        return f"<DataFrame of {len(value)} rows>"
+        return f"<DataFrame of {amount(len(value), 'row')}>"
     if isinstance(value, Mapping) and any(isinstance(item, pd.DataFrame) for item in value.values()):
-        return f"<{len(value)} frames>"
+        return f"<{amount(len(value), 'frame')}>"
     return repr(value)

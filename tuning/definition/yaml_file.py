@@ -9,7 +9,7 @@ from pathlib import Path
 
 from search_spaces import SpaceError
 from search_spaces.yaml_text import parse_yaml
-from tuning.basics.wording import shorten
+from tuning.basics.wording import amount, shorten
 from tuning.definition.definition import Definition, define
 from tuning.definition.fields import NO_PORTFOLIO, SHIPPED
 from tuning.errors import DefinitionError
@@ -26,8 +26,8 @@ def load_yaml(text: str, where: str = "the definition", most: int | None = MAX_Y
     """
     if most is not None and len(text) > most:
         raise DefinitionError(
-            f"{where} has {len(text)} characters, more than {most}. Many customers have room in a manifest that is CSV "
-            "or Parquet."
+            f"{where} has {amount(len(text), 'character')}, more than {most}. Many customers have room in a manifest "
+            "that is CSV or Parquet."
         )
     try:
         values = parse_yaml(text, where)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Unpack
 import numpy as np
 import pandas as pd
 
+from tuning.basics.wording import amount
 from tuning.definition.given import signature
 from tuning.definition.keywords import DefinitionKeys
 from tuning.driver.runner import TuneRunner
@@ -51,7 +52,9 @@ def tune(
     if isinstance(y, str):
         raise DataError(f"y: {y!r} is one text, and y is one value per row of X; for a column of X, {IN_A_TABLE}.")
     if np.ndim(values) != 1 or len(values) != len(rows):
-        raise DataError(f"y has the shape {np.shape(values)}, and X has {len(rows)} rows: y is one value per row of X.")
+        raise DataError(
+            f"y has the shape {np.shape(values)}, and X has {amount(len(rows), 'row')}: y is one value per row of X."
+        )
     name = str(y.name) if isinstance(y, pd.Series) and y.name is not None else TARGET
     if name in rows.columns:
         raise DataError(f"X has a column {name!r}, as y is called: leave it out of X, or give y another name.")

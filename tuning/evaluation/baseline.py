@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from tuning.basics.wording import name_list, shorten
+from tuning.basics.wording import amount, name_list, shorten
 from tuning.definition.baselines import GivenBaseline, baseline_name, is_first_trial
 from tuning.errors import CustomerError
 from tuning.evaluation.constant import ConstantPrediction
@@ -134,5 +134,5 @@ def _check(values: pd.Series, wrong: np.ndarray, why: str) -> None:
     if wrong.any():
         place = int(wrong.argmax())
         first = shorten(repr(_plain(values.iloc[place])), 40)
-        where = f"in {int(wrong.sum())} of {len(values)} rows, first in row {place + 1}"
+        where = f"in {int(wrong.sum())} of {amount(len(values), 'row')}, first in row {place + 1}"
         raise CustomerError(f"the baseline's column {values.name!r} holds {first} ({where}), {why}.")

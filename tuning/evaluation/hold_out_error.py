@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from tuning.basics.wording import amount
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.study_data import StudyData
 from tuning.preprocessing.task import Prediction
@@ -20,9 +21,9 @@ def hold_out_score(prediction: Prediction, data: StudyData, metric: Metric) -> t
     try:
         score = metric.score(data.y[test], prediction, weight)
     except ValueError as error:
-        return None, f"the hold-out ({len(test)} rows) cannot be scored: {error}"
+        return None, f"the hold-out ({amount(len(test), 'row')}) cannot be scored: {error}"
     if not math.isfinite(score):
-        return None, f"{metric.name} is not defined on the hold-out ({len(test)} rows)"
+        return None, f"{metric.name} is not defined on the hold-out ({amount(len(test), 'row')})"
     return score, None
 
 

@@ -218,7 +218,7 @@ def study_data(
         notes.append(f"left out: {', '.join(unusable)}")
     notes += [*usable.notes, *split.notes]
     if (count := len(split.folds)) < wanted.folds:
-        notes.append(f"{count} folds in place of {wanted.folds}, for lack of rows, groups or moments")
+        notes.append(f"{amount(count, 'fold')} in place of {wanted.folds}, for lack of rows, groups or moments")
     return StudyData(
         task=found,
         columns=usable.columns,
@@ -282,10 +282,12 @@ def keep_scorable_folds(data: StudyData, metric: Metric) -> StudyData:
         return data
     if not kept:
         raise CustomerError(
-            f"{metric.name} is not defined in any of the {len(folds)} folds: their rows are too few, of one class or "
-            "without weight. Choose another metric or split."
+            f"{metric.name} is not defined in any of the {amount(len(folds), 'fold')}: their rows are too few, of one "
+            "class or without weight. Choose another metric or split."
         )
-    note = f"{metric.name} is not defined in {len(folds) - len(kept)} of {len(folds)} folds, which are left out"
+    note = (
+        f"{metric.name} is not defined in {len(folds) - len(kept)} of {amount(len(folds), 'fold')}, which are left out"
+    )
     return replace(data, split=replace(data.split, folds=kept), notes=(*data.notes, note))
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from tuning.basics.wording import name_list, raised, value_text
+from tuning.basics.wording import amount, name_list, raised, value_text
 from tuning.definition.baselines import GivenBaseline, is_first_trial
 from tuning.errors import CustomerError
 from tuning.evaluation.baseline import ScoredBaseline, find_baseline
@@ -123,7 +123,7 @@ def _kept_note(winner: TrialRecord, records: Sequence[TrialRecord], what: str) -
         return None
     finished = [record for record in others if record.state == FINISHED and record.score is not None]
     if not finished:
-        none = f"none of the other {len(others)} trials finished"
+        none = f"none of the other {amount(len(others), 'trial')} finished"
         who = "the only other trial did not finish" if len(others) == 1 else none
         return f"{what} was kept: {who}"
     best = min(finished, key=lambda record: record.loss)
@@ -357,7 +357,9 @@ def _held_note(members: Sequence[Member], said: Sequence[Prediction], count: int
 
 def _refit_note(record: TrialRecord) -> str:
     stages = FixedMember.of(record).stages
-    return f"the winner was refitted along the {len(stages)} stages of its schedule" if len(stages) > 1 else ""
+    return (
+        f"the winner was refitted along the {amount(len(stages), 'stage')} of its schedule" if len(stages) > 1 else ""
+    )
 
 
 def _target_note(records: Sequence[TrialRecord], data: StudyData) -> str:
@@ -372,4 +374,4 @@ def _why_none(records: Sequence[TrialRecord]) -> str:
     parts = [f"{states[state]} {state}" for state in (FAILED, STOPPED) if states[state]]
     reasons = Counter(record.reason for record in records if record.state == FAILED)
     most = f"; most often: {reasons.most_common(1)[0][0]}" if reasons else ""
-    return f"none of {len(records)} trials finished ({', '.join(parts)}){most}"
+    return f"none of {amount(len(records), 'trial')} finished ({', '.join(parts)}){most}"

@@ -27,6 +27,7 @@ from typing import IO
 from schedulers.ray_classes import in_front_of_ray
 from schedulers.stopping.study_time import StudyTimeStopper
 from tuning.basics.timing import HANG_TIMES, USUAL
+from tuning.basics.wording import amount
 from tuning.definition.customer_limits import Limits
 from tuning.planning.allowance import slots_beside
 from tuning.planning.room import free_memory
@@ -124,7 +125,7 @@ class HangLimits:
             return f"its study: {took_longer('study_seconds', limits.study_seconds)}, {no_step}"
         patience = max(self.patience, HANG_TIMES * longest)
         if limits.trial_seconds is None and idle > patience:
-            hang = f"it made no step for {patience:g} seconds, which is taken for a hang"
+            hang = f"it made no step for {amount(patience, 'second')}, which is taken for a hang"
             return f"{hang}; limits.trial_seconds sets another"
         return ""
 

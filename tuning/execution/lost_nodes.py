@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tuning.basics.wording import amount
+
 if TYPE_CHECKING:
     from ray.tune.experiment import Trial
 
@@ -38,7 +40,9 @@ class NodeWatch:
         elif self._gone_since is None:
             self._gone_since = now
         elif now - self._gone_since >= self.patience:
-            raise MachinesLostError(f"no machine of the Ray cluster has been alive for {self.patience:g} seconds")
+            raise MachinesLostError(
+                f"no machine of the Ray cluster has been alive for {amount(self.patience, 'second')}"
+            )
 
 
 def worker_died(text: str) -> bool:

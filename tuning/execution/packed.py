@@ -23,6 +23,7 @@ from operator import attrgetter
 import pyarrow as pa
 
 from tuning.basics.timing import hang_seconds
+from tuning.basics.wording import amount
 from tuning.errors import StorageError
 from tuning.execution.context import TrialData, WorkerContext, WorkerRun
 from tuning.execution.crash_log import CONCLUDING, LOADING, STARTING, Crash, ProgressMarker, counted, crashes
@@ -241,7 +242,7 @@ def work_shard(run: WorkerRun, shard: int, report: Listener, nodes: Nodes | None
         _spare_what_stays()
         if (starts := sum(crash.position == STARTING for crash in found)) >= FALSE_STARTS:
             raise StorageError(
-                f"the worker of shard {shard} died {starts} times before its first study: {found[-1].cause}"
+                f"the worker of shard {shard} died {amount(starts, 'time')} before its first study: {found[-1].cause}"
             )
         limits = context.spec.definition.limits
         marker = stack.enter_context(ProgressMarker(directory, term, shard, nodes.name))

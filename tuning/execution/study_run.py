@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tuning.basics.stopwatch import Clock
-from tuning.basics.wording import raised, stack
+from tuning.basics.wording import amount, raised, stack
 from tuning.errors import CustomerError, RunError, StorageError, StudyError, UnsavedModelError
 from tuning.evaluation.fixed import FixedConfiguration
 from tuning.evaluation.fixed_fit import fit_fixed
@@ -217,7 +217,7 @@ class _Ending:
         if self._outcome.model is not None and definition.save_models:
             self._saved = self._save(self._outcome.model)
         if self.ended_by:
-            why = f"{self.ended_by}; {len(self.records)} of {study.n_trials} trials were run"
+            why = f"{self.ended_by}; {len(self.records)} of {amount(study.n_trials, 'trial')} were run"
             self._outcome = replace(self._outcome, notes="; ".join(filter(None, (why, self._outcome.notes))))
         self._status = OK if self._outcome.winner is not None else NO_MODEL
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, Self
 
+from tuning.basics.wording import amount
 from tuning.errors import RunError
 from tuning.models.base import Grown, Hyperparameters, Matrix
 from tuning.models.boosters import feature_types, load_booster, prediction_of
@@ -63,8 +64,8 @@ class GangTraining(Protocol):
 def no_start(missing: int, gang: Gang, place: GangPlace) -> RunError:
     """Why a training ends whose actors do not come."""
     return RunError(
-        f"{missing} of {gang.actors} actors did not start within {place.patience_s:g} s: there is no room for them, or "
-        "their machine is too busy."
+        f"{missing} of {amount(gang.actors, 'actor')} did not start within {place.patience_s:g} s: there is no room "
+        "for them, or their machine is too busy."
     )
 
 

@@ -16,7 +16,7 @@ from typing import TypeGuard
 import cloudpickle
 import numpy as np
 
-from tuning.basics.wording import did_you_mean, shorten
+from tuning.basics.wording import amount, did_you_mean, shorten
 from tuning.errors import DefinitionError, RunError, UntrustedCodeError
 from tuning.models.base import ANY_TASK, CLASSIFICATION, FRAME, Estimator, Family, Hyperparameters, Matrix, Model
 from tuning.models.compute import limited_threads, threads
@@ -100,7 +100,9 @@ class OwnFamily(Family):
             prediction = with_own_classes(careful, rows, super().predict(careful, rows, task))
         values = np.asarray(prediction.values)
         if values.size != len(rows.y):  # numpy would stretch it to a score of something else
-            raise ValueError(f"{self.name!r} predicts an array of shape {values.shape} for {len(rows.y)} rows")
+            raise ValueError(
+                f"{self.name!r} predicts an array of shape {values.shape} for {amount(len(rows.y), 'row')}"
+            )
         return replace(prediction, values=values.reshape(-1))
 
     def probabilities(self, config: Hyperparameters) -> bool:

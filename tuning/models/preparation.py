@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from tuning.basics.documents import Json
+from tuning.basics.wording import amount
 from tuning.errors import CustomerError
 from tuning.preprocessing.task import is_comparable
 from tuning.user_code import apply_prepare, loaded_function
@@ -70,8 +71,8 @@ class Preparation:
         prepared = apply_prepare(self.function, given)
         if len(prepared) != len(frame):
             raise CustomerError(
-                f"prepare returned {len(prepared)} rows for {len(frame)}; to predict, it must keep every row. Let it "
-                "empty the target of rows that are of no use: the search leaves these out."
+                f"prepare returned {amount(len(prepared), 'row')} for {len(frame)}; to predict, it must keep every "
+                "row. Let it empty the target of rows that are of no use: the search leaves these out."
             )
         if isinstance(prepared.index, pd.RangeIndex):
             self._check_order(given, prepared, features)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tuning.basics.wording import raised
+from tuning.basics.wording import amount, raised
 from tuning.errors import RunError
 from tuning.models.gang import RESTARTS, Gang
 from tuning.models.gang_training import TrainingJob, no_start
@@ -242,7 +242,9 @@ class Actors:
         for number in [*self._actors.there, *lost] if self.gang.recovery == "cold" else lost:
             self._actors.end(number)
         if self._losses > RESTARTS:
-            raise RunError(f"actors were lost {self._losses} times, the last time after {self._done} rounds.")
+            raise RunError(
+                f"actors were lost {amount(self._losses, 'time')}, the last time after {amount(self._done, 'round')}."
+            )
         self._hire()
 
     def _end_tracker(self) -> None:

@@ -8,6 +8,7 @@ from math import ceil
 from schedulers import SchedulerSpec
 from search_spaces import SearchSpace
 from search_spaces.algorithms import Algorithm, unlearning
+from tuning.basics.wording import amount
 
 SHOWN_LABELS = 4  # parameters in a note
 
@@ -33,11 +34,11 @@ def finite_spaces(algorithms: Sequence[Algorithm], space: SearchSpace, n_trials:
         if size is None:
             continue
         left = (
-            f"{n_trials} trials leave {size - n_trials:,} untried"
+            f"{size - n_trials:,} more than there are trials"
             if size > n_trials
             else "a study ends with the last of them"
         )
-        yield f"{algorithm.name}: {size:,} configurations, the default one included; {left}."
+        yield f"{algorithm.name}: {amount(size, 'configuration')}, the default one included; {left}."
 
 
 def random_starts(algorithms: Iterable[Algorithm], space: SearchSpace, n_trials: int, known: int = 0) -> Iterator[str]:
@@ -81,11 +82,11 @@ def order_matters(pairs: Iterable[tuple[Algorithm, SchedulerSpec]], slots: int, 
                 [f"what {algorithm.name} proposes"] * learns + [f"what {scheduler.name} stops"] * scheduler.stops
             )
             yield (
-                f"up to {slots} trials of a study run at once, and the order in which they report decides {decides}: "
-                f"a second run may find something else. {one_by_one} repeats it exactly."
+                f"up to {amount(slots, 'trial')} of a study run at once, and the order in which they report decides "
+                f"{decides}: a second run may find something else. {one_by_one} repeats it exactly."
             )
             return
 
 
 def _trials(count: int) -> str:
-    return "the first trial has ended" if count == 1 else f"{count} trials have ended"
+    return f"{amount(count, 'trial')} {'has' if count == 1 else 'have'} ended"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from tuning.basics.wording import amount
 from tuning.errors import PlanError
 
 if TYPE_CHECKING:  # a server reads the name of the variable alone
@@ -26,6 +27,6 @@ def check_allowance(studies: StudyTable) -> None:
     trials = int(studies.numbers("n_trials").sum()) if allowed else 0
     if allowed and trials > int(allowed):
         raise PlanError(
-            f"the run has {trials:,} trials in {len(studies):,} studies, and {int(allowed):,} are allowed in one run "
-            f"({VARIABLE}). Lower `trials`, or take fewer customers."
+            f"the run has {amount(trials, 'trial')} in {amount(len(studies), 'study')}, and {int(allowed):,} are "
+            f"allowed in one run ({VARIABLE}). Lower `trials`, or take fewer customers."
         )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
-from tuning.basics.wording import did_you_mean, name_list, separator_hint
+from tuning.basics.wording import amount, did_you_mean, name_list, separator_hint
 from tuning.data.customers import Customers, too_large
 from tuning.data.formats.memory_frame import FrameSource
 from tuning.data.keyed_tables import TablePart, find_tables
@@ -67,7 +67,7 @@ def check_columns(definition: Definition, customers: Customers, code: OwnCode) -
             f"{'`features` names none of them' if definition.features is not None else _taken(definition, found)}."
         )
     return [
-        f"{key}: {looked - found[name]} of the {looked} customers looked at have no column {name!r}."
+        f"{key}: {looked - found[name]} of the {amount(looked, 'customer')} looked at have no column {name!r}."
         for name, key in named.items()
         if found[name] < looked
     ]

@@ -8,7 +8,7 @@ import numpy as np
 
 from search_spaces import SearchSpace
 from search_spaces.parameters import Constant
-from tuning.basics.wording import name_list
+from tuning.basics.wording import amount, name_list
 from tuning.definition.definition import Definition
 from tuning.definition.options import Resources
 from tuning.errors import DefinitionError, PlanError
@@ -117,16 +117,17 @@ def gang_notes(
         cpus = trial_cpus(driver, gang)
         at_once = int(slots // cpus)
         members = "actors" if isinstance(gang, Gang) else "workers"
-        fits = f"{at_once} at once on {slots} slots" if at_once else f"more than the {slots} slots have"
+        have = f"{amount(slots, 'slot')} {'has' if slots == 1 else 'have'}"
+        fits = f"{at_once} at once on {amount(slots, 'slot')}" if at_once else f"more than the {have}"
         if not at_once and own_ray():
             fits += f", so {none}; take fewer {members}, or more `slots`"
         yield (
-            f"a trial takes {cpus:g} CPUs, {driver.cpus:g} of its own and {gang.bundles[0].get('CPU', 0.0):g} for each "
-            f"of {len(gang.bundles)} {members}: {fits}."
+            f"a trial takes {amount(cpus, 'CPU')}, {driver.cpus:g} of its own and {gang.bundles[0].get('CPU', 0.0):g} "
+            f"for each of {len(gang.bundles)} {members}: {fits}."
         )
         asked = sum(bundle.get("GPU", 0.0) for bundle in gang.bundles)
         if asked and driver.gpus + asked > nvidia_gpus() and own_ray():
             yield (
-                f"a trial and its {members} take {driver.gpus + asked:g} GPUs, more than the {nvidia_gpus()} NVIDIA "
-                f"GPUs of this machine, so {none}."
+                f"a trial and its {members} take {amount(driver.gpus + asked, 'GPU')}, more than the {nvidia_gpus()} "
+                f"NVIDIA GPUs of this machine, so {none}."
             )

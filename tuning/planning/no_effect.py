@@ -13,7 +13,7 @@ from schedulers.stopping.target import TargetSpec
 from schedulers.stopping.trial_plateau import TrialPlateauSpec
 from search_spaces import SearchSpace
 from search_spaces.parameters import Choice, Constant, Parameter
-from tuning.basics.wording import name_list
+from tuning.basics.wording import amount, name_list
 from tuning.data.prepared import OwnCode
 from tuning.definition.customer_limits import SIZE_LIMITS
 from tuning.definition.definition import Definition
@@ -108,7 +108,9 @@ def _late_options(scheduler: SchedulerSpec, steps: dict[str, int]) -> Iterator[s
         if not too_short or (value == 1 and max(steps.values()) == 1):
             continue
         most = max(too_short.values())
-        problem = f"scheduler {scheduler.name}: {option} {value} is not below the {most} steps of a full trial"
+        problem = (
+            f"scheduler {scheduler.name}: {option} {value} is not below the {amount(most, 'step')} of a full trial"
+        )
         if len(too_short) == len(steps) and scheduler.mutates:
             raise PlanError(f"{problem}, so that none of them is ever {then}. Make it smaller, or the trials longer.")
         models = "" if len(too_short) == len(steps) else f" of {name_list(too_short)}"
@@ -132,9 +134,9 @@ def _late_rules(spec: RunSpec, code: OwnCode) -> Iterator[str]:
     longest = max(longest_trials(spec, code, growing=True).values(), default=0)
     for rule in spec.stop:
         if isinstance(rule, StudyPlateauSpec) and rule.trials >= spec.definition.trials:
-            yield f"stop.study_plateau: no effect, since a study has only {spec.definition.trials} trials."
+            yield f"stop.study_plateau: no effect, since a study has only {amount(spec.definition.trials, 'trial')}."
         if isinstance(rule, TrialPlateauSpec) and rule.steps >= longest:
-            yield f"stop.trial_plateau: no effect, since no trial grows for more than {longest} steps."
+            yield f"stop.trial_plateau: no effect, since no trial grows for more than {amount(longest, 'step')}."
 
 
 def _keys_of_the_other_kind(definition: Definition) -> Iterator[str]:
@@ -168,12 +170,15 @@ def _many_slots(definition: Definition) -> Iterator[str]:
     cpus = len(os.sched_getaffinity(0))
     slots = definition.slots or cpus
     if slots > cpus:
-        yield f"slots: {definition.slots} trials at once on the {cpus} CPUs of this machine slow each other down."
+        yield f"slots: {slots} at once on the {amount(cpus, 'CPU')} of this machine slow each other down."
 
 
 def _single_configuration(space: SearchSpace, definition: Definition) -> Iterator[str]:
     if space.searched == 0 and definition.trials > 1 and definition.algorithm.name != "grid":
-        yield f"the search space holds one configuration, which each of the {definition.trials} trials tries again."
+        yield (
+            f"the search space holds one configuration, which each of the {amount(definition.trials, 'trial')} "
+            "tries again."
+        )
 
 
 def _check_target(spec: RunSpec) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tuning.basics.columnar import DictionaryColumn, FieldColumn
-from tuning.basics.wording import name_list
+from tuning.basics.wording import amount, name_list
 from tuning.data.customers import about_rows
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import PlanError
@@ -53,22 +53,24 @@ class Placements:
             shares = _range(f"{share:.0%}" for share in _ends(self.shares[self.late]))
             names = _names(studies, self.late)
             if len(studies) == 1:
-                yield f"the trials of {names} run side by side, on up to {slots} slots."
+                yield f"the trials of {names} run side by side, on up to {amount(slots, 'slot')}."
             else:
                 yield (
-                    f"the trials of {names} run side by side on all {slots} slots: with about {shares} of the run's "
-                    "work (trials times rows), one slot would still be busy with it when the others are through."
+                    f"the trials of {names} run side by side on all {amount(slots, 'slot')}: with about {shares} of "
+                    "the run's work (trials times rows), one slot would still be busy with it when the others are "
+                    "through."
                 )
         if self.large.any():
             sizes = _range(_gigabytes(needs) for needs in _ends(self.bytes[self.large]))
             yield (
                 f"the trials of {_names(studies, self.large)} share the memory of all slots: each takes about {sizes}, "
-                f"and one of {slots} slots has {_gigabytes(slot_bytes(slots))}."
+                f"and one of {amount(slots, 'slot')} has {_gigabytes(slot_bytes(slots))}."
             )
         if (small := int(self.small.sum())) and len(studies) > 1:
             yield (
-                f"{small} of {len(studies)} studies have {LONG_ROWS:,} rows or fewer, and several processes train each "
-                "of their trials, too, which takes longer than in one. A manifest gives actors to single customers."
+                f"{small} of {amount(len(studies), 'study')} have {LONG_ROWS:,} rows or fewer, and several processes "
+                "train each of their trials, too, which takes longer than in one. A manifest gives actors to single "
+                "customers."
             )
 
 

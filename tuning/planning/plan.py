@@ -203,7 +203,7 @@ class Plan:
         portfolio = self.spec.definition.portfolio
         source = f" ({portfolio})" if isinstance(portfolio, str) else ""
         baseline = family_of(self.portfolio[0]) if given is None else baseline_name(given)
-        number = "1 configuration" if len(self.portfolio) == 1 else f"{len(self.portfolio)} configurations"
+        number = amount(len(self.portfolio), "configuration")
         return f"{number}{source}; the baseline is {baseline}"
 
     @property
@@ -236,7 +236,7 @@ class Plan:
             )
             return f"one per customer, each with its own {names}"
         labels = ", ".join(method.label for method in compared.algorithms)
-        return f"{compared.seeds} seeds of each of {labels} per customer"
+        return f"{amount(compared.seeds, 'seed')} of each of {labels} per customer"
 
     @property
     def _trials_text(self) -> str:
@@ -393,6 +393,6 @@ def _waiting(plan: Plan) -> Iterator[str]:
     if others and plan.slots > 1 and plan.spread and plan.slots - plan._widest(plan.slots) < 1:
         names = name_list(plan.spread.texts("id").to_pylist(), 3)
         yield (
-            f"a trial of {names} takes all {plan.slots} slots: {amount(others, 'other')} can begin when the last of "
-            "these trials has ended."
+            f"a trial of {names} takes all {amount(plan.slots, 'slot')}: {amount(others, 'other')} can begin when the "
+            "last of these trials has ended."
         )

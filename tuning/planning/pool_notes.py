@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tuning.basics.wording import amount
+from tuning.basics.wording import amount, duration
 from tuning.data.customers import about_rows, one_each
 from tuning.definition.definition import Definition
 from tuning.errors import PlanError
@@ -58,6 +58,6 @@ def pool_notes(definition: Definition, studies: StudyTable) -> Iterator[str]:
         f"pool: before the studies, one model is trained of the rows of "
         f"{amount(len(one_each(customers_of(studies))), 'customer')} (at most "
         f"{MOST_ROWS_EACH:,} of each and {MOST_ROWS:,} in all; on one core of this machine, for "
-        f"{POOL_SECONDS / 60:.0f} minutes at most). It is a member of a customer's ensemble where that is better on "
+        f"{duration(POOL_SECONDS)} at most). It is a member of a customer's ensemble where that is better on "
         "the customer's own folds."
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from schedulers import SchedulerSpec
-from tuning.basics.wording import name_list
+from tuning.basics.wording import amount, name_list
 from tuning.definition.options import Resources
 from tuning.definition.run_spec import RunSpec
 from tuning.evaluation.objective import Objective, takes_state
@@ -71,12 +71,13 @@ def helper_notes(
     names = list(dict.fromkeys(each.name for each in schedulers if each.pauses))
     if helpers:
         yield (
-            f"{name_list(names)} pauses trials: each study decides in one process, and {helpers} helpers train its "
-            "trials ahead of its decisions. What it finds is the same for any number of them."
+            f"{name_list(names)} pauses trials: each study decides in one process, and has {amount(helpers, 'helper')} "
+            "to train its trials ahead of its decisions. What it finds is the same for any number of them."
         )
     elif names and studies < slots:
         stateless = objective is not None and not takes_state(objective)
         yield (
-            f"{studies} of {slots} slots {'is' if studies == 1 else 'are'} used: a study under {' or '.join(names)} "
-            f"runs its trials in turns in one process{STATELESS if stateless else ''}. scheduler: asha uses all slots."
+            f"{studies} of {amount(slots, 'slot')} {'is' if studies == 1 else 'are'} used: a study under "
+            f"{' or '.join(names)} runs its trials in turns in one process{STATELESS if stateless else ''}. scheduler: "
+            "asha uses all slots."
         )

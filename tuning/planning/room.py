@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from glob import glob
 from pathlib import Path
 
+from tuning.basics.wording import amount
+
 logger = logging.getLogger(__name__)
 
 ALONE = "a place alone on its machine"
@@ -104,7 +106,7 @@ def bundles_text(bundles: Sequence[Bundle]) -> str:
     """The bundles as a text, such as "1 CPU and 2 times 8 CPU + 1 GPU"."""
     texts = [" + ".join(f"{amount:g} {name}" for name, amount in bundle.items() if amount) for bundle in bundles]
     times = {text: texts.count(text) for text in texts if text}
-    return " and ".join(f"{count} times {text}" if count > 1 else text for text, count in times.items())
+    return " and ".join(f"{amount(count, 'time')} {text}" if count > 1 else text for text, count in times.items())
 
 
 def machines_now() -> Callable[[], Sequence[Bundle]]:

@@ -40,7 +40,7 @@ def reading_notes(definition: Definition, customers: Customers) -> Iterator[str]
     tables = len(keyed.first_of_each("table"))
     if definition.by and tables > 1:
         yield (
-            f"each of the {tables} files is a table of its own, so a customer is a file and a value of "
+            f"each of the {amount(tables, 'file')} is a table of its own, so a customer is a file and a value of "
             f"{', '.join(definition.by)}; give the folder instead of a pattern to take them as one table."
         )
     if len(keyed) == 1 and keyed[0].key == ():
@@ -104,7 +104,7 @@ def _mlflow_notes(definition: Definition, studies: int) -> Iterator[str]:
 def _logger_notes(definition: Definition, trials: int) -> Iterator[str]:
     """Loggers that would write very many folders."""
     if definition.loggers and trials > MANY_LOGS:
-        yield f"loggers: {trials:,} trials are as many folders; TensorBoard shows some thousand."
+        yield f"loggers: {amount(trials, 'trial')} are as many folders; TensorBoard shows some thousand."
 
 
 def shadows() -> Iterator[str]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from search_spaces import SearchSpace
 from tuning.basics.columnar import DictionaryColumn, combined
-from tuning.basics.wording import name_list
+from tuning.basics.wording import amount, name_list
 from tuning.definition.definition import Definition
 from tuning.definition.options import Resources
 from tuning.errors import PlanError
@@ -64,7 +64,7 @@ def fewer_at_once(resources: Resources, slots: int) -> Iterator[str]:
     """A note where what each slot takes leaves no room for all slots on this machine."""
     room = [slots // resources.cpus, nvidia_gpus() // resources.gpus if resources.gpus else slots]
     if own_ray() and 0 < (most := int(min(room))) < slots:
-        yield f"resources: each slot takes so much that {most} of the {slots} slots work at once here."
+        yield f"resources: each slot takes so much that {most} of the {amount(slots, 'slot')} work at once here."
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ def _ids(studies: StudyTable) -> list[str]:
 
 def _excess(resources: Resources, slots: int) -> Iterator[str]:
     if resources.cpus > slots:
-        yield f"resources.cpus: {resources.cpus:g} is more than the {slots} slots"
+        yield f"resources.cpus: {resources.cpus:g} is more than the {amount(slots, 'slot')}"
     gpus = nvidia_gpus()
     if resources.gpus > gpus and not other_gpus():
         yield f"resources.gpus: {resources.gpus:g} is more than the {gpus} NVIDIA GPUs of this machine"

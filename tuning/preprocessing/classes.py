@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
+from tuning.basics.wording import amount
 from tuning.errors import CustomerError
 
 Label: TypeAlias = str | int | float | bool  # of a class
@@ -75,7 +76,8 @@ def guess_positive(targets: Iterable[pd.Series]) -> tuple[Label, str] | None:
     counts = [sum(by_label[some, label] for some in (labels, (label,))) for label in labels]
     rarer = 0 if counts[0] < counts[1] else 1
     share = 100 * counts[rarer] / sum(counts)
-    return labels[rarer], f"it is the rarer class, {share:.3g} % of {sum(counts)} rows, beside {labels[1 - rarer]!r}"
+    why = f"it is the rarer class, {share:.3g} % of {amount(sum(counts), 'row')}, beside {labels[1 - rarer]!r}"
+    return labels[rarer], why
 
 
 def class_weights(given: ClassWeights, y: np.ndarray, classes: tuple[Label, ...]) -> np.ndarray:

@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
+from tuning.basics.wording import amount
 from tuning.errors import CustomerError
 from tuning.preprocessing.dates import (
     ISO,
@@ -171,7 +172,9 @@ class Values:
         if self._typed() is not None or not (wrong := self.values.notna().to_numpy() & np.isnan(found)).any():
             return []
         example = str(self.values[wrong].iloc[0])[:40]
-        return [f"{self.name}: {int(wrong.sum())} values are no {SAID[kind]} and are missing ({example!r})"]
+        return [
+            f"{self.name}: {amount(int(wrong.sum()), 'value')} other than {SAID[kind]}, taken as missing ({example!r})"
+        ]
 
     def _numbers(self) -> np.ndarray:
         if isinstance(self.dtype, np.dtype) and self.dtype.kind in "biuf":

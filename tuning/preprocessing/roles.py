@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from tuning.basics.wording import name_list
+from tuning.basics.wording import amount, name_list
 from tuning.errors import CustomerError
 from tuning.preprocessing.classes import Label, find_label, guess_positive, read_classes
 from tuning.preprocessing.dates import ISO, NEARLY_ALL, UNDECIDED, date_format, parse_dates
@@ -35,11 +35,11 @@ def read_target(values: pd.Series, task: str) -> tuple[pd.Series, str]:
         return values, ""
     if not few:
         raise CustomerError(
-            f"the target {values.name!r} holds text, regression needs numbers: {count} of its {total} values are none, "
-            f"{first}; up to {1 - NEARLY_ALL:.0%} would be left out as missing."
+            f"the target {values.name!r} holds text, regression needs numbers: {count} of its {amount(total, 'value')} "
+            f"are none, {first}; up to {1 - NEARLY_ALL:.0%} would be left out as missing."
             + (f" They seem to be {said}." if (said := seeming(values[wrong].map(str).unique().tolist())) else "")
         )
-    return numbers, f"{count} of {total} rows are left out, whose target is no number: {first}"
+    return numbers, f"{count} of {amount(total, 'row')} are left out, whose target is no number: {first}"
 
 
 def _distinct(values: pd.Series) -> int:
@@ -72,12 +72,12 @@ def encode_target(
         raise CustomerError(f"the target {name!r} holds a single class ({classes[0]!r}): at least two are needed.")
     if task == BINARY and len(classes) > 2:
         raise CustomerError(
-            f"the target {name!r} holds {len(classes)} classes ({name_list(classes, 4)}), the task is binary."
+            f"the target {name!r} holds {amount(len(classes), 'class')} ({name_list(classes, 4)}), the task is binary."
         )
     if len(classes) > MAX_CLASSES and 2 * len(classes) > len(values):
         raise CustomerError(
-            f"the target {name!r} holds {len(classes)} classes in {len(values)} rows: is it a number to predict "
-            "(task: regression), or an id?"
+            f"the target {name!r} holds {amount(len(classes), 'class')} in {amount(len(values), 'row')}: is it a "
+            "number to predict (task: regression), or an id?"
         )
     if task == BINARY and _positive(values, classes, positive, required) == classes[0]:
         return 1 - codes, Task(task, classes[::-1])
@@ -106,7 +106,7 @@ def read_weights(values: pd.Series) -> np.ndarray:
     wrong = ~(np.isfinite(weights) & (weights >= 0))
     if wrong.any():
         raise CustomerError(
-            f"the weights {values.name!r} hold {int(wrong.sum())} values that are missing, negative or infinite "
+            f"the weights {values.name!r} are missing, negative or infinite in {amount(int(wrong.sum()), 'row')} "
             f"(first in row {int(wrong.argmax()) + 1})."
         )
     if not (weights > 0).any():
@@ -120,8 +120,8 @@ def check_predictions(values: pd.Series) -> None:
     missing = values.isna().to_numpy()
     if missing.any():
         raise CustomerError(
-            f"the baseline's column {values.name!r} is empty in {int(missing.sum())} of {len(values)} rows with a "
-            f"target (first in row {int(missing.argmax()) + 1}): each of these rows needs a prediction."
+            f"the baseline's column {values.name!r} is empty in {int(missing.sum())} of {amount(len(values), 'row')} "
+            f"with a target (first in row {int(missing.argmax()) + 1}): each of these rows needs a prediction."
         )
 
 
@@ -141,7 +141,7 @@ def read_moments(values: pd.Series, dates: str | None = None) -> np.ndarray:
     name = values.name
     missing = int(values.isna().sum())
     if missing:
-        raise CustomerError(f"the time column {name!r} is empty in {missing} rows; every row needs a moment.")
+        raise CustomerError(f"the time column {name!r} is empty in {amount(missing, 'row')}; every row needs a moment.")
     if pd.api.types.is_numeric_dtype(values.dtype):
         moments = values.to_numpy(dtype=np.float64)
         if not np.isfinite(moments).all():

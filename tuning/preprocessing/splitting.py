@@ -68,7 +68,9 @@ def _shuffled(y: np.ndarray, stratified: bool, test_size: float, folds: int, see
 
     held = max(1, round(len(y) * test_size))
     if len(y) - held < 2:
-        raise CustomerError(f"{len(y) - held} rows are left for the search after the hold-out; at least 2 are needed.")
+        raise CustomerError(
+            f"the hold-out leaves {amount(len(y) - held, 'row')} for the search; at least 2 are needed."
+        )
     counts = np.bincount(y)[np.unique(y)] if stratified else np.empty(0)
     fits = stratified and counts.min() >= 2 and held >= len(counts) and len(y) - held >= len(counts)
     if fits or not stratified:
@@ -138,7 +140,9 @@ def _by_group(
 
     total = len(np.unique(groups))
     if total < 3:
-        raise CustomerError(f"{total} groups; at least 3 are needed, one for the hold-out and two for the folds.")
+        raise CustomerError(
+            f"{amount(total, 'group')}; at least 3 are needed, one for the hold-out and two for the folds."
+        )
     parts = min(total, max(2, round(1 / test_size)))
     holder: StratifiedGroupKFold | GroupShuffleSplit
     if classification:  # of the parts that have the classes in about the same shares, one
@@ -170,8 +174,8 @@ def _by_time(moments: np.ndarray, test_size: float, folds: int) -> Split:
     search, test = order[:cut], order[cut:]
     if not len(test) or len(np.unique(ordered[:cut])) < 2:
         raise CustomerError(
-            f"{len(np.unique(moments))} different moments in {len(order)} rows; a split by time needs 3: to learn "
-            "from, to validate on, and to hold out."
+            f"{len(np.unique(moments))} different moments in {amount(len(order), 'row')}; a split by time needs 3: to "
+            "learn from, to validate on, and to hold out."
         )
     pairs = []
     splitter = TimeSeriesSplit(min(folds, cut - 1))
@@ -262,13 +266,13 @@ def _teaches(labels: np.ndarray, train: np.ndarray) -> bool:
 def _stable_notes(held: int, rows: int, test_size: float, moved: int) -> Iterator[str]:
     if not 0.5 <= held / (rows * test_size) <= 2:
         yield (
-            f"{held} of {rows} rows are held out, where `split.test` is {test_size:.0%}: under `type: stable` hashes "
-            "say which, and of few rows these may be few or many"
+            f"{held} of {amount(rows, 'row')} are held out, where `split.test` is {test_size:.0%}: under `type: "
+            "stable` hashes say which, and of few rows these may be few or many"
         )
     if moved:
         yield (
-            f"{moved} of {rows} rows are not in the part that their hashes say, for lack of rows to hold out or of a "
-            "class to learn from; they may move as rows come"
+            f"{moved} of {amount(rows, 'row')} are not in the part that their hashes say, for lack of rows to hold out "
+            "or of a class to learn from; they may move as rows come"
         )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pandas as pd
 
+from tuning.basics.wording import amount
 from tuning.preprocessing.classes import Label
 from tuning.preprocessing.dates import NEARLY_ALL
 from tuning.preprocessing.kinds import IS_CODE, seeming
@@ -185,7 +186,9 @@ def _guess(target: pd.Series, *, of_numbers: bool = False) -> _Guess:
     if numeric:
         whole = bool(((numbers.abs() < MOST_WHOLE) & (numbers == numbers.round())).all()) if len(numbers) else False
         if of_numbers or not (whole and (distinct == 2 or (distinct <= 20 and distinct * 10 <= len(numbers)))):
-            return _Guess(REGRESSION, f"numbers, {distinct} different ones in {len(numbers)} rows", len(values), odd)
+            return _Guess(
+                REGRESSION, f"numbers, {distinct} different ones in {amount(len(numbers), 'row')}", len(values), odd
+            )
         kind = "whole numbers"
         numbers = numbers.astype(np.int64)
     clear = clear and distinct > 1  # a constant says nothing, and its customer gets no model
@@ -200,8 +203,7 @@ def _guess(target: pd.Series, *, of_numbers: bool = False) -> _Guess:
 def _described(wrong: pd.Series) -> str:
     if not len(wrong):
         return ""
-    what = "1 value that is no number:" if len(wrong) == 1 else f"{len(wrong)} values that are no numbers, such as"
-    return f"{what} {str(wrong.iloc[0])[:40]!r}"
+    return f"{amount(len(wrong), 'value')} other than a number, such as {str(wrong.iloc[0])[:40]!r}"
 
 
 def _may_hold_numbers(values: pd.Series) -> bool:

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 import pyarrow as pa
 
-from tuning.basics.wording import better_text, gain_text, params_text, score_text, value_text
+from tuning.basics.wording import amount, better_text, gain_text, params_text, score_text, value_text
 from tuning.records.gains import ERRORS
 from tuning.reporting.cells import paragraph, table
 
@@ -375,7 +375,7 @@ def notebook_table(rows: Sequence[FigureRow], customers: int, last: int = 0, *, 
         texts = {each.name: each.text(row) for each in shown}
         cells.append([*{**texts, "cv_score": score_text(row["cv_score"], row["cv_error"])}.values()])
     ends = f" and the last {last}" if last else ""
-    less = f"The first {len(rows) - last}{ends} of {customers} customers; leaderboard() has all."
+    less = f"The first {len(rows) - last}{ends} of {amount(customers, 'customer')}; leaderboard() has all."
     metric = better_text(str(rows[0]["metric"]), str(rows[0]["mode"])) if rows else ""
     less = less if customers > len(rows) else ""
     return f"{paragraph(metric)}{table([each.name for each in shown], cells)}{paragraph(less)}"

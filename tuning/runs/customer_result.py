@@ -174,7 +174,9 @@ class CustomerResult(OfCustomer):
     def _of_trials(self) -> str:
         """What the table of the best trials leaves out, and how its bars are read."""
         count = len(self.trial_records)
-        less = f"The best {SHOWN_TRIALS} of {count} trials; trials() has all. " if count > SHOWN_TRIALS else ""
+        less = (
+            f"The best {SHOWN_TRIALS} of {amount(count, 'trial')}; trials() has all. " if count > SHOWN_TRIALS else ""
+        )
         return f"{less}Steps: a higher bar is a better score." if count else ""
 
     def facts(self) -> list[tuple[str, str]]:

@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 from tuning.basics.public import typing
 from tuning.basics.seeds import derive
-from tuning.basics.wording import name_list, raised, without_text
+from tuning.basics.wording import amount, name_list, raised, without_text
 from tuning.data.customers import Customer
 from tuning.data.loading import Loader
 from tuning.data.prepared import CustomerData, OwnCode
@@ -290,7 +290,7 @@ class Winners:
         known = pd.notna(read_target(frame[definition.target], str(spec.task))[0].to_numpy())
         rows = frame[known]
         if len(rows) != len(data.y):
-            raise CustomerError(f"prepare gave {len(rows)} rows this time, and {len(data.y)} before.")
+            raise CustomerError(f"prepare gave {amount(len(rows), 'row')} this time, and {len(data.y)} before.")
         return rows, np.flatnonzero(known)
 
 

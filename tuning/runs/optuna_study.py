@@ -82,7 +82,7 @@ def trials_shown(part: Study, study: Study) -> str:
     shown, count = len(part.get_trials(deepcopy=False)), len(study.get_trials(deepcopy=False))
     families = {trial.user_attrs.get("family") for trial in part.get_trials(deepcopy=False)} - {None}
     whose = f", those of {families.pop()} that finished" if len(families) == 1 and shown < count else ""
-    return f"{shown} of {count} trials{whose}" if shown < count else amount(count, "trial")
+    return f"{shown} of {amount(count, 'trial')}{whose}" if shown < count else amount(count, "trial")
 
 
 def _point(space: SearchSpace, config: Config) -> Configuration:

@@ -56,11 +56,13 @@ def _worse_than_baseline(counts: RunCounts, given: GivenBaseline) -> list[str]:
     low, high = by_chance(compared)
     chance = f"on the hold-out rows; were both equally good, chance would give {low:,} to {high:,}."
     if not is_first_trial(given):
-        return [f"For {worse:,} of {compared:,} customers the model does worse than {baseline_name(given)} {chance}"]
+        return [
+            f"For {worse:,} of {amount(compared, 'customer')} the model does worse than {baseline_name(given)} {chance}"
+        ]
     both = ", or an ensemble has both" * bool(counts["ensembles"])
     return [
-        f"For {worse:,} of {compared:,} customers the chosen model did worse than the baseline {chance} It is kept "
-        f"because it was better on the folds{both}. More data rows per customer make such a choice surer."
+        f"For {worse:,} of {amount(compared, 'customer')} the chosen model did worse than the baseline {chance} It is "
+        f"kept because it was better on the folds{both}. More data rows per customer make such a choice surer."
     ]
 
 
@@ -69,7 +71,7 @@ def _contradicted(counts: RunCounts) -> list[str]:
     found = counts["contradicted"]
     if not found:
         return []
-    who = "1 model is" if found == 1 else f"{found:,} models are"
+    who = f"{amount(found, 'model')} {'is' if found == 1 else 'are'}"
     it, its_note = ("it", "its note") if found == 1 else ("them", "their notes")
     return [
         f"{who} contradicted by the hold-out rows: much worse there than the folds promised, and not by chance. Before "
@@ -81,15 +83,15 @@ def _fixed(counts: RunCounts) -> list[str]:
     found = counts["fixed"]
     if not found or counts["customers"] == 1:
         return []
-    whose, each = ("1 model was", "it") if found == 1 else (f"{found:,} models were", "each")
-    return [f"The configuration of {whose} known: {each} was fitted once, without a trial."]
+    was, each = ("was", "it") if found == 1 else ("were", "each")
+    return [f"The configuration of {amount(found, 'model')} {was} known: {each} was fitted once, without a trial."]
 
 
 def _ensembles(counts: RunCounts) -> list[str]:
     found, size = counts["ensembles"], counts["model_bytes"]
     if not found:
         return []
-    models = "1 model is an ensemble" if found == 1 else f"{found:,} models are ensembles"
+    models = f"{amount(found, 'model')} {'is an ensemble' if found == 1 else 'are ensembles'}"
     if not size:  # none is saved
         return [f"{models} of several trials."]
     return [
@@ -102,7 +104,7 @@ def _constants(counts: RunCounts) -> list[str]:
     found = counts["constants"]
     if not found:
         return []
-    models = "1 model is a constant" if found == 1 else f"{found:,} models are constants"
+    models = f"{amount(found, 'model')} {'is a constant' if found == 1 else 'are constants'}"
     return [f"{models}: nothing was better on the folds, and their notes say by how much."]
 
 
@@ -122,7 +124,7 @@ def _worse_than_constants(counts: RunCounts, run: str) -> list[str]:
 
 def _too_good(counts: RunCounts) -> list[str]:
     found, leaking = counts["too_good"], counts["leaking"]
-    models = "1 model is" if found == 1 else f"{found:,} models are"
+    models = f"{amount(found, 'model')} {'is' if found == 1 else 'are'}"
     perfect = [f"{models} perfect on every fold."] * bool(found)
     if leaking:
         from tuning.evaluation.leaks import drop_text  # with pandas, which the copy into MLflow does without

@@ -23,7 +23,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import LogFormatter, MaxNLocator
 
 from tuning.basics.public import own_functions
-from tuning.basics.wording import shorten
+from tuning.basics.wording import amount, shorten
 from tuning.records.gains import ERRORS, user_metric
 from tuning.records.schema import FAILED, FINISHED, OK, STOPPED, TrialRecord, best_first
 from tuning.records.user_scores import user_score
@@ -216,7 +216,7 @@ def gains(customers: CustomerRows, metric: str, ax: Axes | None = None) -> Axes:
     axes.bar(places, shown, width=width, color=colours)
     axes.axhline(0.0, color="black", linewidth=0.8)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_title(f"Better than the baseline for {helped:,} of {compared:,} customers")
+    axes.set_title(f"Better than the baseline for {helped:,} of {amount(compared, 'customer')}")
     axes.set_xlabel("customers, the largest gain first")
     axes.set_ylabel(f"gain over the baseline\n({unit}, hold-out)")
     return axes
@@ -392,4 +392,4 @@ def _some(count: int) -> slice:
 
 
 def _dots(shown: int, count: int) -> str:
-    return "One dot per customer" if shown == count else f"{shown:,} of {count:,} customers"
+    return "One dot per customer" if shown == count else f"{shown:,} of {amount(count, 'customer')}"

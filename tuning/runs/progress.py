@@ -102,9 +102,9 @@ class Progress:
             return ["nothing was left to do"]
         several = self.studies > 1
         parts = [
-            f"{self.done_studies}/{self.studies} {'studies' if self.noun == 'study' else f'{self.noun}s'}" * several,
+            f"{self.done_studies}/{amount(self.studies, self.noun)}" * several,
             # of several studies it is not known before
-            amount(self.done_trials, "trial") if several else f"{self.done_trials}/{self.trials} trials",
+            amount(self.done_trials, "trial") if several else f"{self.done_trials}/{amount(self.trials, 'trial')}",
             self._last_fits,
             "" if self.seconds_left is None else f"{duration(self.seconds_left)} left",
             ""
@@ -125,7 +125,7 @@ class Progress:
         if self.state != RUNNING or not left or not 0 < self.trials <= self.done_trials or self.doing:
             return ""
         if self.noun == "study":
-            return "choosing the winner" if left == 1 else f"choosing {left} winners"
+            return "choosing the winner" if left == 1 else f"choosing {amount(left, 'winner')}"
         return "the last fit goes on" if left == 1 else f"{left} last fits go on"
 
     @property

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tuning.basics.wording import did_you_mean, name_list, natural_order, value_text
+from tuning.basics.wording import amount, did_you_mean, name_list, natural_order, value_text
 from tuning.errors import UnknownCustomerError
 from tuning.records.gains import compared_gains
 from tuning.records.schema import FINISHED, OK, UNFINISHED
@@ -94,7 +94,7 @@ class Standings:
         customers = self.customers
         if customer is None and len(customers) != 1:
             raise UnknownCustomerError(
-                f"which of the {len(customers)} customers? Give its id, such as {str(customers[0])!r}."
+                f"which of the {amount(len(customers), 'customer')}? Give its id, such as {str(customers[0])!r}."
             )
         name = str(customers[0]) if customer is None else id_of(customer)
         row = self.row_of(name)

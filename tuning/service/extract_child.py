@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tuning.basics.wording import shorten, without_text
+from tuning.basics.wording import amount, shorten, without_text
 from tuning.errors import DataError, DefinitionError, NoModelError, TuningError
 
 if TYPE_CHECKING:
@@ -86,8 +86,8 @@ def _check_size(rows: int, columns: int, most: int) -> None:
         raise DefinitionError(f"rows: {rows:,} were sent; at most {most:,} are predicted at once. Send them in parts.")
     if columns > MOST_COLUMNS or rows * columns > MOST_CELLS:
         raise DefinitionError(
-            f"rows: {rows:,} rows of {columns:,} columns were sent; at most {MOST_COLUMNS:,} columns and "
-            f"{MOST_CELLS:,} cells are taken at once. Send the training data's columns only, and rows in parts."
+            f"rows: {amount(rows, 'row')} of {amount(columns, 'column')} were sent; at most {MOST_COLUMNS:,} columns "
+            f"and {MOST_CELLS:,} cells are taken at once. Send the training data's columns only, and rows in parts."
         )
 
 

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, RowMapping, delete, func, insert, select, upd
 
 from search_spaces.yaml_text import dump_yaml
 from tuning.basics.documents import Json
+from tuning.basics.wording import amount
 from tuning.errors import MissingError, QuotaError, TuningError
 from tuning.service.admission import check_again
 from tuning.service.children import ChildLimits, roots_variable, run_child
@@ -79,7 +80,9 @@ class Plans:
             of_team = (PLANS.c.team == submission.team) & PLANS.c.state.in_(OPEN)
             waiting = connection.execute(select(func.count()).where(of_team)).scalar_one()
             if waiting >= MOST_OPEN:
-                raise QuotaError(f"{waiting} plans of your team are not made yet, of {MOST_OPEN} at once.", later=10.0)
+                raise QuotaError(
+                    f"{amount(waiting, 'plan')} of your team are not made yet, of {MOST_OPEN} at once.", later=10.0
+                )
             connection.execute(delete(PLANS).where(PLANS.c.at < now - KEPT_S))
             plan = new_id()
             values = {"id": plan, "team": submission.team, "state": PlanState.WAITING, "at": now, "typed": typed}

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Generic, NoReturn
 
 from schedulers.protocols import Scheduler
-from tuning.basics.wording import raised
+from tuning.basics.wording import amount, raised
 from tuning.errors import StudyError
 from tuning.records.schema import FAILED, FINISHED, STOPPED
 from tuning.study.interfaces import Configuration, Rule, Searcher
@@ -93,7 +93,7 @@ class StudyCore(Generic[TrialT]):
         """The next trial; None when there is none now, or none any more (then `closed_by` says why)."""
         self.ask_rules()
         if not self.closed_by and self.suggested >= self.n_trials:
-            self.exhausted_by = f"all {self.n_trials} trials are done"
+            self.exhausted_by = f"all {amount(self.n_trials, 'trial')} are done"
         return None if self.closed_by else self.suggest()
 
     def ask_rules(self) -> None:
@@ -127,7 +127,7 @@ class StudyCore(Generic[TrialT]):
 
     def exhaust(self) -> None:
         """The searcher has nothing more to suggest."""
-        self.exhausted_by = f"the algorithm has no configuration after {self.suggested} trials"
+        self.exhausted_by = f"the algorithm has no configuration after {amount(self.suggested, 'trial')}"
 
     # The race.
 

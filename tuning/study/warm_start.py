@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from search_spaces import SearchSpace, SpaceError
 from search_spaces.parameters import Choice, Parameter
-from tuning.basics.wording import did_you_mean, name_list
+from tuning.basics.wording import amount, did_you_mean, name_list
 from tuning.definition.baselines import COLUMN, MEAN, GivenBaseline, configuration_of
 from tuning.definition.options import WarmStart
 from tuning.definition.run_spec import RunSpec
@@ -158,8 +158,8 @@ def check(spec: RunSpec, own: Mapping[str, SearchSpace]) -> list[str]:
             "warm_start fills" if given >= n_trials else "portfolio and warm_start fill" if given else "portfolio fills"
         )
         return [
-            f"{by} all {n_trials} trials of a study with configurations that are known beforehand, so the algorithm "
-            "proposes none; raise trials to have it search."
+            f"{by} all {amount(n_trials, 'trial')} of a study with configurations that are known beforehand, so the "
+            "algorithm proposes none; raise trials to have it search."
         ]
     return []
 

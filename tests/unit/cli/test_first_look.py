@@ -76,7 +76,7 @@ def test_an_odd_customer_changes_no_guess(tmp_path: Path) -> None:
         frame.to_csv(tmp_path / f"{name}.csv", index=False)
     text = told(tmp_path, "--target", "price")
     assert yaml.safe_load(text)["task"] == "regression"
-    assert "customer 'a' has 1 value that is no number: '?'" in text
+    assert "customer 'a' has 1 value other than a number, such as '?'" in text
     assert "#   x: number" in text
 
 

@@ -55,5 +55,5 @@ def test_rows_that_are_not_as_many_as_were_counted_are_an_error_with_both_number
     assert customer.rows is not None
     Loader(made, [customer]).read(customer)
     other = replace(customer, rows=customer.rows + 5)
-    with pytest.raises(CustomerError, match=f"^{customer.rows} rows were read, but {other.rows} were counted"):
+    with pytest.raises(CustomerError, match=f"^{customer.rows} rows read, but {other.rows} counted"):
         Loader(made, [other]).read(other)

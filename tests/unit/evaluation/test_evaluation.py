@@ -132,7 +132,7 @@ def test_time_splits_learn_from_the_past_only_and_grow(moments: int, folds: int)
         ({"split": {"type": "time", "column": "day"}}, {"day": "soon"}, "no date such as 2024-03-31; set `dates`"),
         ({"split": {"type": "time", "column": "day"}}, {"day": None}, "empty in 300 rows"),
         ({"split": {"type": "time", "column": "nope"}}, {}, "the split column 'nope' is not among the columns"),
-        ({"weight": "w"}, {"w": -1.0}, r"300 values that are missing, negative or infinite \(first in row 1\)"),
+        ({"weight": "w"}, {"w": -1.0}, r"missing, negative or infinite in 300 rows \(first in row 1\)"),
         ({"weight": "w"}, {"w": 0.0}, "are all 0"),
         ({"weight": "w"}, {"w": "heavy"}, "are not numbers"),
     ],

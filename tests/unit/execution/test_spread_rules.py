@@ -69,7 +69,7 @@ def test_the_time_of_a_study_counts_over_its_attempts(tmp_path: Path) -> None:
     workers.work(4)
     now[0] += 21.0
     workers.work()
-    assert live.stopped_by == "study_time: the budget of 20 seconds is spent"
+    assert live.stopped_by == "study_time: the budget of 20 s is spent"
     assert [record.state for record in live.records] == ["stopped", "finished"]  # the default went on to its end
     assert live.records[0].reason == live.stopped_by
 

@@ -46,7 +46,7 @@ def test_a_study_has_a_helper_on_each_slot_that_it_can_use(fields: dict[str, Any
     found = plan(**fields)
     assert found.helpers == helpers
     assert found.to_dict()["helpers"] == helpers
-    said = f"each study decides in one process, and {helpers} helpers train its trials ahead"
+    said = f"each study decides in one process, and has {helpers} helpers to train its trials ahead"
     assert (said in found.describe()) == (helpers > 0)
 
 

@@ -180,7 +180,7 @@ def test_a_file_gives_configurations_and_says_which_are_left_out(form: str, tmp_
         ("[{model: ridge", "cannot be read"),
         (
             "[{model: rigde}]",
-            r"none of its 1 configurations is in the search space, such as .*rigde.*shipped or none\.",
+            r"none of its 1 configuration is in the search space, such as .*rigde.*shipped or none\.",
         ),
     ],
 )

@@ -228,7 +228,7 @@ def test_a_metric_of_probabilities_leaves_out_models_without_them(tmp_path: Path
             "warm_start: sobol learns nothing from known scores.",
         ),
         ({"save_models": False, "mlflow": {"record_models": "all"}}, "mlflow.record_models: no effect, since"),
-        ({"resources": {"cpus": 64}}, "resources.cpus: 64 is more than the 1 slots, so no worker could start"),
+        ({"resources": {"cpus": 64}}, "resources.cpus: 64 is more than the 1 slot, so no worker could start"),
         ({"slots": 5000}, "slots: 5000 trials at once on the"),
     ],
 )

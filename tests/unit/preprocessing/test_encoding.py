@@ -235,8 +235,8 @@ def test_a_bad_cell_is_missing_and_noted_and_many_make_text() -> None:
     assert np.isnan(found.raw.numbers[-1, 0])
     assert np.isnan(found.raw.numbers[0, 1:]).all()
     assert found.notes == (
-        "n: 1 values are no numbers and are missing ('n.a.?')",
-        "d: 1 values are no dates and are missing ('soon')",
+        "n: 1 value other than numbers, taken as missing ('n.a.?')",
+        "d: 1 value other than dates, taken as missing ('soon')",
     )
     assert np.isnan(to_raw(frame[-11:].assign(t="a"), found.columns).numbers[-1, 0])
     codes = pd.DataFrame({"n": [*(f"{number:03d}" for number in range(39)), "A12"]})

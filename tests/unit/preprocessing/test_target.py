@@ -28,7 +28,7 @@ def test_one_customers_odd_cell_changes_nobodys_task() -> None:
     targets = {"a": PRICES, "b": odd(PRICES, 1), "c": PRICES + 0.5, "d": PRICES}
     task, why = agreed_task(targets)
     assert task == REGRESSION
-    assert why == "numbers, 60 different ones in 60 rows; customer 'b' has 1 value that is no number: '?'"
+    assert why == "numbers, 60 different ones in 60 rows; customer 'b' has 1 value other than a number, such as '?'"
 
 
 def test_the_majority_of_rows_decides_and_who_differs_is_named() -> None:

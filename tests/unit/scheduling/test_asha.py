@@ -137,4 +137,4 @@ def test_median_copes_with_trials_that_report_every_other_step() -> None:
             assert scheduler.on_trial_result(None, trial(str(number)), result(step, level)) == "CONTINUE"
     scheduler.on_trial_add(None, trial("low"))
     assert scheduler.on_trial_result(None, trial("low"), result(2, 0.5)) == "STOP"
-    assert scheduler.reason("low") == ("median: step 2, best score 0.5 below the median 1 of 3 trials' averages")
+    assert scheduler.reason("low") == ("median: step 2, best score 0.5 below the median 1 of 3 others' averages")

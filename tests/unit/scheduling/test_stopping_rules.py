@@ -116,7 +116,7 @@ def test_a_study_out_of_time_ends_at_the_next_step(name: str) -> None:
     trials = list(driving)
     assert clock.now == 121.0
     assert sum(trial.steps_run for trial in trials) == 21
-    reason = "study_time: the budget of 20.5 seconds is spent"
+    reason = "study_time: the budget of 20.5 s is spent"
     assert driving.core.closed_by == reason
     assert trials[0].state == "finished"
     assert trials[-1].state == "finished" or reason in {trial.reason for trial in trials}

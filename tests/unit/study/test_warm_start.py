@@ -137,7 +137,7 @@ def test_constraints_that_refuse_practically_everything_are_told_before_anything
 
 def test_the_plan_says_how_many_combinations_a_grid_has() -> None:
     space = SearchSpace([Int("a", 1, 3), Float("b", 0, 1, default=0.3)])
-    for trials, end in ((6, "6 trials leave 4 untried"), (10, "a study ends with the last of them")):
+    for trials, end in ((6, "4 more than there are trials"), (10, "a study ends with the last of them")):
         notes = runner(search_space=space, algorithm={"name": "grid", "levels": 3}, trials=trials).plan().notes
         assert f"grid: 10 configurations, the default one included; {end}." in notes
     plain = SearchSpace([Int("a", 1, 3), Float("b", 0, 1)])  # the default is one of the combinations

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from tuning.basics.wording import amount
 from tuning.compare.analysis.curves import AXES, CURVE, Curves
 from tuning.compare.analysis.statistics import TIE_DECIMALS
 from tuning.errors import DataError
@@ -175,7 +176,7 @@ def _budgets(
         worst = int(np.argmax(most / least))
         short = curves.methods[int(np.nanargmin(spent[:, worst]))]
         sentence = (
-            f"Unequal numbers of trials on {int((most > least).sum())} of {len(least)} tasks: on "
+            f"Unequal numbers of trials on {int((most > least).sum())} of {amount(len(least), 'task')}: on "
             f"{curves.tasks[worst]!r} {short} has {least[worst]:.0f}, the longest {most[worst]:.0f}"
         )
         if unequal == REFUSE:

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from tuning.basics.wording import amount
 from tuning.compare.analysis.anytime import Anytime
 from tuning.compare.analysis.statistics import TIE_DECIMALS, Counts, SignedRank, counts, wilcoxon
 
@@ -45,7 +46,7 @@ class HoldOut:
                 found, test = self.against(name, reference)
                 pairs.append(f"{name} better on {found.wins}, worse on {found.losses} (p = {test.p:.2g}, uncorrected)")
         return (
-            f"On hold-out rows that no search has seen, {self.losses.shape[1]} {noun}s: mean ranks {ranks}. "
+            f"On hold-out rows that no search has seen, {amount(self.losses.shape[1], noun)}: mean ranks {ranks}. "
             f"Against {reference}: {'; '.join(pairs)}."
         )
 

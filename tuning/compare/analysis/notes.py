@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from tuning.basics.wording import some_names
+from tuning.basics.wording import amount, some_names
 from tuning.compare.analysis.blocks import SEED
 from tuning.compare.analysis.power import fewest_tasks
 from tuning.compare.analysis.result import ComparisonResult
@@ -34,8 +34,8 @@ def _size(comparison: ComparisonResult) -> list[str]:
     count, alpha = comparison.blocks.count, comparison.pairs.alpha
     if comparison.blocks.unit == SEED:
         found.append(
-            f"One {noun}: nothing can be concluded about other {noun}s. The tests below compare {count} seeds and hold "
-            f"for this {noun} alone."
+            f"One {noun}: nothing can be concluded about other {noun}s. The tests below compare "
+            f"{amount(count, 'seed')} and hold for this {noun} alone."
         )
     if comparison.seeds == 1:
         found.append(
@@ -49,8 +49,8 @@ def _size(comparison: ComparisonResult) -> list[str]:
         how += f", times {family} for as many comparisons" if family > 1 else ""
         way_out = " Fewer algorithms, or a named baseline, need fewer." if family > 1 else ""
         found.append(
-            f"{count} {unit if count == 1 else unit + 's'}: no difference can be significant at {alpha:g} ({how}); "
-            f"it takes at least {fewest_tasks(alpha / family)} {unit}s.{way_out}"
+            f"{amount(count, unit)}: no difference can be significant at {alpha:g} ({how}); "
+            f"it takes at least {amount(fewest_tasks(alpha / family), unit)}.{way_out}"
         )
     return found
 
@@ -59,11 +59,11 @@ def _failures(comparison: ComparisonResult) -> list[str]:
     failures, noun = comparison.failures, comparison.noun
     total = len(comparison.final.tasks)
     found = [
-        f"{method} failed on {len(tasks)} of {total} {noun}s and counts as worst there: {some_names(tasks)}."
+        f"{method} failed on {len(tasks)} of {amount(total, noun)} and counts as worst there: {some_names(tasks)}."
         for method, tasks in failures.tasks.items()
     ]
     found += [
-        f"{count} further {'search' if count == 1 else 'searches'} of {method} finished no trial and "
+        f"{amount(count, 'further search')} of {method} finished no trial and "
         f"{'counts' if count == 1 else 'count'} as worst of their {noun} and seed."
         for method, count in failures.seeds.items()
     ]
@@ -80,8 +80,8 @@ def _fewer_seeds(comparison: ComparisonResult) -> list[str]:
     seeds = comparison.curves.frame.groupby(["task", "method"])["seed"].nunique().unstack()
     fewer = seeds.lt(seeds.max(axis=1), axis=0).sum()
     return [
-        f"{method} has fewer seeds than other algorithms on {count} of {len(seeds)} {comparison.noun}s; its means are "
-        "over those that there are."
+        f"{method} has fewer seeds than other algorithms on {count} of {amount(len(seeds), comparison.noun)}; its "
+        "means are over those that there are."
         for method, count in fewer[fewer > 0].items()
     ]
 

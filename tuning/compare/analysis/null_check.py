@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tuning.basics.wording import amount
 from tuning.compare.analysis.anytime import Anytime
 from tuning.compare.analysis.statistics import TIE_DECIMALS, friedman, wilcoxon
 
@@ -35,13 +36,13 @@ class NullCheck:
     def sentence(self, noun: str = "task") -> str:
         if self.passed:
             return (
-                f"A/A check: the {self.repetitions} repetitions of {self.method}, compared as if each were an "
-                f"algorithm, differ no more than by luck (p = {self.p:.2g})."
+                f"A/A check: the {amount(self.repetitions, 'repetition')} of {self.method}, compared as if each were "
+                f"an algorithm, differ no more than by luck (p = {self.p:.2g})."
             )
         return (
-            f"A/A check FAILED, do not trust the p-values: the {self.repetitions} repetitions of {self.method}, "
-            f"compared as if each were an algorithm, differ (p = {self.p:.2g}). Either {noun}s depend on each other, "
-            "such as copies, or the repetitions were not run alike."
+            f"A/A check FAILED, do not trust the p-values: the {amount(self.repetitions, 'repetition')} of "
+            f"{self.method}, compared as if each were an algorithm, differ (p = {self.p:.2g}). Either {noun}s depend "
+            "on each other, such as copies, or the repetitions were not run alike."
         )
 
 

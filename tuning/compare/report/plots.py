@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from tuning.basics.wording import shorten
+from tuning.basics.wording import amount, shorten
 from tuning.compare.analysis.anytime import Anytime
 from tuning.compare.analysis.result import ComparisonResult
 from tuning.compare.report.critical_difference import draw as draw_critical_difference
@@ -192,4 +192,5 @@ def _label_x(axes: Axes, result: Anytime, noun: str) -> None:
 
 
 def _shown(shown: int, count: int, noun: str) -> str:
-    return f"{count} {noun}s" if shown == count else f"the {shown} of {count} {noun}s on which methods differ most"
+    all_of_them = amount(count, noun)
+    return all_of_them if shown == count else f"the {shown} of {all_of_them} on which methods differ most"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from tuning.basics.wording import amount
 from tuning.compare.analysis.anytime import Anytime
 from tuning.compare.analysis.notes import notes
 from tuning.compare.analysis.pairs import Pair
@@ -126,12 +127,8 @@ def footnotes(comparison: ComparisonResult) -> list[str]:
     """How to read the table, Friedman's test, and the notes."""
     blocks, noun = comparison.blocks, comparison.noun
     lines = [
-        f"{blocks.count} {blocks.unit if blocks.unit == 'seed' else noun}s"
-        + (
-            f" x {comparison.seeds} seed{'s' if comparison.seeds > 1 else ''}"
-            if blocks.unit != "seed"
-            else f" of one {noun}"
-        )
+        amount(blocks.count, "seed" if blocks.unit == "seed" else noun)
+        + (f" x {amount(comparison.seeds, 'seed')}" if blocks.unit != "seed" else f" of one {noun}")
         + f", judged at the end of the budget of {comparison.axis}; compared with {comparison.reference}"
         + (
             " (the baseline)."

@@ -13,6 +13,7 @@ import numpy as np
 from search_spaces import Choice, Constant, Float, Int, SearchSpace, SpaceError
 from search_spaces.parameters import Parameter, same
 from search_spaces.values import Configuration, PlainValue, Point
+from tuning.basics.wording import amount
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Levels:
             return levels
         if not space.constraints:
             raise SpaceError(
-                f"the table has {len(configs)} configurations, a complete grid of its levels has {complete}"
+                f"the table has {amount(len(configs), 'configuration')}, a complete grid of its levels has {complete}"
             )
         known = {_key(levels.positions(config)) for config in configs}
         allowed = SearchSpace(levels.grid.parameters, [lambda config: _key(config) in known])

@@ -34,6 +34,7 @@ import pyarrow.parquet as pq
 from schedulers.spec import Mode
 from search_spaces import SearchSpace, SpaceError
 from search_spaces.values import Configuration, PlainValue, Point
+from tuning.basics.wording import amount
 from tuning.compare.analysis.curves import MODES, read_frame
 from tuning.compare.analysis.random_search import expected_best
 from tuning.compare.tabular.levels import Levels, inferred_space
@@ -290,8 +291,8 @@ def _evaluations(rows: pd.DataFrame, count: int, task: str, replicate: object) -
     counts = np.bincount(configs, minlength=count)
     if (counts == 0).any():
         raise DataError(
-            f"{where}: the table is not complete, {int((counts == 0).sum())} of {count} configurations are missing. "
-            "Every task needs every configuration (a failed one as a row without score)."
+            f"{where}: the table is not complete, {int((counts == 0).sum())} of {amount(count, 'configuration')} are "
+            "missing. Every task needs every configuration (a failed one as a row without score)."
         )
     width = int(steps.max())
     scores, seconds = np.full((count, width), np.nan), np.full((count, width), np.nan)

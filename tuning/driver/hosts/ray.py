@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from tuning.basics.public import typing
-from tuning.basics.wording import one_line
+from tuning.basics.wording import amount, one_line
 from tuning.definition.options import Resources
 from tuning.driver.chatter import stdout_logged
 from tuning.driver.cluster import restart_ray, start_ray
@@ -118,8 +118,9 @@ class RayHost:
             said = dict.fromkeys(text.rstrip(".") for text in (*counter.errors, failure))
             reasons = "; ".join(said).strip("; ") or "no reason was reported"
             raise MachineError(
-                f"{left} of {len(owned.plan.studies)} studies could not be finished in {FRUITLESS_ATTEMPTS} attempts "
-                f"without progress: {reasons}. Everything recorded is kept. Resume with: {owned.resume_advice()}"
+                f"{left} of {amount(len(owned.plan.studies), 'study')} could not be finished in {FRUITLESS_ATTEMPTS} "
+                f"attempts without progress: {reasons}. Everything recorded is kept. Resume with: "
+                f"{owned.resume_advice()}"
             )
 
     def _fit(self, attempt: int, workers: TuneWorkers, listener: Listener) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeGuard
 
+from tuning.basics.wording import amount
 from tuning.errors import DefinitionError
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ class TrainWorkers:
         return self.count * self.each.get("CPU", 0.0)
 
     def __str__(self) -> str:
-        return f"{self.count} workers of {', '.join(f'{amount:g} {name}' for name, amount in self.each.items())}"
+        each = ", ".join(f"{count:g} {name}" for name, count in self.each.items())
+        return f"{amount(self.count, 'worker')} of {each}"
 
 
 def is_trainer(value: object) -> TypeGuard[DataParallelTrainer]:

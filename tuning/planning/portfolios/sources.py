@@ -10,7 +10,7 @@ from pathlib import Path
 
 from search_spaces import SearchSpace, SpaceError
 from search_spaces.yaml_text import parse_yaml
-from tuning.basics.wording import did_you_mean, shorten
+from tuning.basics.wording import amount, did_you_mean, shorten
 from tuning.data.file_access import content_of
 from tuning.definition.definition import Definition
 from tuning.definition.fields import NO_PORTFOLIO, SHIPPED
@@ -94,7 +94,7 @@ def check_portfolio(definition: Definition, portfolio: Configurations, space: Se
         why = f"{shorten(json.dumps(config), 80)}: {error}"
     if not left:
         raise PlanError(
-            f"portfolio: none of its {len(portfolio)} configurations is in the search space, such as {why}. "
+            f"portfolio: none of its {amount(len(portfolio), 'configuration')} is in the search space, such as {why}. "
             "Choose another one, or portfolio: shipped or none."
         )
     return [f"portfolio: {len(portfolio) - len(left)} of {len(portfolio)} are left out, such as {why}."]

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from tuning.basics.timing import hang_seconds
-from tuning.basics.wording import raised
+from tuning.basics.wording import amount, raised
 from tuning.data.child_process import ChildProcess
 from tuning.errors import CustomerError, NotLookedAtError, RunError, TuningError, UntrustedCodeError
 from tuning.models.compute import trains_with
@@ -219,7 +219,7 @@ def _predicted(
         raise RunError("the model has no example rows.")
     found = model.prediction(rows)
     if len(found.values) != len(rows):
-        raise CustomerError(f"its model gave {len(found.values)} predictions for {len(rows)} rows.")
+        raise CustomerError(f"its model gave {amount(len(found.values), 'prediction')} for {amount(len(rows), 'row')}.")
     if not model.task.classification:
         ends = {} if interval is None else dict(zip((LOW, HIGH), model.ends(found, interval), strict=True))
         return pa.array(found.values, pa.float64()), ends, found.held_back

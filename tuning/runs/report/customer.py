@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from tuning.basics.wording import raised, shorten, value_text
+from tuning.basics.wording import amount, raised, shorten, value_text
 from tuning.definition.definition import Definition
 from tuning.errors import TuningError
 from tuning.models.pooled import POOL
@@ -156,7 +156,9 @@ def _trials(found: CustomerResult) -> list[Block]:
     if rows:
         cells = [[shorten(str(cell), MOST_TEXT) for cell in row] for row in rows]
         count = len(found.trial_records)
-        caption = f"The best {len(rows)} of {count:,} trials" if count > len(rows) else "All trials, the best first"
+        caption = (
+            f"The best {len(rows)} of {amount(count, 'trial')}" if count > len(rows) else "All trials, the best first"
+        )
         blocks.append(HtmlTable(pd.DataFrame(cells, columns=list(columns)), caption, folded=len(rows) > 10))
     return blocks
 

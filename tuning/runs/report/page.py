@@ -98,7 +98,7 @@ def pictures(result: RunResult, trials: pa.Table) -> list[Block]:
     studies = user_table(board.standings.best_studies([*_DRAWN]), board.metric)
     blocks: list[Block] = []
     if len(studies) > MOST_DRAWN:
-        blocks.append(Text(f"The pictures are of a part of the {len(board):,} customers, taken from all over."))
+        blocks.append(Text(f"The pictures are of a part of the {amount(len(board), 'customer')}, taken from all over."))
         studies = studies.take(pa.array(range(0, len(studies), -(-len(studies) // MOST_DRAWN))))
     found: list[Picture] = []
 
@@ -134,7 +134,7 @@ def pictures(result: RunResult, trials: pa.Table) -> list[Block]:
             lambda axes: plots.parameters_across_customers(effects, axes),
             "Share of a configuration's rank that each hyperparameter explains",
             "What matters most is worth a closer search; what explains nothing can stay at its default. "
-            f"From {len(trials):,} trials.",
+            f"From {amount(len(trials), 'trial')}.",
         )
     if len(studies):
         without = pc.any(pc.not_equal(studies["status"], OK)).as_py()
@@ -168,7 +168,8 @@ def _customers(result: RunResult) -> DataTable:
     ]
     kept = [column for column in columns if any(value not in (None, "") for value in column.values)]
     less = (
-        f"The first {MOST_CUSTOMERS:,} of {len(board):,} customers; leaderboard.csv in the run's folder has all."
+        f"The first {MOST_CUSTOMERS:,} of {amount(len(board), 'customer')}; leaderboard.csv in the run's folder has "
+        "all."
         if len(board) > MOST_CUSTOMERS
         else ""
     )
@@ -229,7 +230,7 @@ def _failures(result: RunResult, trials: pa.Table) -> list[Section]:
 
 def _table(groups: Sequence[Group], counted: str, caption: str) -> HtmlTable:
     shown = groups[:MOST_GROUPS]
-    rest = f"; the {len(shown)} most frequent of {len(groups)} reasons" if len(groups) > len(shown) else ""
+    rest = f"; the {len(shown)} most frequent of {amount(len(groups), 'reason')}" if len(groups) > len(shown) else ""
     frame = pd.DataFrame(
         {
             "reason": [shorten(group.message, MOST_TEXT) for group in shown],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tuning.basics.wording import duration
+from tuning.basics.wording import amount, duration
 from tuning.errors import QuotaError
 from tuning.service.queue.shares import DAY_S, TYPICAL_S, SlotUse
 from tuning.service.settings import GB, Quotas
@@ -38,8 +38,8 @@ def check(team: str, quotas: Quotas, asked: Asked, used: Used, total: int | None
         )
     if asked.trials is not None and quotas.trials_per_run is not None and asked.trials > quotas.trials_per_run:
         raise QuotaError(
-            f"the run has {asked.trials:,} trials, but team {team!r} may have {quotas.trials_per_run:,} in one run. "
-            "Lower `trials`, or take fewer customers."
+            f"the run has {amount(asked.trials, 'trial')}, but team {team!r} may have {quotas.trials_per_run:,} in one "
+            "run. Lower `trials`, or take fewer customers."
         )
     if quotas.storage_gb is not None and used.bytes >= quotas.storage_gb * GB:
         raise QuotaError(

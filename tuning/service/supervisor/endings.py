@@ -57,7 +57,7 @@ def sequel(run: SubmittedRun, gone: Gone, settings: ServiceSettings, now: float)
         return Sequel(RunState.QUEUED, reason, {"not_before": now + OWNED_S})
     reason = _machine_failed(gone, said)
     if run.attempts >= len(PAUSES_S):
-        tries = f"{reason}. It was tried again {len(PAUSES_S)} times. Resume it when the cause is gone."
+        tries = f"{reason}. It was tried again {amount(len(PAUSES_S), 'time')}. Resume it when the cause is gone."
         return Sequel(RunState.FAILED, tries, values)
     pause = PAUSES_S[run.attempts]
     reason = f"{reason}; tried again in {duration(pause)} (try {run.attempts + 1} of {len(PAUSES_S)})"

@@ -16,6 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from tuning.basics.wording import amount
 from tuning.errors import NotAllowedError, QuotaError
 from tuning.service.database.sessions import LASTS_S
 from tuning.service.database.tokens import Role, TokenHolder
@@ -137,7 +138,7 @@ def _count(rates: RateLimiter, who: str, per_minute: int) -> None:
 
 
 def _too_many(per_minute: int, later: float) -> QuotaError:
-    return QuotaError(f"more than {per_minute} requests in a minute. Wait {later:.0f} s.", later)
+    return QuotaError(f"more than {amount(per_minute, 'request')} in a minute. Wait {later:.0f} s.", later)
 
 
 async def _holder(

@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 
 from search_spaces import SpaceError
 from search_spaces.yaml_text import DEEPEST, parse_yaml
-from tuning.basics.wording import shorten
+from tuning.basics.wording import amount, shorten
 from tuning.errors import DefinitionError, QuotaError
 
 MOST_CALLERS = 10_000  # whose requests are remembered
@@ -65,8 +65,8 @@ class OpenStreams:
         """Count a stream for as long as it is open; `QuotaError` beyond the most."""
         if self._open[who] >= most:
             raise QuotaError(
-                f"{most} streams of events are open with this token, as many as may be at once. Close one, or ask GET "
-                "/api/v1/runs now and then.",
+                f"{amount(most, 'stream')} of events are open with this token, as many as may be at once. Close one, "
+                "or ask GET /api/v1/runs now and then.",
                 later=10.0,
             )
         self._open[who] += 1
@@ -83,7 +83,7 @@ async def given_once(request: Request) -> None:
     counts = Counter(name for name, _ in request.query_params.multi_items())
     for name, count in counts.items():
         if count > 1 and name not in LISTS:
-            raise DefinitionError(f"{shorten(name)}: it was given {count} times. Give it once.")
+            raise DefinitionError(f"{shorten(name)}: it was given {amount(count, 'time')}. Give it once.")
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,9 @@ def _check(values: object) -> None:
 
 def _check_text(value: str) -> None:
     if len(value) > LONGEST_TEXT:
-        raise DefinitionError(f"{shorten(repr(value))} has {len(value)} characters; at most {LONGEST_TEXT} are taken.")
+        raise DefinitionError(
+            f"{shorten(repr(value))} has {amount(len(value), 'character')}; at most {LONGEST_TEXT} are taken."
+        )
     if "\0" in value or (not value.isprintable() and any("\ud800" <= sign <= "\udfff" for sign in value)):
         raise DefinitionError(f"{shorten(ascii(value))} holds a character that no text has: NUL, or half of a pair.")
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tuning.basics.wording import shorten
+from tuning.basics.wording import amount, shorten
 from tuning.records.figures import shown_in
 from tuning.records.gains import is_error, relative_gains
 from tuning.records.schema import FAILED, FINISHED, OK, STOPPED
@@ -80,9 +80,9 @@ def _files(result: RunResult) -> dict[str, str]:
 
 
 def _note(outcome: str, counts: RunCounts, board: Leaderboard, unfinished: int, where: str) -> str:
-    unfinished_text = f"; {unfinished} studies have not ended: `tuning resume {where}`" if unfinished else ""
+    unfinished_text = f"; {amount(unfinished, 'study')} unfinished: `tuning resume {where}`" if unfinished else ""
     lines = [
-        f"**{outcome}**, {counts['trials']} trials{unfinished_text}.",
+        f"**{outcome}**, {amount(counts['trials'], 'trial')}{unfinished_text}.",
         "",
         f"`tuning leaderboard {where}` shows all of them; so does the artifact `{LEADERBOARD_FILE}`.",
         "",

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tuning.basics.wording import value_text
+from tuning.basics.wording import amount, value_text
 
 LEFT, RIGHT, TOP, BOTTOM = 110, 630, 15, 225  # of the area that is drawn in
 MOST = 100  # curves
@@ -62,7 +62,7 @@ def drawn_curves(
         for trial, steps in curves
     ]
     return CurvePicture(
-        label=f"{metric} by step of {len(lines)} trials",
+        label=f"{metric} by step of {amount(len(lines), 'trial')}",
         caption=f"{metric} after each step. The thick line is the winner's; scores beyond the scale are at its edge.",
         lines=lines,
         top=value_text(high),

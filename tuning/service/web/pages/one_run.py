@@ -13,7 +13,7 @@ from starlette.responses import FileResponse, Response
 
 from search_spaces.yaml_text import dump_yaml
 from tuning.basics.documents import Json
-from tuning.basics.wording import duration, shorten, value_text
+from tuning.basics.wording import amount, duration, shorten, value_text
 from tuning.definition.definition import Definition
 from tuning.errors import MissingError, QuotaError
 from tuning.records.figures import FigureRow, shown_in
@@ -146,7 +146,7 @@ def _definition(run: SubmittedRun, settings: ServiceSettings) -> str:
     return (
         text
         if len(text) <= MOST_DEFINITION
-        else f"{text[:MOST_DEFINITION]}\n… ({len(text):,} characters; the API has all)"
+        else f"{text[:MOST_DEFINITION]}\n… ({amount(len(text), 'character')}; the API has all)"
     )
 
 
