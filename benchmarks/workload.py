@@ -159,7 +159,7 @@ def definition(scenario: Scenario, **options: Any) -> Definition:
 
 
 def _data(scenario: Scenario) -> dict[str, Any]:
-    """The keys of a definition that say where the customers are; a table is searched as a whole."""
+    """The keys of a definition that say where the customers are; a table is one as a whole."""
     if not scenario.shape.keyed:
         return {"data": {customer: scenario.path(customer) for customer in scenario.customers}}
     return {"data": scenario.table, "by": [KEY]}

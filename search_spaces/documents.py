@@ -23,7 +23,7 @@ from search_spaces.values import UNSET, PlainValue
 Document = dict[str, PlainValue]
 
 _SHARED = ("when", "why", "source", "nested")
-_REMARKS = ("why", "source", "cheap")  # no part of what is searched
+_REMARKS = ("why", "source", "cheap")  # no part of what algorithms draw from
 KINDS: dict[str, tuple[Callable[..., Parameter], tuple[str, ...], tuple[str, ...]]] = {
     # type: (class, required fields, optional fields)
     "float": (Float, ("low", "high"), ("log", "step", "default", "cheap", *_SHARED)),

@@ -179,7 +179,7 @@ class Float(_Numeric[float]):
         step: only `low`, `low + step`, …; must divide the range.
         default: the value of the default configuration; the middle of the scale if left out.
         cheap: "low" or "high", the end of the range at which training takes the least time, for algorithms that begin
-            there; it is no part of what is searched.
+            there; it is no part of what algorithms draw from.
         when: the condition under which the parameter exists, as in ``{"model": "ridge"}``.
         why, source: a sentence on the range, and where it comes from.
 

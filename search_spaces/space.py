@@ -31,7 +31,7 @@ class SearchSpace:
     """Named parameters of which some exist only under a condition.
 
     A configuration is a flat dict from name to a plain Python value, holding the parameters that exist and
-    no others. Values never change after construction; equality and `fingerprint` follow what is searched,
+    no others. Values never change after construction; equality and `fingerprint` follow what algorithms draw from,
     not the sentences about it.
 
     Args:
@@ -296,7 +296,7 @@ class SearchSpace:
         return cls(convert(param_space))
 
     def fingerprint(self) -> str:
-        """16 hexadecimal digits that change when what is searched changes (sentences do not count)."""
+        """16 hexadecimal digits that change when what algorithms draw from changes (sentences do not count)."""
         if self._fingerprint is None:
             document = documents.space_to_dict(self.parameters, self.constraints, prose=False, code=True)
             self._fingerprint = hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:16]

@@ -1,1 +1,1 @@
-"""A million customers, as a user would search them: plan, run, a kill and a resume, leaderboard, models, MLflow."""
+"""A million customers, as a user would tune them: plan, run, a kill and a resume, leaderboard, models, MLflow."""

@@ -223,7 +223,7 @@ def _folder(given: Path | None) -> Iterator[Path]:
 @click.option("--folder", type=click.Path(path_type=Path), help="Keep all of it here; an empty folder.")
 @click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def main(customers: int, trials: int, slots: int, kill: bool, seed: int, folder: Path | None, output: str) -> None:
-    """Search a million customers, and say what it took."""
+    """Tune a million customers, and say what it took."""
     with _folder(folder) as work:
         job = Million(work.resolve(), customers, trials, slots, seed)
         job.step("write the table", job.write)

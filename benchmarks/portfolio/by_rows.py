@@ -44,7 +44,7 @@ SHOWN = (1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 20)
 @click.option("--sets", "names", default="", metavar="NAMES", help="Sets of benchmarks.quality, separated by commas.")
 @click.option("--every", default=1, show_default=True, help="Take every n-th customer of a set.")
 def main(file: Path, most: int, tasks: str, names: str, every: int) -> None:
-    """Search each table once, and say what fewer trials would have come to."""
+    """Tune each table once, and say what fewer trials would have come to."""
     os.environ.update(ONE_THREAD)
     warnings.simplefilter("ignore")
     known = {row["table"] for row in _read(file)}
@@ -55,7 +55,7 @@ def main(file: Path, most: int, tasks: str, names: str, every: int) -> None:
             continue
         try:
             found = asdict(prefixes(one, TRIALS))
-        except Exception as problem:  # a table that cannot be searched says nothing of how long to search it
+        except Exception as problem:  # a table that cannot be tuned says nothing of how long to search on it
             click.echo(f"{one.key}: left out, {problem}", err=True)
             continue
         with file.open("a") as there:

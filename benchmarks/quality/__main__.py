@@ -1,4 +1,4 @@
-"""`python -m benchmarks.quality`: is our answer better than a model that nobody searched?
+"""`python -m benchmarks.quality`: is our answer better than a model that nobody tuned?
 
     python -m benchmarks.quality                       all sets, all contenders
     python -m benchmarks.quality --quick               every third customer, fewer contenders, under ten minutes
@@ -60,7 +60,7 @@ def main(
     report: Path | None,
     output: str,
 ) -> None:
-    """Compare our winners with models that nobody searched, and with other tools."""
+    """Compare our winners with models that nobody tuned, and with other tools."""
     names = chosen.split(",") if chosen else [*(QUICK if quick else contenders())]
     all_rounds = _rounds(chosen_sets.split(",") if chosen_sets else [*sets()], repetitions, 3 if quick else every)
     judgement = judge(all_rounds, names)

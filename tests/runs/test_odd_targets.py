@@ -1,4 +1,4 @@
-"""One customer's odd target, from the plan to the leaderboard: the others are searched as if it were not there."""
+"""One customer's odd target, from the plan to the leaderboard: the others get their models as if it were not there."""
 
 from __future__ import annotations
 

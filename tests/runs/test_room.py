@@ -1,4 +1,4 @@
-"""A customer who asks for more than any machine has gets that as its reason; the others are searched."""
+"""A customer who asks for more than any machine has gets that as its reason; the others are tuned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tuning validate`: whether a definition and its data can be searched, before anything runs."""
+"""`tuning validate`: whether a run of a definition could start, before anything does."""
 
 from __future__ import annotations
 

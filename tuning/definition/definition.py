@@ -1,4 +1,4 @@
-"""The definition: what is searched, on which data, how, and where the results go.
+"""The definition: what is tuned, on which data, how, and where the results go.
 
 Keyword arguments of `TuneRunner` and the keys of a YAML file are the same fields, checked by the same model.
 Unknown keys are errors that name the nearest valid one.

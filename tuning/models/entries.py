@@ -124,7 +124,7 @@ def parse_models(value: object) -> tuple[ModelEntry, ...]:
     else:
         items = list(value) if isinstance(value, list | tuple) else [value]
     if not items:
-        raise ValueError("the list is empty; leave it out to search the built-in families.")
+        raise ValueError("the list is empty; leave it out to search among the built-in families.")
     entries, wrong = list[ModelEntry](), list[str]()
     for position, item in enumerate(items):
         try:

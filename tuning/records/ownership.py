@@ -163,8 +163,8 @@ def begun_term(directory: RunDirectory) -> Term:
         raise RunError(f"{directory.shown} is not a run directory: no run was started there.")
     check_plan(directory, claimed)
     raise RunError(
-        f"{claimed.owner} began a run in {directory.shown} and has not come as far as its plan, so nothing was "
-        f"searched. If it has ended, begin again in the same folder: tuning run DEFINITION --run-dir {directory.shown}"
+        f"{claimed.owner} began a run in {directory.shown} and has not come as far as its plan, so no trial was "
+        f"run. If it has ended, begin again in the same folder: tuning run DEFINITION --run-dir {directory.shown}"
     )
 
 

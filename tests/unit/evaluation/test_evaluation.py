@@ -127,7 +127,7 @@ def test_time_splits_learn_from_the_past_only_and_grow(moments: int, folds: int)
 @pytest.mark.parametrize(
     ("fields", "column", "message"),
     [
-        ({"split": {"group": "who"}}, {"who": 1}, "1 groups; at least 3"),
+        ({"split": {"group": "who"}}, {"who": 1}, "1 group; at least 3"),
         ({"split": {"type": "time", "column": "day"}}, {"day": "2024-01-01"}, "1 different moments"),
         ({"split": {"type": "time", "column": "day"}}, {"day": "soon"}, "no date such as 2024-03-31; set `dates`"),
         ({"split": {"type": "time", "column": "day"}}, {"day": None}, "empty in 300 rows"),

@@ -3,7 +3,7 @@
 | column | meaning |
 |---|---|
 | method | the algorithm, with its scheduler if it has one |
-| task | what was searched: the customer |
+| task | what was tuned for: the customer |
 | seed | which repetition |
 | trial | how many trials the search had done, this one included; increasing, gaps allowed |
 | score | of this trial (or the best so far, where that is all there is); missing when it failed |

@@ -31,7 +31,7 @@ Evaluate = Callable[[Point], Iterable[tuple[float, float]]]
 
 @dataclass(frozen=True)
 class Problem:
-    """What is searched: a space, and what training a configuration gives and costs.
+    """What is to be solved: a space, and what training a configuration gives and costs.
 
     mode: "max" or "min". max_steps: of a full trial of a family. family, shape: as in
         `tuning.study.loop.TrialLoop`.
@@ -53,7 +53,7 @@ def simulate(
     A search whose searcher or scheduler raises keeps what it had and ends in a failed trial.
 
     Args:
-        problem: what is searched.
+        problem: what is to be solved.
         method: algorithm and scheduler.
         n_trials: at most this many.
         seed: of everything random.
