@@ -33,11 +33,16 @@ def different_nodes(nodes: Sequence[Mapping[str, Any]], files: Sequence[str]) ->
         except Exception as error:  # such as without this program
             yield f"{name} cannot work: {one_line(error)}"
             continue
-        for what, found in there.items():
-            if what in here and found != here[what]:
-                yield f"{name} has {what} {found}, here it is {here[what]}"
-            elif what not in here:
-                yield f"{name} does not see {what}"
+        yield from differences(name, there, here)
+
+
+def differences(name: str, there: Mapping[str, str], here: Mapping[str, str]) -> Iterator[str]:
+    """What is not on the node of a name as it is here. there, here: as of `look_here`."""
+    for what, found in there.items():
+        if what not in here:
+            yield f"{name} does not see {what}"
+        elif found != here[what]:
+            yield f"{name} has {what} {found}, here it is {here[what]}"
 
 
 def look_here(files: Sequence[str]) -> dict[str, str]:

@@ -12,7 +12,8 @@ import pytest
 from commands import tuning
 
 from search_spaces.algorithms import registry
-from tuning.cli import doctor
+from tuning.basics.cpus import default_slots, usable_cpus
+from tuning.cli import doctor, nodes
 from tuning.cli.doctor import Finding
 from tuning.models.registry import families
 
@@ -54,6 +55,26 @@ def test_a_storage_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     storage = found("--storage", "file/runs")["storage"]
     assert storage["state"] == "wrong"
     assert "could not be" in storage["said"]
+
+
+def test_a_node_that_differs_is_named_with_each_difference_and_what_it_does_not_see() -> None:
+    """That each node of a cluster is asked: tests/ray/test_cluster_recipe.py."""
+    here = nodes.look_here([])
+    there = here | {"python": "3.10.2", "xgboost": nodes.MISSING} | {name: "" for name in ("/work", "/work/runs/probe")}
+    assert [*nodes.differences("10.0.0.2 (0a1b2c)", there, here)] == [
+        f"10.0.0.2 (0a1b2c) has python 3.10.2, here it is {here['python']}",
+        f"10.0.0.2 (0a1b2c) has xgboost (missing), here it is {here['xgboost']}",
+        "10.0.0.2 (0a1b2c) does not see /work",
+        "10.0.0.2 (0a1b2c) does not see /work/runs/probe",
+    ]
+    assert [*nodes.differences("10.0.0.3 (3d4e5f)", nodes.look_here([str(Path.cwd())]), here)] == []
+    assert nodes.look_here(["/not/there"]) == here | {"/not/there": ""}
+
+
+def test_where_no_head_is_named_the_slots_are_those_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    for address in ("auto", "local", "ray://head:10001"):
+        monkeypatch.setenv("RAY_ADDRESS", address)
+        assert default_slots() == usable_cpus()
 
 
 def test_a_server_that_does_not_answer_stops_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
