@@ -14,6 +14,8 @@ from builders import definition, write_customers
 from chaos import environment
 
 from tuning import TuneRunner
+from tuning.champions.promoting import promote_run
+from tuning.champions.releases import Releases
 
 SEARCH = ("--progress", "none")
 ALGORITHMS = ("--algorithms", "random,sobol", "--seeds", "1")
@@ -23,21 +25,25 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "predict": ("predict", "run", "--customer", "c0000", "--data", "data/c0001.csv"),
     "compare": ("compare", "d.yaml", *ALGORITHMS, "--run-dir", "compared", *SEARCH),
     "demo": ("demo", "demo", *SEARCH),
+    "refresh": ("refresh", "shops", "d.yaml", "--storage", ".", "--set", "placement=auto", *SEARCH),
 }
-ON_RAY = {"doctor", "resume", "compare"}  # of `demo` forks do the work
+ON_RAY = {"doctor", "resume", "compare"}  # of the others that run something forks do the work
+SLOW = {"compare", "doctor", "demo"}
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(each, marks=[pytest.mark.slow] * (each in ("compare", "doctor"))) for each in COMMANDS]
-)
+@pytest.mark.parametrize("name", [pytest.param(each, marks=[pytest.mark.slow] * (each in SLOW)) for each in COMMANDS])
 def test_no_process_is_left_when_a_command_returns(name: str, tmp_path: Path) -> None:
     write_customers(tmp_path / "data", 2)
     given = definition(tmp_path / "data", trials=2)
     (tmp_path / "d.yaml").write_text(yaml.safe_dump(given))
     (tmp_path / "demo").mkdir()
     (tmp_path / "demo" / "demo.yaml").write_text(yaml.safe_dump({**given, "placement": "auto"}))
-    if "run" in COMMANDS[name]:
-        TuneRunner(given).run(tmp_path / "run", in_process=True, progress=False)
+    if "run" in COMMANDS[name] or name == "refresh":
+        result = TuneRunner(given).run(tmp_path / "run", in_process=True, progress=False)
+    if name == "refresh":
+        promote_run(result, Releases("shops", tmp_path))
+        grown = tmp_path / "data" / "c0000.csv"
+        grown.write_text(grown.read_text() + grown.read_text().splitlines()[-1] + "1\n")
     ours = environment() | {"TUNING_TEST": str(tmp_path)}
     command = [sys.executable, "-m", "tuning.cli", *COMMANDS[name]]
     started = subprocess.Popen(

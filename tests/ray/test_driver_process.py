@@ -130,8 +130,7 @@ def test_a_quiet_exit_costs_its_customer_alone_and_of_ray_nothing_is_left(tmp_pa
     command = [sys.executable, "-m", "tuning.cli", "run", "d.yaml", "--run-dir", "run", "--progress", "none"]
     ours = {"TUNING_TEST": str(tmp_path)}
     ended = subprocess.run(command, cwd=tmp_path, env=environment() | ours, capture_output=True, text=True, timeout=400)
-    left = [pid for pid in Path("/proc").glob("[0-9]*") if str(tmp_path).encode() in _read(pid / "environ")]
-    assert [_read(pid / "cmdline") for pid in left if _read(pid / "cmdline")] == []
+    assert _left(tmp_path) == []
     assert ended.returncode == 3, ended.stderr
     board = RunResult(tmp_path / "run").leaderboard().set_index("customer")
     assert dict(board["status"]) == {"c0000": "quarantined", "c0001": "ok", "c0002": "ok"}
@@ -164,12 +163,20 @@ def test_a_ray_whose_head_is_killed_ends_the_run_with_a_sentence_and_a_resume_go
     given |= {"placement": "packed", "mlflow": False, "report": False, "slots": 1}
     (tmp_path / "d.yaml").write_text(yaml.safe_dump(given))
     command = [sys.executable, "-m", "tuning.cli", "run", "d.yaml", "--run-dir", "run", "--progress", "none"]
-    ended = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=200)
+    ours = environment() | {"TUNING_TEST": str(tmp_path)}
+    ended = subprocess.run(command, cwd=tmp_path, env=ours, capture_output=True, text=True, timeout=200)
+    wait_for(lambda: _left(tmp_path) == [], 10, what="the end of Ray's agents, which look for their Ray for a minute")
     assert ended.returncode == 1
     assert ended.stderr.strip().startswith("error: the head of this run's Ray (gcs_server) has ended")
     assert ended.stderr.endswith(f"Resume with: tuning resume {tmp_path / 'run'}\n")
     result = TuneRunner.resume(tmp_path / "run", in_process=True, progress=False)
     assert len(result.trial_records) == 6
+
+
+def _left(folder: Path) -> list[bytes]:
+    """The command lines of all processes that were started for a folder; one that has ended has none."""
+    found = [pid for pid in Path("/proc").glob("[0-9]*") if str(folder).encode() in _read(pid / "environ")]
+    return [words for pid in found if (words := _read(pid / "cmdline"))]
 
 
 def _read(file: Path) -> bytes:

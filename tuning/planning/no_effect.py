@@ -170,7 +170,8 @@ def _many_slots(definition: Definition) -> Iterator[str]:
     cpus = len(os.sched_getaffinity(0))
     slots = definition.slots or cpus
     if slots > cpus:
-        yield f"slots: {slots} at once on the {amount(cpus, 'CPU')} of this machine slow each other down."
+        here = amount(cpus, "CPU")
+        yield f"slots: {amount(slots, 'trial')} at once on the {here} of this machine slow each other down."
 
 
 def _single_configuration(space: SearchSpace, definition: Definition) -> Iterator[str]:

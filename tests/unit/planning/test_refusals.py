@@ -229,7 +229,7 @@ def test_a_metric_of_probabilities_leaves_out_models_without_them(tmp_path: Path
         ),
         ({"save_models": False, "mlflow": {"record_models": "all"}}, "mlflow.record_models: no effect, since"),
         ({"resources": {"cpus": 64}}, "resources.cpus: 64 is more than the 1 slot, so no worker could start"),
-        ({"slots": 5000}, "slots: 5000 trials at once on the"),
+        ({"slots": 5000}, "slots: 5,000 trials at once on the"),
     ],
 )
 def test_what_has_no_effect_is_said(fields: dict[str, Any], note: str, monkeypatch: pytest.MonkeyPatch) -> None:

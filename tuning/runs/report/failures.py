@@ -27,7 +27,7 @@ ADVICE = {
     "has ended its worker": "The study is set aside. The command in the reason runs it in a debugger.",
     "the model could not be saved": "Remove the cause, or set save_models: false; then resume the run.",
     "the data has changed": "Resume the run: it takes the new rows.",
-    "were counted when": "Start a new run where the data has changed; else write the key columns as text.",
+    "counted when": "Start a new run where the data has changed; else write the key columns as text.",
     "goes beyond what the search rows hold": "See whether the column wraps, as a clock does at midnight, or means "
     "something else there. Derive a difference with prepare, or leave the column out with drop.",
     "a column may tell the target": "Leave the column out with drop, unless it is known before the target.",
@@ -39,7 +39,7 @@ ADVICE = {
     "nothing in the columns": "Look at the rows with the largest errors in the customer's own report, before the model "
     "is used.",
     "not finished": "Resume the run.",
-    "trials finished": "The search ran, but no trial did to its end. The trials' own reasons are in the records.",
+    "finished (": "The search ran, but no trial did to its end. The trials' own reasons are in the records.",
 }
 OTHERWISE = "Run one of these customers alone, with --customer and --in-process: that prints the traceback."
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
