@@ -374,4 +374,4 @@ def _why_none(records: Sequence[TrialRecord]) -> str:
     parts = [f"{states[state]} {state}" for state in (FAILED, STOPPED) if states[state]]
     reasons = Counter(record.reason for record in records if record.state == FAILED)
     most = f"; most often: {reasons.most_common(1)[0][0]}" if reasons else ""
-    return f"none of {amount(len(records), 'trial')} finished ({', '.join(parts)}){most}"
+    return f"no trial finished, of {len(records)} ({', '.join(parts)}){most}"

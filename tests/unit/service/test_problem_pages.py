@@ -48,7 +48,7 @@ def test_too_many_requests_say_when_to_come_back(page: TestClient, service: Serv
     answer = page.get("/", headers=BROWSER)
     assert answer.status_code == 429
     assert int(answer.headers["retry-after"]) > 0
-    assert "more than 1 requests in a minute" in answer.text
+    assert "more than 1 request in a minute" in answer.text
 
 
 def test_a_mistake_of_the_server_shows_no_traceback(page: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,7 +39,7 @@ ADVICE = {
     "nothing in the columns": "Look at the rows with the largest errors in the customer's own report, before the model "
     "is used.",
     "not finished": "Resume the run.",
-    "finished (": "The search ran, but no trial did to its end. The trials' own reasons are in the records.",
+    "no trial finished": "The search ran, but no trial did to its end. The trials' own reasons are in the records.",
 }
 OTHERWISE = "Run one of these customers alone, with --customer and --in-process: that prints the traceback."
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
