@@ -121,7 +121,7 @@ def of_one(row: FigureRow, metric: str, baseline: GivenBaseline = None) -> str:
     """
     if not row["trials"] and row["test_score"] is None:
         return f"The model, {row['model']}, has a known configuration, fitted on all rows: none is left to score it."
-    tried = "the only trial" if row["trials"] == 1 else f"the best of {amount(row['trials'], 'trial')}"
+    tried = "the only trial" if row["trials"] == 1 else f"the best of {row['trials']} trials"
     if row["test_score"] is None:
         values = params_text(row["params"]) if isinstance(row["params"], dict) else ""
         return f"{tried.capitalize()} scores {value_text(row['cv_score'])} ({metric}), with {values}."
