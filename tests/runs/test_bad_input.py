@@ -19,7 +19,15 @@ from tuning.basics.wording import guarded
 from tuning.errors import DataError
 from tuning.preprocessing.columns import Column
 
-QUICK = {"algorithm": "random", "scheduler": "fifo", "trials": 2, "mlflow": False, "slots": 1, "search_space": "ridge"}
+QUICK = {
+    "algorithm": "random",
+    "scheduler": "fifo",
+    "trials": 2,
+    "mlflow": False,
+    "report": False,
+    "slots": 1,
+    "search_space": "ridge",
+}
 
 
 def rows(count: int = 60, seed: int = 0) -> pd.DataFrame:

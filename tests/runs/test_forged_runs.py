@@ -92,7 +92,7 @@ def strange(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
 
 
 def run(folder: Path, **fields: Any) -> RunResult:
-    runner = TuneRunner(**{"mlflow": False, "search_space": None, **fields})
+    runner = TuneRunner(**{"mlflow": False, "report": False, "search_space": None, **fields})
     return runner.run(folder / "run", progress=False, in_process=True)
 
 

@@ -47,7 +47,15 @@ def square(config: Mapping[str, float]) -> float:
 
 def tuner(objective: Callable[..., object] = square, **fields: Any) -> TuneRunner:
     """Two slots and one study, so that its trials are spread."""
-    given = {"search_space": SPACE, "metric": "loss", "mode": "min", "trials": 12, "slots": 2, "mlflow": False}
+    given = {
+        "search_space": SPACE,
+        "metric": "loss",
+        "mode": "min",
+        "trials": 12,
+        "slots": 2,
+        "mlflow": False,
+        "report": False,
+    }
     runner = TuneRunner(**{**given, "objective": objective, **fields})
     runner.timing = PATIENT
     return runner

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from tuning import RunResult, TuneRunner
 from tuning.cli.program import main
 
-QUICK = {"algorithm": "random", "scheduler": "fifo", "trials": 2, "mlflow": False, "slots": 1}
+QUICK = {"algorithm": "random", "scheduler": "fifo", "trials": 2, "mlflow": False, "report": False, "slots": 1}
 
 
 def prices(seed: int, bad: int = 0) -> pd.DataFrame:
@@ -90,13 +90,17 @@ def test_a_column_that_alone_reaches_the_models_score_is_named(tmp_path: Path) -
     rng = np.random.default_rng(0)
     price, rooms = rng.normal(100, 10, 200), rng.normal(size=200)
     frame = pd.DataFrame({"rooms": rooms, "with tax": 1.19 * price + rng.normal(scale=0.5, size=200), "price": price})
-    runner = TuneRunner(data=frame, target="price", metric="r2", search_space="ridge", trials=1, mlflow=False)
+    runner = TuneRunner(
+        data=frame, target="price", metric="r2", search_space="ridge", trials=1, mlflow=False, report=False
+    )
     (study,) = runner.run(tmp_path / "run", in_process=True, progress=False).study_records
     assert "'with tax' alone does as well as the whole model" in study.notes
     assert study.notes.count('`drop: ["with tax"]`') == 1
     hard = frame.assign(
         price=frame["rooms"] + rng.normal(size=200)
     )  # one column alone is the best, yet far from perfect
-    runner = TuneRunner(data=hard, target="price", metric="r2", search_space="ridge", trials=1, mlflow=False)
+    runner = TuneRunner(
+        data=hard, target="price", metric="r2", search_space="ridge", trials=1, mlflow=False, report=False
+    )
     (study,) = runner.run(tmp_path / "hard", in_process=True, progress=False).study_records
     assert "drop" not in (study.notes or "")

@@ -21,7 +21,8 @@ from tuning.runs.prediction import predict_rows
 from tuning.tracking.loader import _load_pyfunc
 
 QUICK = {
-    "algorithm": "random", "scheduler": "fifo", "trials": 2, "mlflow": False, "slots": 1, "search_space": "ridge",
+    "algorithm": "random", "scheduler": "fifo", "trials": 2, "mlflow": False, "report": False, "slots": 1,
+    "search_space": "ridge",
     "task": "regression", "target": "y",
 }  # fmt: skip
 

@@ -27,7 +27,14 @@ MADE_WITHOUT_A_MODEL = ("constant_cv_score", "constant_test_score", "gain_over_c
 
 
 def search(folder: Path, data: Any, **fields: Any) -> RunResult:
-    given: dict[str, Any] = {"target": "y", "trials": 4, "algorithm": "random", "scheduler": "fifo", "mlflow": False}
+    given: dict[str, Any] = {
+        "target": "y",
+        "trials": 4,
+        "algorithm": "random",
+        "scheduler": "fifo",
+        "mlflow": False,
+        "report": False,
+    }
     given |= {"search_space": "ridge", **fields}
     return TuneRunner(data=data, **given).run(str(folder), progress=False, in_process=True)
 
@@ -154,7 +161,9 @@ def test_an_objective_and_a_comparison_have_no_constant(tmp_path: Path) -> None:
         return float(config["x"])
 
     space = {"x": {"type": "float", "low": 0.0, "high": 1.0}}
-    made = TuneRunner(objective=loss, search_space=space, metric="loss", mode="min", trials=2, mlflow=False)
+    made = TuneRunner(
+        objective=loss, search_space=space, metric="loss", mode="min", trials=2, mlflow=False, report=False
+    )
     (study,) = made.run(str(tmp_path / "objective"), progress=False, in_process=True).study_records
     assert [getattr(study, name) for name in MADE_WITHOUT_A_MODEL] == [None] * 3
     assert study.trial is not None

@@ -84,7 +84,7 @@ def table(rows: int = 200) -> pd.DataFrame:
 
 def search(folder: Path, **fields: Any) -> RunResult:
     fields = {"data": table(), "target": "y", "models": [LinearRegression(), KNeighborsRegressor(15)], **fields}
-    return TuneRunner(**{"mlflow": False, **fields}).run(str(folder), progress=False, in_process=True)
+    return TuneRunner(**{"mlflow": False, "report": False, **fields}).run(str(folder), progress=False, in_process=True)
 
 
 @pytest.mark.long

@@ -26,7 +26,7 @@ from tuning.models.trainers.training import Home
 
 def search(tmp_path: Path, objective: Any, **fields: Any) -> RunResult:
     fields = {"search_space": {"x": tune.uniform(-1, 1)}, "metric": "loss", "mode": "min", "trials": 4, **fields}
-    runner = TuneRunner(objective=objective, algorithm="random", mlflow=False, **fields)
+    runner = TuneRunner(objective=objective, algorithm="random", mlflow=False, report=False, **fields)
     return runner.run(str(tmp_path / "run"), progress=False, in_process=True)
 
 
@@ -112,7 +112,12 @@ def test_a_trainer_that_goes_on_and_on_is_no_search(monkeypatch: pytest.MonkeyPa
     [("loss", True), ("val_RMSE", True), ("testError", True), ("neg_loss", False), ("accuracy", False), (None, False)],
 )
 def test_a_figure_that_sounds_like_a_loss_needs_a_mode(metric: str | None, asked: bool) -> None:
-    fields = {"objective": lambda config: 0.0, "search_space": {"x": tune.uniform(-1, 1)}, "mlflow": False}
+    fields = {
+        "objective": lambda config: 0.0,
+        "search_space": {"x": tune.uniform(-1, 1)},
+        "mlflow": False,
+        "report": False,
+    }
     fields |= {} if metric is None else {"metric": metric}
     if not asked:
         assert TuneRunner(**fields).plan().spec.mode == "max"

@@ -89,7 +89,7 @@ def test_one_standard_error_takes_the_strongest_penalty_of_a_family_without_step
     frame["y"] = frame["a"] + rng.normal(scale=3.0, size=60)
     runner = TuneRunner(
         data=frame, target="y", search_space="ridge", algorithm="random", scheduler="fifo", trials=8,
-        winner="one_standard_error", portfolio="none", mlflow=False,
+        winner="one_standard_error", portfolio="none", mlflow=False, report=False,
     )  # fmt: skip
     result = runner.run(str(tmp_path / "run"), progress=False, in_process=True)
     trials = result.trial_records
@@ -118,7 +118,7 @@ def test_a_note_says_that_the_baseline_was_kept_because_no_other_trial_finished(
         data=frame, target="y", models=[{"name": "near", "estimator": KNeighborsRegressor(), "search_space": {
             "n_neighbors": {"type": "int", "low": 1, "high": 1000, "default": 1}}}],
         warm_start=[{"config": {"n_neighbors": 900 + extra}} for extra in range(others)], trials=1 + others,
-        mlflow=False,
+        mlflow=False, report=False,
     )  # fmt: skip
     (study,) = runner.run(str(tmp_path / "run"), progress=False, in_process=True).study_records
     assert f"the baseline was kept: {said}" in study.notes
@@ -134,7 +134,13 @@ def test_the_saved_model_knows_the_hold_out_rows_and_the_scored_one_did_not(
     known, scores = {}, {}
     for final_fit in ("all", "search"):
         runner = TuneRunner(
-            data=frame, target="y", models=[KNeighborsRegressor(1)], split=split, final_fit=final_fit, mlflow=False
+            data=frame,
+            target="y",
+            models=[KNeighborsRegressor(1)],
+            split=split,
+            final_fit=final_fit,
+            mlflow=False,
+            report=False,
         )
         result = runner.run(str(tmp_path / final_fit), progress=False, in_process=True)
         (study,) = result.study_records

@@ -23,7 +23,15 @@ def table(folder: Path, last_line: str = "") -> str:
 
 
 def runner(data: str, **fields: Any) -> TuneRunner:
-    given = {"by": "who", "target": "y", "task": "regression", "search_space": "ridge", "trials": 2, "mlflow": False}
+    given = {
+        "by": "who",
+        "target": "y",
+        "task": "regression",
+        "search_space": "ridge",
+        "trials": 2,
+        "mlflow": False,
+        "report": False,
+    }
     return TuneRunner(**{**given, "data": data, **fields})
 
 
@@ -99,7 +107,13 @@ def test_the_file_of_an_objective_goes_into_the_run(tmp_path: Path) -> None:
 
     def objective(trials: int) -> TuneRunner:
         return TuneRunner(
-            objective=f"{code}:loss", search_space=SPACE, metric="loss", mode="min", trials=trials, mlflow=False
+            objective=f"{code}:loss",
+            search_space=SPACE,
+            metric="loss",
+            mode="min",
+            trials=trials,
+            mlflow=False,
+            report=False,
         )
 
     first = objective(3).run(run, **quiet)

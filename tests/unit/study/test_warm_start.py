@@ -23,7 +23,14 @@ def loss(config: Mapping[str, Any]) -> float:
 
 
 def runner(**fields: Any) -> TuneRunner:
-    given: dict[str, Any] = {"objective": loss, "search_space": SPACE, "metric": "loss", "mode": "min", "mlflow": False}
+    given: dict[str, Any] = {
+        "objective": loss,
+        "search_space": SPACE,
+        "metric": "loss",
+        "mode": "min",
+        "mlflow": False,
+        "report": False,
+    }
     return TuneRunner(**{**given, "trials": 6, **fields})
 
 
