@@ -73,7 +73,7 @@ WRITERS = {
     ("tuning/champions/references.py", "mark"): RELEASES,
     ("tuning/champions/releases.py", "place"): RELEASES,
     ("tuning/champions/releases.py", "_placed"): RELEASES,
-    ("tuning/refresh/refresh.py", "_proposed"): "for people, after its release: unit/refresh/test_refresh.py",
+    ("tuning/refresh/refresh.py", "_proposed"): "before its release: unit/refresh/test_refresh.py",
     ("tuning/runs/batch/predict_files.py", "_note"): "in no run: runs/test_killed_batch.py",
     ("tuning/runs/batch/output.py", "write_tables"): "in no run: runs/test_killed_batch.py",
     ("tuning/runs/ending.py", "ended"): HERE,

@@ -72,7 +72,11 @@ class LossSoFar:
 
 @dataclass(frozen=True)
 class Drift:
-    """One champion that was looked at. loss: its mean on the new rows. drifts: whether it is tuned anew, and first."""
+    """One champion that was looked at.
+
+    loss: its mean on the new rows. drifts: whether it is tuned anew, and first. moved: which column's values have moved
+    most, in words; empty where that is not known.
+    """
 
     customer: str
     loss: float
@@ -81,6 +85,7 @@ class Drift:
     e_value: float
     threshold: float
     drifts: bool
+    moved: str = ""
 
 
 def drifting(

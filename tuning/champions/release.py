@@ -26,8 +26,9 @@ PROMOTE, REFRESH, ROLLBACK = "promote", "refresh", "rollback"
 CHAMPIONS, CHALLENGERS, DECISIONS, ROWS = "champions", "challengers", "decisions", "rows"
 OTHERS = "others"  # the answer of customers that are not among the champions: a single row of a champion without an id
 GROUPS = "groups"  # the evidence that challengers of customers of a size are better, all of them together
+PAST = "past"  # digests of rows that were learned once and are not in the data any more
 #: Those that hold a customer's state, which a rollback of a single customer brings back.
-OF_CUSTOMERS = (CHAMPIONS, CHALLENGERS, ROWS)
+OF_CUSTOMERS = (CHAMPIONS, CHALLENGERS, ROWS, PAST)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from tuning.champions.release import (
     CHALLENGERS,
     CHAMPIONS,
     OTHERS,
+    PAST,
     RELEASES,
     Release,
     TableFile,
@@ -169,14 +170,14 @@ class Releases:
     def place(self, draft: Release, tables: Mapping[str, pa.Table | TableFile]) -> Release:
         """Make a release: first its runs are marked as needed, then its tables are written, at last its file.
 
-        What answers others stays as it was before where no table is given for it.
+        What answers others, and which rows are past, stays as it was before where no table is given for it.
         `RunOwnedError` where there is one of that number by now; then nothing has changed.
 
         draft: without tables. Its number is `next_number`, asked for before its parent, the `newest` one, was looked
         up. tables: by kind; one that is as before may be given by its file.
         """
         before = {} if draft.parent is None else self.at(draft.parent).tables
-        tables = {kind: file for kind, file in before.items() if kind == OTHERS} | dict(tables)
+        tables = {kind: file for kind, file in before.items() if kind in (OTHERS, PAST)} | dict(tables)
         for run in sorted({run for each in tables.values() if isinstance(each, pa.Table) for run in runs_in(each)}):
             mark(self.directory, self.run_directory(run))
         files = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
@@ -12,7 +13,7 @@ import pyarrow.compute as pc
 from tuning.basics.wording import amount, natural_order
 from tuning.champions.champion import ANSWERS, Champion, rows_of
 from tuning.champions.promoting import changed_customers
-from tuning.champions.release import DECISIONS, Release
+from tuning.champions.release import DECISIONS, REFRESH, Release
 from tuning.champions.releases import Releases
 from tuning.cli.output import aligned, show_pages, window_width
 from tuning.cli.program import Command
@@ -21,24 +22,32 @@ from tuning.cli.shared_options import champions_options, formulas_option, output
 SHOWN = ("customer", "answer", "model", "rows", "since", "reason")
 #: What a change's comparison says: mean losses of rows, how sure, how much.
 COMPARED = ("champion_loss", "challenger_loss", "e_value", "gain")
+#: What is shown of the newest refresh's decisions; what has changed comes first, then who is nearest to a change.
+DECIDED = ("customer", "outcome", *COMPARED[:2], "rows", "e_value", "threshold", "reason")
+OUTCOMES = ("promoted", "proposed", "beaten", "drifts", "stands")
 _NOUNS = {"own": "own model", "pool": "answer of the pool", "constant": "constant", "none": "without an answer"}
 
 
 @click.command(cls=Command)
 @champions_options
 @click.option("--history", "customer", metavar="CUSTOMER", help="Each change of this customer's champion.")
+@click.option("--decisions", "decided", is_flag=True, help="Who was promoted, who nearly was, and who drifts.")
 @click.option("--releases", "listed", is_flag=True, help="The releases, the newest first.")
 @formulas_option("guard")
 @output_option
-def champions(name: str, storage: str, customer: str | None, listed: bool, formulas: str, output: str) -> None:
+def champions(
+    name: str, storage: str, customer: str | None, decided: bool, listed: bool, formulas: str, output: str
+) -> None:
     """Show the champions NAME: which model serves each customer, since which release, and why."""
-    if customer is not None and listed:
-        raise click.UsageError("--history and --releases are two questions: ask one.")
+    if (customer is not None) + decided + listed > 1:
+        raise click.UsageError("--history, --decisions and --releases are several questions: ask one.")
     releases = Releases(name, storage)
     newest = releases.current()
     if customer is not None:
         rows = [_change(releases, release, each) for release, each in releases.history(customer)]
         columns: Sequence[str] = ("release", "created", "why", *SHOWN[1:4], "hold_out_loss", *COMPARED, "reason")
+    elif decided:
+        rows, columns = _decided(releases), DECIDED
     elif listed:
         rows, columns = _listed(releases), ("release", "created", "why", "customers", *ANSWERS, "changed")
     else:
@@ -76,9 +85,23 @@ def _row(releases: Releases, champion: Champion) -> dict[str, object]:
 def _change(releases: Releases, release: Release, champion: Champion) -> dict[str, object]:
     """A champion from a release on, with the figures of the comparison that has made it champion, if there was one."""
     found = releases.rows_of_customer(release, DECISIONS, champion.customer)
-    figures: list[dict[str, object]] = [] if found is None else found.to_pylist()
+    figures = [] if found is None else [row for row in found.to_pylist() if row["challenger_loss"] is not None]
     compared = {name: figures[0].get(name) if figures else None for name in COMPARED}
     return {**_of_release(release), **_row(releases, champion), **compared}
+
+
+def _decided(releases: Releases) -> list[dict[str, object]]:
+    """The decisions of the newest refresh: what has changed, and then who is nearest to a change."""
+    refreshed = next((each for each in releases.last(len(releases.numbers())) if each.why == REFRESH), None)
+    table = None if refreshed is None else releases.table(refreshed, DECISIONS)
+    rows: list[dict[str, object]] = [] if table is None else table.to_pylist()
+
+    def place(row: Mapping[str, object]) -> tuple[int, float]:
+        e_value, threshold = row["e_value"], row["threshold"]
+        near = e_value / threshold if isinstance(e_value, float) and isinstance(threshold, float) else math.inf
+        return OUTCOMES.index(str(row["outcome"])), -near
+
+    return sorted(rows, key=place)
 
 
 def _listed(releases: Releases) -> list[dict[str, object]]:

@@ -22,6 +22,7 @@ from tuning.cli.shared_options import (
     progress_option,
     read,
 )
+from tuning.refresh.notes import note_lines
 from tuning.refresh.options import RefreshOptions
 from tuning.refresh.plan import plan_refresh
 from tuning.refresh.refresh import Refresh, Refreshed
@@ -69,6 +70,7 @@ DEFAULTS = RefreshOptions()
     show_default=True,
     help="Share of the promised loss by which a champion may be worse on new rows before its customer is tuned anew.",
 )
+@click.option("--retire", is_flag=True, help="Customers that are not in the data any more lose their champions.")
 @click.option("--in-process", is_flag=True, help="Without Ray, in this process.")
 @allow_code_option
 @progress_option
@@ -83,6 +85,7 @@ def refresh(
     least_gain: float,
     search_every: int,
     drift_tolerance: float,
+    retire: bool,
     in_process: bool,
     allow_code: bool,
     progress: str,
@@ -95,7 +98,14 @@ def refresh(
     Where it is due, a search looks for a better one, which stands against the champion until new rows have shown that
     it is better. Where no row is new, nothing is done. The same command again goes on after a crash.
     """
-    chosen = RefreshOptions(promotion, false_discoveries, least_gain, search_every, drift_tolerance=drift_tolerance)
+    chosen = RefreshOptions(
+        promotion=promotion,
+        false_discoveries=false_discoveries,
+        least_gain=least_gain,
+        search_every=search_every,
+        drift_tolerance=drift_tolerance,
+        retire=retire,
+    )
     releases = Releases(name, storage)
     plan = plan_refresh(read(definition, **options), releases, chosen)
     say_refused(releases)
@@ -107,8 +117,8 @@ def refresh(
     for note in plan.changes.notes:
         click.echo(f"note: {note}", err=True)
     done = Refresh(plan, releases, allow_code=allow_code).run(progress, in_process)
-    for customer, note in done.notes.items():
-        click.echo(f"note: {customer}: {note}", err=True)
+    for line in note_lines(done.notes):
+        click.echo(line, err=True)
     code = exit_codes.of_models(sum(done.answers.values()), done.with_model)
     if output == "json":
         click.echo(json.dumps({"outcome": exit_codes.outcome_of(code), **done.to_dict()}, ensure_ascii=False))

@@ -35,6 +35,7 @@ MODELLESS = "without a model before"
 UNKNOWN = "not looked at before"
 #: Data that cannot be read; the champion stays.
 BROKEN = "broken"
+WORD_ROWS = 50  # rows: with more, nobody's rows double from one refresh to the next without a word
 GROUPS = (UNCHANGED, GROWN, CHANGED, OUTDATED, NEW, GONE, MODELLESS, UNKNOWN, BROKEN)
 
 
@@ -76,6 +77,28 @@ class CustomerChange:
     missing: int
     repeated: int
     reason: str = ""
+
+    @property
+    def is_other_data(self) -> bool:
+        """Whether more than half of its rows of last time are missing or altered: its new rows may be the same ones
+        with other values, so they say nothing about models that have learned from these."""
+        return 2 * self.missing > self.before
+
+    @property
+    def note(self) -> str:
+        """What somebody should look at; empty of what weeks usually bring."""
+        if self.group == BROKEN:
+            return self.text
+        if self.group == GROWN and self.added >= self.before >= WORD_ROWS and self.repeated < self.added / 2:
+            return f"it has {amount(self.now, 'row')}, and had {self.before} last time: two customers may have one id"
+        if self.group != CHANGED or 2 * self.missing < self.before:
+            return ""
+        lost = f"{self.missing} of its {amount(self.before, 'row')} of last time are missing or altered"
+        return (
+            f"{lost}, so no model was judged by its {self.added} new ones"
+            if self.is_other_data and self.added
+            else lost
+        )
 
     @property
     def text(self) -> str:

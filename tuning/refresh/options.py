@@ -20,6 +20,7 @@ class RefreshOptions:
         search_every: refreshes after which a customer with other rows is tuned again.
         grown: share of rows more since its last search, from which it is tuned again.
         drift_tolerance: by which share of its promise a champion may be worse on new rows before it is tuned anew.
+        retire: whether customers that are not in the data any more lose their champions.
         stand: refreshes for which a challenger stands at least, before another one may take its place.
     """
 
@@ -30,6 +31,7 @@ class RefreshOptions:
     grown: float = 0.25
     drift_tolerance: float = 0.2
     stand: int = 8
+    retire: bool = False
 
     def __post_init__(self) -> None:
         if self.promotion not in promotion_rules():

@@ -10,6 +10,7 @@ from functools import cached_property
 from zlib import crc32
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tuning.basics.wording import amount
 from tuning.champions.champion import CONSTANT, NONE, OWN, Challenger, Champion
@@ -22,7 +23,9 @@ from tuning.definition.definition import Definition
 from tuning.errors import RunError
 from tuning.refresh.costs import GroupWork, RefreshCosts, seconds_text
 from tuning.refresh.groups import (
+    BROKEN,
     CHANGED,
+    GONE,
     GROUPS,
     GROWN,
     MODELLESS,
@@ -34,6 +37,7 @@ from tuning.refresh.groups import (
     group_lines,
     row_changes,
 )
+from tuning.refresh.notes import note_lines
 from tuning.refresh.options import RefreshOptions
 
 
@@ -103,14 +107,39 @@ class RefreshPlan:
         wait = every if searched in self.refreshes else 1 + crc32(customer.encode(errors="replace")) % every
         return self.refreshes_since(searched) + 1 >= wait
 
+    @cached_property
+    def without_data(self) -> list[str]:
+        """Customers with a champion and no data."""
+        return [each.customer for each in self.changes.of(GONE)]
+
+    @property
+    def retired(self) -> list[str]:
+        """Those of them who lose their champion."""
+        return self.without_data if self.options.retire else []
+
+    @cached_property
+    def notes(self) -> dict[str, str]:
+        """By customer, what is odd about its rows."""
+        return {each.customer: each.note for each in self.changes.of(BROKEN, CHANGED, GROWN) if each.note}
+
+    @property
+    def remembered(self) -> pa.Table:
+        """The rows that the next refresh begins from: those of now, of customers that are gone those of last time."""
+        gone = pa.array(self.without_data, pa.string())
+        here = self.rows.filter(pc.invert(pc.is_in(self.rows["customer"], value_set=gone)))
+        if self.options.retire or not len(gone):
+            return here
+        kept = self.before.filter(pc.is_in(self.before["customer"], value_set=gone))
+        return pa.concat_tables([here, kept.replace_schema_metadata(here.schema.metadata)])
+
     def refreshes_since(self, number: int) -> int:
         """How many refreshes made a release after one."""
         return sum(each > number for each in self.refreshes)
 
     @property
     def nothing_to_do(self) -> bool:
-        """Whether nobody is fitted or tuned, and the rows are known."""
-        return not (self.fitted or self.searched) and ROWS in self.release.tables
+        """Whether nobody is fitted, tuned or retired, and the rows are known."""
+        return not (self.fitted or self.searched or self.retired) and ROWS in self.release.tables
 
     @cached_property
     def work(self) -> dict[str, GroupWork]:
@@ -136,12 +165,14 @@ class RefreshPlan:
             "notes": list(self.changes.notes),
             "fit": sorted(self.fitted),
             "search": sorted(self.searched),
+            "retire": sorted(self.retired),
+            "customers": self.notes,
         }
 
     def describe(self) -> str:
         """For a terminal."""
         lines = [f"release {self.release.number} is in force", *group_lines(self.changes, self.served, self.work)]
-        lines += [f"note: {note}" for note in self.changes.notes]
+        lines += [*(f"note: {note}" for note in self.changes.notes), *note_lines(self.notes)]
         if self.nothing_to_do:
             return "\n".join([*lines, "Nothing is to be done."])
         fits = f"to fit again: {amount(len(self.fitted), 'customer')}, with the champion's configuration, one fit each"
@@ -150,7 +181,8 @@ class RefreshPlan:
         whole = [each.core_seconds for each in self.work.values()]
         known = [each for each in whole if each is not None]
         about = [f"in all about {seconds_text(sum(known))}, as long as earlier fits and trials took"] * bool(known)
-        return "\n".join([*lines, fits, search, *about])
+        retire = [f"to retire: {amount(len(self.retired), 'customer')}"] * bool(self.retired)
+        return "\n".join([*lines, fits, search, *retire, *about])
 
 
 def plan_refresh(definition: Definition, releases: Releases, options: RefreshOptions) -> RefreshPlan:

@@ -30,22 +30,28 @@ from tuning.champions.release import (
     DECISIONS,
     GROUPS,
     OTHERS,
+    PAST,
     REFRESH,
     ROWS,
     Release,
     TableFile,
 )
 from tuning.champions.releases import Releases
+from tuning.data.child_process import ChildProcess
 from tuning.data.prepared import OwnCode
 from tuning.driver.runner import TuneRunner
 from tuning.evaluation.fixed import FixedConfiguration
 from tuning.planning.studies import Known
 from tuning.records.ownership import begun_term
 from tuning.records.schema import OK
-from tuning.refresh.new_losses import NewRowsReader
+from tuning.refresh.groups import CHANGED, GROWN
+from tuning.refresh.known_rows import hashes_of, past_rows
+from tuning.refresh.new_losses import ComparedModels
+from tuning.refresh.notes import add_note
 from tuning.refresh.plan import RefreshPlan
 from tuning.refresh.starts import first_tries
-from tuning.refresh.verdicts import Verdicts, groups_table, looked_at
+from tuning.refresh.unseen_rows import NewRowsReader
+from tuning.refresh.verdicts import Verdicts, drift_decisions, groups_table, looked_at
 from tuning.runs.plan_file import plain, read_names
 from tuning.runs.results import RunResult
 from tuning.runs.resume import MAY_CHANGE
@@ -135,7 +141,7 @@ class Refresh:
         self.plan = plan
         self.releases = releases
         self.allow_code = allow_code
-        self.notes: dict[str, str] = {}
+        self.notes = dict(plan.notes)
         self._run: RunDirectory | None = None
 
     def run(self, progress: str = "none", in_process: bool = False) -> Refreshed:
@@ -147,17 +153,24 @@ class Refresh:
         plan = self.plan
         champions, challengers = dict(plan.champions), dict(plan.challengers)
         if plan.nothing_to_do:
-            return Refreshed(plan.release, False, _answers(champions), challengers=len(challengers))
-        verdicts = Verdicts(plan, self.releases, self._reader(), champions, challengers, self.notes)
-        decided = verdicts.reach()
-        drift = [each for each in verdicts.drift() if each.drifts]
+            return Refreshed(plan.release, False, _answers(champions), challengers=len(challengers), notes=self.notes)
+        for name in plan.retired:
+            champions.pop(name)
+            challengers.pop(name, None)
+        with ChildProcess() as child:
+            given = self._reader(), self._models(), None if in_process else child
+            verdicts = Verdicts(plan, self.releases, *given, champions, challengers, self.notes)
+            decided = verdicts.reach()
+        drift = verdicts.drift()
         again = [each.customer for each in drift if each.customer in plan.change]
         self._run = self._ran(champions, challengers, {*verdicts.faulty, *again, *plan.searched}, progress, in_process)
         fitted, against = self._fitted(CHAMPION), self._fitted(CHALLENGER)
         champions |= {name: model.of_champion(champions[name]) for name, model in fitted.items()}
         challengers |= {name: model.of_challenger(challengers[name]) for name, model in against.items()}
         self._judge_search(champions, challengers, verdicts.faulty)
-        release = self._placed(champions, challengers, decided.decisions, verdicts.groups)
+        proposal = self._proposed(decided.decisions)  # before the release, so that none lacks it
+        decisions = [*decided.decisions, *drift_decisions(drift)]
+        release = self._placed(champions, challengers, decisions, verdicts.groups)
         return Refreshed(
             release=release,
             new=True,
@@ -168,20 +181,23 @@ class Refresh:
             drift=drift,
             notes=self.notes,
             said_of_all=decided.said_of_all,
-            proposal=self._proposed(release, decided.decisions),
+            proposal=proposal,
         )
 
     def _reader(self) -> NewRowsReader:
         plan = self.plan
-        return NewRowsReader(
-            definition=plan.definition,
+        past = self.releases.table(plan.release, PAST)
+        return NewRowsReader(plan.definition, looked_at(plan), plan.before, past, plan.rows)
+
+    def _models(self) -> ComparedModels:
+        definition = self.plan.definition
+        return ComparedModels(
+            name=self.releases.name,
+            storage=self.releases.storage,
+            target=definition.target or "",
             metric=self._metric(),
-            releases=self.releases,
-            customers=looked_at(plan),
-            before=plan.before,
-            rows=plan.rows,
-            least_gain=plan.options.least_gain,
-            function=OwnCode(plan.definition).metric,
+            least_gain=self.plan.options.least_gain,
+            function=OwnCode(definition).metric,
             allow_code=self.allow_code,
         )
 
@@ -233,7 +249,9 @@ class Refresh:
                     rows=row["rows"],
                 )
             else:
-                self.notes[row["customer"]] = f"not fitted again, so the model of before stays: {row['reason']}"
+                add_note(
+                    self.notes, row["customer"], f"not fitted again, so the model of before stays: {row['reason']}"
+                )
         return found
 
     def _judge_search(
@@ -249,23 +267,27 @@ class Refresh:
             replaceable = now is not None and (now.answer != OWN or name in faulty) and winner.answer == OWN
             if now is None or now.answer == NONE or replaceable:
                 champions[name] = winner
+                challengers.pop(name, None)  # its evidence is against another one
                 continue
             rows = winner.rows or now.rows
             champions[name] = now = replace(now, searched=plan.number, rows_at_search=rows, drift=None)
             if winner.answer != OWN:
-                self.notes[name] = f"its search found nothing better, so its champion stays: {winner.reason}"
-            elif not same_configuration(now, winner) and self._may_stand(challengers.get(name)):
+                add_note(self.notes, name, f"its search found nothing better, so its champion stays: {winner.reason}")
+            elif not same_configuration(now, winner) and self._may_stand(challengers.get(name), winner):
                 challengers[name] = Challenger.of(winner, plan.number)
 
-    def _may_stand(self, standing: Challenger | None) -> bool:
-        return standing is None or self.plan.refreshes_since(standing.since) + 1 >= self.plan.options.stand
+    def _may_stand(self, standing: Challenger | None, winner: Champion) -> bool:
+        if standing is None:
+            return True
+        weeks = self.plan.refreshes_since(standing.since) + 1
+        return weeks >= self.plan.options.stand and not same_configuration(standing, winner)
 
-    def _proposed(self, release: Release, decisions: Sequence[Decision]) -> str:
+    def _proposed(self, decisions: Sequence[Decision]) -> str:
         """The path of the proposal, which is written; empty where nobody is proposed."""
-        proposal = Proposal.of(self.releases.name, release.number, decisions)
+        proposal = Proposal.of(self.releases.name, self.plan.number, decisions)
         if not proposal.decisions:
             return ""
-        name = f"{PROPOSALS}/{release.number:06d}.json"
+        name = f"{PROPOSALS}/{self.plan.number:06d}.json"
         self.releases.directory.write(name, proposal.to_json().encode())
         return self.releases.directory.display(name)
 
@@ -278,7 +300,10 @@ class Refresh:
     ) -> Release:
         plan = self.plan
         tables: dict[str, pa.Table | TableFile]
-        tables = {CHAMPIONS: table_of(champions.values(), Champion), ROWS: plan.rows}
+        tables = {CHAMPIONS: table_of(champions.values(), Champion), ROWS: plan.remembered}
+        past = self._past()
+        if len(past) or PAST in plan.release.tables:
+            tables[PAST] = past
         if OTHERS in plan.release.tables:
             tables[OTHERS] = plan.release.tables[OTHERS]
         if challengers:
@@ -293,6 +318,13 @@ class Refresh:
             run = self.releases.reference(self._run)
         draft = Release(plan.number, plan.release.number, REFRESH, definition=digest, run=run)
         return self.releases.place(draft, tables)
+
+    def _past(self) -> pa.Table:
+        """The rows that were known once and are not there any more."""
+        plan = self.plan
+        names = [each.customer for each in plan.changes.of(CHANGED, GROWN)]
+        before, now = (hashes_of(table, names) for table in (plan.before, plan.rows))
+        return past_rows(self.releases.table(plan.release, PAST), before, now)
 
 
 def _answers(champions: Mapping[str, Champion]) -> Counter[str]:

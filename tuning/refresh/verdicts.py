@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tuning.basics.wording import amount, value_text
 from tuning.champions.champion import Challenger, Champion
 from tuning.champions.comparison import RowComparison
 from tuning.champions.drift import Drift, LossSoFar, drifting
 from tuning.champions.evidence import Evidence
-from tuning.champions.promotion import Contest, Decisions, decide
+from tuning.champions.promotion import Contest, Decision, Decisions, decide
 from tuning.champions.release import DECISIONS, GROUPS
 from tuning.champions.releases import Releases
 from tuning.champions.rules import promotion_rules
 from tuning.champions.rules.rule import BEATEN, PROMOTED
 from tuning.champions.sizes import group_gains, size_of
+from tuning.data.child_process import ChildProcess
 from tuning.data.customers import Customer
-from tuning.errors import UntrustedCodeError
 from tuning.refresh.groups import UNKNOWN
-from tuning.refresh.new_losses import NewRowsReader, said_of
+from tuning.refresh.new_losses import ComparedModels, error_text, losses_in
+from tuning.refresh.notes import add_note
 from tuning.refresh.plan import RefreshPlan
+from tuning.refresh.unseen_rows import NewRowsReader
+
+DRIFTS = "drifts"  # the outcome of a champion that is worse than promised, beside those of challengers
 
 
 @dataclass
@@ -32,6 +38,7 @@ class Verdicts:
     """Looks at new rows before anything learns from them.
 
     Attributes:
+        child: where models predict; None for this process.
         champions, challengers: by customer; both are changed by `reach`.
         notes: by customer, why something was not done.
         faulty: customers whose champion cannot serve any more, and why.
@@ -41,6 +48,8 @@ class Verdicts:
     plan: RefreshPlan
     releases: Releases
     reader: NewRowsReader
+    models: ComparedModels
+    child: ChildProcess | None
     champions: dict[str, Champion]
     challengers: dict[str, Challenger]
     notes: dict[str, str]
@@ -70,7 +79,7 @@ class Verdicts:
         return decided
 
     def drift(self) -> list[Drift]:
-        """The champions that new rows were seen of, the surest to drift first."""
+        """The champions that drift, the surest first."""
         seen = [
             (name, LossSoFar.of_json(each.drift), each.hold_out_loss)
             for name, each in self.champions.items()
@@ -80,41 +89,49 @@ class Verdicts:
             return []
         names, so_far, promised = zip(*seen, strict=True)
         evidence, means = [each.evidence for each in so_far], [each.mean for each in so_far]
-        return drifting(names, evidence, means, promised, self.plan.options.false_discoveries)
+        found = drifting(names, evidence, means, promised, self.plan.options.false_discoveries)
+        return [replace(each, moved=self._moved(each.customer)) for each in found if each.drifts]
+
+    def _moved(self, name: str) -> str:
+        customer = next((each for each in self.reader.customers if each.id == name), None)
+        if customer is None:
+            return ""
+        with suppress(Exception):  # it was read before; this is one word more
+            return self.reader.moved_column(customer)
+        return ""
 
     def _look_at(self, customer: Customer) -> None:
         name = customer.id
         champion, challenger = self.champions[name], self.challengers.get(name)
         try:
-            frame, where = self.reader.rows_of(customer)
-        except Exception as error:  # of the user's own code, too
-            self.notes[name] = f"its new rows were not looked at: {said_of(error)}"
+            rows = self.reader.of(customer)
+        except Exception as error:  # whatever is in a file
+            add_note(self.notes, name, f"its new rows were not looked at: {error_text(error)}")
             return
-        try:
-            seen = self.reader.seen(champion, frame, where)
-        except UntrustedCodeError:
-            raise  # one word allows it for all
-        except Exception as error:
-            self.faulty[name] = f"the champion cannot serve: {said_of(error)}"
+        add_note(self.notes, name, rows.note)
+        if not len(rows.frame):
+            return  # copies of known rows alone
+        found = losses_in(self.child, self.models, champion, challenger, rows)
+        if found.fault:
+            self.faulty[name] = f"the champion cannot serve: {found.fault}"
+            add_note(self.notes, name, self.faulty[name])
             return
-        losses = seen.losses()
+        if self.plan.change[name].is_other_data:
+            return
+        assert found.champion is not None
         if champion.hold_out_loss is not None:
             drift = LossSoFar.of_json(champion.drift).after(
-                losses, champion.hold_out_loss, self.plan.options.drift_tolerance, champion.hold_out_error or 0.0
+                found.champion,
+                champion.hold_out_loss,
+                self.plan.options.drift_tolerance,
+                champion.hold_out_error or 0.0,
             )
             self.champions[name] = replace(champion, drift=drift.to_json())
-        if challenger is None:
-            return
-        try:
-            before = self.reader.kept(challenger)
-            after = self.reader.against(seen, challenger)
-        except UntrustedCodeError:
-            raise
-        except Exception as error:
-            self.notes[name] = f"its challenger was not compared: {said_of(error)}"
-            return
-        self.challengers[name] = replace(challenger, comparison=after.to_json())
-        self._note_week(champion, before, after)
+        if found.note:
+            add_note(self.notes, name, f"its challenger was not compared: {found.note}")
+        if challenger is not None and found.comparison is not None:
+            self.challengers[name] = replace(challenger, comparison=found.comparison.to_json())
+            self._note_week(champion, self.models.kept(challenger), found.comparison)
 
     def _note_week(self, champion: Champion, before: RowComparison | None, after: RowComparison) -> None:
         if before is None or not before.rows:
@@ -125,11 +142,11 @@ class Verdicts:
         self._weeks.setdefault(size, []).append(week)
 
     def _compared(self, challenger: Challenger) -> bool:
-        return challenger.customer in self.faulty or self.reader.kept(challenger) is not None
+        return challenger.customer in self.faulty or self.models.kept(challenger) is not None
 
     def _contest(self, challenger: Challenger) -> Contest:
         name = challenger.customer
-        comparison = self.reader.kept(challenger) or self.reader.nothing_yet()
+        comparison = self.models.kept(challenger) or self.models.nothing_yet()
         return Contest(name, comparison, self.champions[name].rows, self.faulty.get(name))
 
     def _ended(self) -> list[float]:
@@ -147,6 +164,26 @@ def looked_at(plan: RefreshPlan) -> list[Customer]:
     """The customers with new rows, of which it is known which ones these are."""
     wanted = {name for name in plan.fitted if plan.change[name].group != UNKNOWN and plan.change[name].added}
     return [each for each in plan.customers if each.id in wanted]
+
+
+def drift_decisions(drift: Iterable[Drift]) -> Iterator[Decision]:
+    """Champions that drift, as they stand beside the decisions on challengers."""
+    for each in drift:
+        said = f"it loses {value_text(each.loss)} on {amount(each.rows, 'new row')}, its hold-out promised "
+        reason = f"{said}{value_text(each.hold_out_loss)}"
+        yield Decision(
+            customer=each.customer,
+            champion_loss=each.loss,
+            challenger_loss=None,
+            rows=each.rows,
+            e_value=each.e_value,
+            threshold=each.threshold,
+            gain=None,
+            shrunken_gain=None,
+            rule="drift",
+            outcome=DRIFTS,
+            reason="; ".join(filter(None, (reason, each.moved))),
+        )
 
 
 def groups_of(table: pa.Table | None) -> dict[str, Evidence]:

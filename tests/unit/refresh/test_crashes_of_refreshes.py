@@ -1,0 +1,161 @@
+"""Ended at any durable step, a refresh leaves one champion each; the same again ends it, and no row counts twice."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+from chaos import Crash, crashing, environment
+from shop_weeks import FLAT, NAME, ShopWeeks, rows
+
+from tuning.champions.champion import Challenger
+from tuning.champions.comparison import RowComparison
+from tuning.champions.drift import LossSoFar
+from tuning.champions.release import REFRESH, ROLLBACK
+from tuning.champions.rollback import roll_back
+from tuning.errors import RunOwnedError
+from tuning.records import lease
+from tuning.refresh.refresh import Refreshed
+from tuning.storage.run_directory import RunDirectory
+
+SPARE = {"search_every": 99}
+#: What is new of each customer: one is promoted, one stands on, one is as it was, one is new.
+NEW = {"a": 510, "b": 64, "d": 60}
+
+
+@pytest.fixture(autouse=True)
+def _steps_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same steps in the same order each time: one thread that writes."""
+    monkeypatch.setattr("tuning.storage.background.THREADS", 1)
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> ShopWeeks:
+    """Poor champions, challengers that are better, and a week later; to be copied."""
+    weeks = ShopWeeks.begun(tmp_path_factory.mktemp("shops"), ["a", "b", "c"], models=FLAT, trials=1)
+    weeks = ShopWeeks(weeks.folder)
+    weeks.promote("better")
+    for seed, name in enumerate("ab"):
+        weeks.write(name, rows(seed, 62))
+    refreshed(weeks)  # there is evidence already
+    for seed, (name, count) in enumerate(NEW.items()):
+        weeks.write(name, rows(seed, count))
+    return weeks
+
+
+def refreshed(weeks: ShopWeeks) -> Refreshed:
+    return weeks.refresh(**SPARE)
+
+
+def told(weeks: ShopWeeks) -> tuple[object, ...]:
+    """Who serves, who stands, and what counts as evidence; models have other digests and places each time."""
+    champions, challengers = weeks.state()
+    assert weeks.releases.refused == {}
+    served = [
+        (each.customer, each.configuration, each.rows, each.since, each.searched, LossSoFar.of_json(each.drift).rows)
+        for each in champions.values()
+    ]
+    standing = [(each.customer, each.configuration, each.since, compared_rows(each)) for each in challengers.values()]
+    return weeks.releases.current().number, served, standing
+
+
+def compared_rows(challenger: Challenger) -> int:
+    return 0 if challenger.comparison is None else RowComparison.of_json(challenger.comparison).rows
+
+
+@pytest.fixture(scope="module")
+def whole(begun: ShopWeeks, tmp_path_factory: pytest.TempPathFactory) -> tuple[tuple[object, ...], list[str]]:
+    """What comes of it when nothing happens, and its durable steps."""
+    weeks = begun.copied(tmp_path_factory.mktemp("whole"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tuning.storage.background.THREADS", 1)
+        with crashing(patch, 10**9) as steps:
+            done = refreshed(weeks)
+    assert done.outcomes == {"promoted": 1, "stands": 1}
+    return told(weeks), steps
+
+
+def places(steps: int) -> list[int]:
+    """Some of the steps, and the last four: the tables and the release."""
+    return sorted({*range(2, steps + 1, 15), *range(steps - 3, steps + 1)})
+
+
+@pytest.mark.long
+def test_a_refresh_that_ends_at_any_step_is_finished_by_the_same_again(
+    begun: ShopWeeks, whole: tuple[tuple[object, ...], list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected, steps = whole
+    before = told(begun)
+    for place in places(len(steps)):
+        weeks = begun.copied(tmp_path / str(place))
+        with crashing(monkeypatch, place), pytest.raises(Crash):
+            refreshed(weeks)
+        lease._HELD.clear()  # the process has ended
+        made = place == len(steps)
+        assert told(weeks) == (expected if made else before)
+        assert refreshed(weeks).new is not made
+        assert told(weeks) == expected
+        assert refreshed(weeks).new is False
+
+
+def test_of_two_refreshes_at_once_one_owns_it_and_the_other_says_so(
+    begun: ShopWeeks, whole: tuple[tuple[object, ...], list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weeks, write, said = begun.copied(tmp_path), RunDirectory.write, list[str]()
+
+    def write_while_another_begins(self: RunDirectory, name: str, data: bytes) -> None:
+        if not said and name.startswith("records/"):
+            said.append("")
+            with pytest.raises(RunOwnedError) as error:
+                refreshed(weeks)
+            said[0] = str(error.value)
+        write(self, name, data)
+
+    monkeypatch.setattr(RunDirectory, "write", write_while_another_begins)
+    refreshed(weeks)
+    assert "is already being run" in said[0]
+    assert told(weeks) == whole[0]
+
+
+def test_a_release_that_somebody_else_makes_meanwhile_stays(
+    begun: ShopWeeks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weeks, claim = begun.copied(tmp_path), RunDirectory.claim
+
+    def claim_after_another(self: RunDirectory, name: str, data: bytes) -> None:
+        if name.startswith("releases/") and weeks.releases.current().why == REFRESH:
+            with monkeypatch.context() as patch:
+                patch.setattr(RunDirectory, "claim", claim)
+                roll_back(weeks.releases, 1)
+        claim(self, name, data)
+
+    monkeypatch.setattr(RunDirectory, "claim", claim_after_another)
+    with pytest.raises(RunOwnedError, match="somebody else has made release 4 of shops meanwhile"):
+        refreshed(weeks)
+    assert (weeks.releases.current().why, weeks.releases.numbers()) == (ROLLBACK, [1, 2, 3, 4])
+
+
+@pytest.mark.slow
+def test_a_refresh_whose_process_is_killed_is_finished_by_the_same_command(
+    begun: ShopWeeks, whole: tuple[tuple[object, ...], list[str]], tmp_path: Path
+) -> None:
+    weeks = begun.copied(tmp_path)
+    (tmp_path / "shops.yaml").write_text(yaml.safe_dump({**weeks.fields, "data": f"{weeks.data}/*.csv"}))
+    command = [sys.executable, "-m", "tuning.cli", "refresh", NAME, str(tmp_path / "shops.yaml"), "--in-process"]
+    command += ["--storage", str(tmp_path / "runs"), "--search-every", "99"]
+    runs, before, numbers = tmp_path / "runs" / "champions" / NAME / "runs", told(weeks), list[int]()
+    for files in (20, 40, 60, 10**6):
+        child = subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while child.poll() is None and len([*runs.rglob("*")]) < files:
+            time.sleep(0.002)
+        child.kill()
+        child.wait()
+        numbers.append(weeks.releases.current().number)
+        assert told(weeks) == (before if numbers[-1] == before[0] else whole[0])
+    assert numbers[0] == before[0]
+    assert numbers[-1] == before[0] + 1
+    assert weeks.refresh(search_every=99).new is False
