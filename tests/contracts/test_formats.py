@@ -52,6 +52,26 @@ def zones(keys: pa.Table) -> list[str | None]:
     return [found[code][0] for code in codes]
 
 
+@pytest.mark.parametrize("name", SOURCES)
+def test_columns_to_be_read_as_text_may_be_missing(name: str, tmp_path: Path) -> None:
+    frame = source_of(name, trips(20), tmp_path).read(text=["zone", "elsewhere"], limits=Limits(), rows=5)
+    assert list(frame.columns) == list(trips(20).columns)
+    assert len(frame) == 5
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_what_a_writer_writes_piece_by_piece_is_read_again(name: str, tmp_path: Path) -> None:
+    source = written(name, trips(20), tmp_path)
+    (piece,) = source.pieces()
+    path = str(tmp_path / f"again{FORMATS[name].suffixes[0]}")
+    with open(path, "wb") as stream:
+        writer = source.writer(stream)
+        for part in (piece.rows.slice(0, 12), piece.rows.slice(12)):
+            writer.write_table(part)
+        writer.close()
+    pd.testing.assert_frame_equal(file_source(path, {}).read(), source.read())
+
+
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_file_is_found_and_named_by_any_of_its_suffixes(name: str, tmp_path: Path) -> None:
     for number, suffix in enumerate(FORMATS[name].suffixes):

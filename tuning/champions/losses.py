@@ -23,10 +23,9 @@ OF_ROWS = {
     "d2_log_loss_score": LOG,
     "accuracy": ZERO_ONE,
 }
-# What is like them, by the beginning of its name; of what is like none, the loss is the task's own.
+# What is like them, by the beginning of its name; of what is like none, the loss is the task's own. Of numbers it is
+# the absolute error where that is part of the metric's name.
 LIKE = {
-    "neg_median_absolute_error": ABSOLUTE,
-    "neg_mean_absolute_percentage_error": ABSOLUTE,
     "balanced_accuracy": ZERO_ONE,
     "f1": ZERO_ONE,
     "precision": ZERO_ONE,
@@ -80,7 +79,8 @@ def row_loss(metric: Metric, probabilities: bool = True) -> RowLoss:
     if metric.function is not None:  # a user's own says only what it wants to be given
         like = None if getattr(metric.function, "needs_proba", False) else ZERO_ONE
     if not metric.task.classification:
-        return RowLoss(known.get(metric.name, ABSOLUTE if like == ABSOLUTE else SQUARED), metric.name in known)
+        other = ABSOLUTE if metric.function is None and "_absolute_" in metric.name else SQUARED
+        return RowLoss(known.get(metric.name, other), metric.name in known)
     name = known.get(metric.name, like or LOG)
     if name == LOG and not probabilities:
         return RowLoss(ZERO_ONE, of_rows=False)

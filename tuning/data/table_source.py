@@ -115,7 +115,7 @@ class TableSource(ABC):
         limits.check(self.named, Extent(columns=len(names)))
         found: list[pa.Table] = []
         count = 0
-        for piece in self.pieces(text):
+        for piece in self.pieces([name for name in text if name in names]):
             if rows is None or count < rows:
                 found.append(piece.rows)
             count += piece.rows.num_rows
@@ -128,8 +128,9 @@ class TableSource(ABC):
     def pieces(self, keys: Sequence[str] = (), choose: ColumnChoice = all_columns) -> Iterator[Piece]:
         """The rows in their order, so that a table may be larger than memory; at least one piece, maybe an empty one.
 
-        A piece has at most `PIECE_ROWS` rows, and no more of the file is in memory than that and what is read ahead,
-        however well the file is compressed: `tests/runs/test_memory.py`.
+        A piece has at most `PIECE_ROWS` rows, and no more of the file is in memory than that and what is read ahead
+        (of a format of record batches, one of them), however well the file is compressed: `tests/runs/test_memory.py`.
+        Its types are ones that Parquet holds and whose rows can be taken, which views inside lists are not.
 
         Args:
             keys: columns that say whose row it is; they are never marked.
@@ -146,7 +147,8 @@ class FileSource(TableSource):
     """A table that is a file, on any filesystem; a new format is a subclass in a file of `tuning/data/formats/`.
 
     Around all reading are `reading_errors` and `opened`; text passes `with_sound_text`, names `check_names` and
-    `check_present`. The shortest example is `tuning/data/formats/parquet_file.py`.
+    `check_present`. `columns`, `pieces`, `write` and `writer` are all that a format must have; the rest of
+    `tuning/data/formats/parquet_file.py`, the shortest example, makes it faster.
 
     Attributes:
         title: the format's name, for messages.

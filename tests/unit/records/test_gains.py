@@ -51,7 +51,7 @@ def test_a_gain_over_an_error_is_shown_in_percent(gain: float | None, in_percent
 
 def test_every_error_of_scikit_learn_has_a_name_that_a_definition_takes() -> None:
     errors = [name for name in get_scorer_names() if is_error(name)]
-    assert sorted(ERRORS.values()) == errors
+    assert [name for name in errors if name not in ERRORS.values()] == []
     assert [resolve_metric(user_metric(name), "regression") for name in ("neg_root_mean_squared_error", "r2")] == [
         "neg_root_mean_squared_error",
         "r2",

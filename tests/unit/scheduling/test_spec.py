@@ -59,7 +59,7 @@ def test_a_wrong_pair_is_refused_with_the_reason_and_the_way_out() -> None:
     assert schedulers.check(pbt, "random", able) is None
     assert schedulers.check(pbt, "optuna", able) == (
         "scheduler pbt cannot be used with algorithm optuna: it changes configurations during training, so that "
-        "scores teach an algorithm nothing; use algorithm grid or random or sobol, or another scheduler"
+        f"scores teach an algorithm nothing; use algorithm {' or '.join(able)}, or another scheduler"
     )
 
 
