@@ -14,7 +14,7 @@ RECORDED = (
     "study.test_score, where an error has a minus before it"
 )
 MODEL = "model(), of one customer of many model('acme')"
-FIGURES = "in tuning.runs.plots, such as plots.gains(result, 'rmse')"
+FIGURES = "in tuning.runs.plots, such as plots.gains(result)"
 
 
 class OfResult(Public):

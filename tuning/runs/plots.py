@@ -197,14 +197,14 @@ def partial_dependence(curve: pd.DataFrame, column: str, ax: Axes | None = None)
 # --- all customers --------------------------------------------------------------------------------
 
 
-def gains(customers: CustomerRows, metric: str, ax: Axes | None = None) -> Axes:
+def gains(customers: CustomerRows, metric: str | None = None, ax: Axes | None = None) -> Axes:
     """How the gain over the baseline is distributed: a bar per customer, the largest first.
 
-    customers: with the column `gain`, of an error in %. metric: a name of it. Gains far beyond all others are cut off,
-    and named where there is a column `customer`.
+    customers: with the column `gain`, of an error in %. metric: a name of it, needed only for a table without a column
+    `metric`. Gains far beyond all others are cut off, and named where there is a column `customer`.
     """
     customers = _table(customers)
-    axes, found, unit = ax or shown_axes(), _numbers(customers, "gain"), user_metric(metric)
+    axes, found, unit = ax or shown_axes(), _numbers(customers, "gain"), _metric(customers, metric)
     helped, compared = int((found > 0).sum()), int(np.isfinite(found).sum())
     unit = f"% of its {unit}" if unit in ERRORS else unit
     cut_scale(axes, found[np.isfinite(found)], _ids(customers, np.isfinite(found)), at_zero=True)
@@ -222,13 +222,14 @@ def gains(customers: CustomerRows, metric: str, ax: Axes | None = None) -> Axes:
     return axes
 
 
-def baseline_and_tuned(customers: CustomerRows, metric: str, ax: Axes | None = None) -> Axes:
+def baseline_and_tuned(customers: CustomerRows, metric: str | None = None, ax: Axes | None = None) -> Axes:
     """The hold-out score of each customer's model against its baseline's; on the line nothing has changed.
 
-    customers: with the columns `test_score` and `baseline_test_score`. Scores far beyond all others are cut off, as
-    gains are.
+    customers: with the columns `test_score` and `baseline_test_score`. metric: as of `gains`. Scores far beyond all
+    others are cut off, as gains are.
     """
     customers, axes = _table(customers), ax or shown_axes()
+    metric = _metric(customers, metric)
     tuned, baseline = _numbers(customers, "test_score"), _numbers(customers, "baseline_test_score")
     scored = np.isfinite(tuned) & np.isfinite(baseline)
     tuned, baseline = tuned[scored], baseline[scored]
@@ -246,12 +247,14 @@ def baseline_and_tuned(customers: CustomerRows, metric: str, ax: Axes | None = N
     return axes
 
 
-def score_and_size(customers: CustomerRows, metric: str, ax: Axes | None = None) -> Axes:
+def score_and_size(customers: CustomerRows, metric: str | None = None, ax: Axes | None = None) -> Axes:
     """The hold-out score of each customer's model against how many rows the customer has.
 
-    customers: with the columns `test_score` and `rows`. Scores far beyond all others are cut off, as gains are.
+    customers: with the columns `test_score` and `rows`. metric: as of `gains`. Scores far beyond all others are cut
+    off, as gains are.
     """
     customers, axes = _table(customers), ax or shown_axes()
+    metric = _metric(customers, metric)
     score, rows = _numbers(customers, "test_score"), _numbers(customers, "rows")
     scored = np.isfinite(score) & (rows > 0)
     score, rows = score[scored], rows[scored]
@@ -367,10 +370,20 @@ def _table(customers: CustomerRows) -> pa.Table:
     if isinstance(customers, pa.Table):
         return customers
     if callable(best := getattr(customers, "best_studies", None)):
-        return best()
+        found = best()
+        return found.append_column("metric", pa.repeat(customers.board().metric, len(found)))
     if not hasattr(customers, "columns"):
         raise TypeError(f"this picture is of a run's customers: give its result, not {customers!r:.40}.")
     return pa.Table.from_pandas(customers)
+
+
+def _metric(table: pa.Table, given: str | None) -> str:
+    """The metric of scores as users read it: as it is given, else that of the customers."""
+    found = [given] if given is not None or "metric" not in table.column_names else table["metric"].unique().to_pylist()
+    named = [each for each in found if each is not None]
+    if not named:
+        raise TypeError("name the metric of these scores, such as metric='rmse': the table has no column `metric`.")
+    return user_metric(named[0])
 
 
 def _numbers(table: pa.Table, column: str) -> np.ndarray:

@@ -80,10 +80,18 @@ def test_a_picture_takes_a_result_as_it_is_and_is_one_that_a_notebook_shows(many
         hold_out_plots.residuals(customer),
         plots.learning_curves(customer),
         plots.winning_families(many),
-        plots.gains(many.leaderboard(), "rmse"),
+        plots.gains(many.leaderboard()),
     ]
     assert [axes.get_figure().number for axes in drawn] == pyplot.get_fignums()
-    assert len(plots.gains(many, "rmse").patches) == 2
+    assert len(plots.gains(many).patches) == 2
+    errors = [picture(many).get_ylabel() for picture in (plots.gains, plots.baseline_and_tuned, plots.score_and_size)]
+    assert errors == [
+        "gain over the baseline\n(% of its rmse, hold-out)",
+        "tuned (rmse, hold-out)",
+        "hold-out score (rmse)",
+    ]
+    with pytest.raises(TypeError, match="name the metric of these scores, such as metric='rmse'"):
+        plots.gains(many.leaderboard().drop(columns="metric"))
     pyplot.close("all")
     pictures: list[tuple[Callable[..., object], object]] = [
         (plots.winning_families, "runs/47"),
