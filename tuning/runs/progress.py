@@ -47,7 +47,9 @@ class Progress:
         seconds: since the run's work began.
         rate: trials per second since these workers' first report.
         seconds_left: at the latest pace. None until the pace is known: after ten reports in ten seconds or more, or a
-            quarter of the work. None again while new workers start, or once that time has gone by without a report.
+            quarter of the work. None again while new workers start, or once that time has gone by without a report. A
+            trial's work counts when it is recorded, so while a giant's is in flight the reports of smaller customers
+            may raise the time left: how far workers are within a trial is not told.
         doing: what takes its time before the next result; "stopping" once somebody has stopped the run.
         slots: how many trials run at once.
         term: the number of the owner's term; each resume has a new one.

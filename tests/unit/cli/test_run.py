@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -84,18 +85,27 @@ def test_users_code_that_exits_does_not_pass_for_success(customers: Path, tmp_pa
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_model_that_exits_in_its_last_fit_ends_its_study_only(customers: Path, tmp_path: Path) -> None:
-    """Trials fit two thirds of the rows that the winner is fitted on."""
+@pytest.mark.parametrize("ends", ["sys.exit()", "os._exit(0)"])
+def test_a_model_that_exits_in_its_last_fit_ends_its_study_only(customers: Path, tmp_path: Path, ends: str) -> None:
+    """Trials fit two thirds of the rows that the winner is fitted on. In a fork, as it would end this process, too."""
     (tmp_path / "mine.py").write_text(
-        "import sys\nfrom sklearn.dummy import DummyClassifier\n\nclass Ends(DummyClassifier):\n"
+        "import os, sys\nfrom sklearn.dummy import DummyClassifier\n\nclass Ends(DummyClassifier):\n"
         "    def fit(self, X, y, sample_weight=None):\n"
-        "        return sys.exit() if len(X) > 80 else super().fit(X, y, sample_weight)\n"
+        f"        return {ends} if len(X) > 80 else super().fit(X, y, sample_weight)\n"
     )
     (tmp_path / "d.yaml").write_text(
         f"data: {customers}\ntarget: churned\nmodels: [mine.py:Ends]\nsave_models: false\nmlflow: off\n"
     )
-    answer = tuning("run", tmp_path / "d.yaml", "--run-dir", tmp_path / "run", "--progress=none", "--in-process")
-    assert answer.exit_code == 4, answer.output
+    words = ("run", tmp_path / "d.yaml", "--run-dir", tmp_path / "run", "--progress=none", "--in-process")
+    if not (fork := os.fork()):
+        code = 1
+        try:
+            code = (answer := tuning(*words)).exit_code
+            (tmp_path / "said").write_text(answer.output)
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(fork, 0)[1]) == 4
+    assert "no_model" in (tmp_path / "said").read_text()
     rows = json.loads(tuning("leaderboard", tmp_path / "run", "--output", "json").stdout.splitlines()[-1])
     assert "SystemExit" in json.dumps(rows)
 
