@@ -91,7 +91,7 @@ def test_who_ends_the_process_has_no_say_and_the_others_plan_as_without_it(prepa
     plan, without = make_plan(of(prepare, "exits")), make_plan(of(prepare))
     assert (plan.spec.task, plan.spec.positive, plan.spec.metric) == ("binary", "yes", without.spec.metric)
     assert [study.id for study in plan.studies] == ["acme", "exits", "globex"]
-    lost = "customer 'exits' has no say in what is guessed: prepare has ended its process (exit code 3)."
+    lost = "customer 'exits' was left out of what is guessed: prepare has ended its process (exit code 3)."
     assert [*_but_sizes(plan.notes, lost)] == [*_but_sizes(without.notes)]
     assert lost in plan.notes
 
@@ -99,7 +99,7 @@ def test_who_ends_the_process_has_no_say_and_the_others_plan_as_without_it(prepa
 def test_who_hangs_has_no_say(prepare: str) -> None:
     plan = make_plan(of(prepare, "hangs"), timing=Timing(prepare_s=1.0))
     assert plan.spec.positive == "yes"
-    assert "customer 'hangs' has no say in what is guessed: prepare took longer than 1 s." in plan.notes
+    assert "customer 'hangs' was left out of what is guessed: prepare took longer than 1 s." in plan.notes
 
 
 def test_where_nobody_can_be_looked_at_the_task_has_to_be_given(prepare: str) -> None:

@@ -28,7 +28,7 @@ def asked_pool(context: WorkerContext, customer: Customer, reason: str) -> tuple
         raise
     except (Exception, SystemExit) as error:  # of the rows, or of the user's `prepare`
         why = str(error).rstrip(".") if isinstance(error, CustomerError) else raised(error)
-        return None, "" if why == reason.rstrip(".") else f"the pool has no say here: {why}"
+        return None, "" if why == reason.rstrip(".") else f"the pool is not asked here: {why}"
     return found, ""
 
 

@@ -216,11 +216,11 @@ class Plan:
         shards = f"{amount(len(self.shards), 'shard')}{helped} on {amount(self.slots, 'slot')}"
         trials = f"each trial a Tune trial, {self.at_once} at once"
         if not spread:
-            return f"packed: {shards} in one tune.Tuner"
+            return f"packed: {shards}, in one run of Ray Tune"
         if not packed:
-            return f"spread: {trials} in one tune.Tuner"
+            return f"spread: {trials}, in one run of Ray Tune"
         one = name_list(self.spread.texts("id").to_pylist(), 3)
-        return f"{one}: spread, {trials}; {amount(packed, 'other')}: packed, {shards}; all in one tune.Tuner"
+        return f"{one}: spread, {trials}; {amount(packed, 'other')}: packed, {shards}; all in one run of Ray Tune"
 
     def _names(self, part: str) -> str:
         if self.spec.definition.compare is None:
@@ -302,7 +302,7 @@ def make_plan(
         studies = make_studies(spec, found, code, fixed)
         check_allowance(studies)
         checked = check_studies(spec, studies, code, models)
-    lost = [f"customer {name!r} has no say in what is guessed: {why}." for name, why in process.lost.items()]
+    lost = [f"customer {name!r} was left out of what is guessed: {why}." for name, why in process.lost.items()]
     if definition.warm_start and not definition.customers:
         warm_start.check_customers(definition.warm_start, set(found.texts("id").to_pylist()))
     slots = definition.slots or default_slots()

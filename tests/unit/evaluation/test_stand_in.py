@@ -158,9 +158,9 @@ def test_who_lacks_the_pools_columns_or_has_other_classes_stays_without_a_model(
     ).run(str(tmp_path / "run"), progress=False, in_process=True)  # fmt: skip
     rows = {row["customer"]: row for row in run.rows()}
     assert (rows["maybe"]["status"], rows["maybe"]["model"]) == ("no_model", None)
-    assert "the pool has no say here: its target holds classes that the pool does not know" in rows["maybe"]["notes"]
+    assert "the pool is not asked here: its target holds classes that the pool does not know" in rows["maybe"]["notes"]
     assert rows["text"]["status"] == "no_model"
-    assert "the pool has no say here" in rows["text"]["notes"]
+    assert "the pool is not asked here" in rows["text"]["notes"]
 
 
 def test_without_a_pool_the_reason_stays_and_nobody_unknown_is_answered(tmp_path: Path) -> None:

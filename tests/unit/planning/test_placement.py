@@ -55,7 +55,7 @@ def test_a_giant_is_spread_and_a_hundred_small_customers_are_packed(tmp_path: Pa
     text = plan.describe()
     assert (
         "placement   'giant': spread, each trial a Tune trial, 4 at once; 100 others: packed, 32 shards on 4 slots; "
-        "all in one tune.Tuner"
+        "all in one run of Ray Tune"
     ) in text
     # (150,000 + 2,000) of (152,000 + 100 × 2,050)
     why = (
