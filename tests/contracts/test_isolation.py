@@ -1,14 +1,15 @@
-"""One customer among others goes wrong in a hundred ways, one way at a time: the others' results are the same bits.
+"""Customers among others go wrong in a hundred ways: the others' results are the same bits.
 
-Each kind of trouble is a run of four customers in this process, one shard, one after the other, the bad one second.
-What is said of the three good ones is compared with a run without the fourth, which is made once per form of data. The
-bad one has its row on the leaderboard in any case: with a model, or with a reason that a person can read.
+Three good customers and the bad ones run in this process, one shard, one after the other, the bad ones second. What is
+said of the good ones is compared with a run without the others, which is made once per form of data. A bad one has its
+row on the leaderboard in any case: with a model, or with a reason that a person can read. Kinds of trouble that cannot
+hide each other are in one run; each by itself, which says whose trouble it is, is slow.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,20 @@ import pandas as pd
 import pytest
 import sklearn
 from click.testing import CliRunner
-from isolation_code import METRICS, OBJECTIVES, PREPARES, mood, objective
-from isolation_data import CELLS, COLUMNS, FILES, TABLES, frame_of
+from isolation_code import METRICS, OBJECTIVES, PREPARES, moods, objective, scale_of
+from isolation_data import (
+    CELLS,
+    COLUMNS,
+    FILES,
+    OTHER_FILES,
+    TABLE_COLUMNS,
+    apart,
+    frame_of,
+    touched,
+    write_columns,
+    write_damaged,
+    write_other_files,
+)
 from isolation_models import MODELS, Fickle
 
 from tuning import RunResult, TuneRunner
@@ -28,7 +41,7 @@ from tuning.cli.program import main
 from tuning.data import balancing
 from tuning.records.figures import STUDY_FIGURES, TRIAL_FIGURES
 
-GOOD, BAD = ("a", "c", "d"), "b"
+GOOD = ("a", "c", "d")
 #: What the clock, the process or the place of a run decides, and no customer: when it was and how long it took, in
 #: which run and folder, by which worker; and a saved model's digest, since skops writes the addresses of objects into
 #: its file. The model itself is compared.
@@ -87,15 +100,29 @@ def _model(result: RunResult, record: Any) -> Any:
     return {**_plain(description), "sha256": None, "fitted": joblib.hash([member.fitted for member in model.members])}
 
 
-def check(expected: dict[str, dict[str, Any]], result: RunResult) -> None:
+def check(expected: dict[str, dict[str, Any]], result: RunResult, kinds: Sequence[str]) -> None:
+    """kinds: of the bad customers, each of which has one."""
     found = said(result)
     for name in GOOD:
         assert repr(found[name]) == repr(expected[name])  # as text: a score that is not a number is not itself
     assert expected["a"]["row"]["status"] == "ok"
     board = result.leaderboard().set_index("customer")
-    assert len(board) == 4
-    row = board.loc[next(name for name in board.index if name not in GOOD)]
-    assert row["status"] == "ok" or 0 < len(row["reason"]) < 1000, row["reason"]
+    bad = board.drop(index=[*GOOD]).sort_index()
+    assert len(bad) == len(kinds)
+    for kind, (name, row) in zip(kinds, bad.iterrows(), strict=True):
+        assert row["status"] == "ok" or 0 < len(row["reason"]) < 1000, (kind, name, row["reason"])
+
+
+def together(*groups: Iterable[str]) -> Any:
+    """Runs with all kinds of a group, and slow ones with each kind alone."""
+    all_kinds = [pytest.param(tuple(group), id=f"all{number}") for number, group in enumerate(groups)]
+    alone = [pytest.param((kind,), id=kind, marks=pytest.mark.slow) for group in groups for kind in group]
+    return pytest.mark.parametrize("kinds", [*all_kinds, *alone])
+
+
+def names(kinds: Sequence[str]) -> list[str]:
+    """Of the bad customers, after the first good one."""
+    return [f"b{number:02}" for number in range(len(kinds))]
 
 
 @pytest.fixture(scope="module")
@@ -121,35 +148,37 @@ def write_good(folder: Path) -> Path:
     return folder / "data"
 
 
-@pytest.mark.parametrize("kind", [*FILES][::3])
-def test_a_file_where_the_task_is_given(kind: str, references: Callable[..., Any], tmp_path: Path) -> None:
-    folder = write_good(tmp_path)
-    reference = references("files", data=str(folder))
-    FILES[kind](folder)
-    check(reference, search(tmp_path, data=f"{folder}/*"))
+def write_bad(folder: Path, kinds: Sequence[str]) -> None:
+    """Their files beside the good ones."""
+    for name, kind in zip(names(kinds), kinds, strict=True):
+        (apart := folder.parent / name).mkdir()
+        FILES[kind](apart)
+        (written,) = apart.iterdir()
+        written.rename(folder / (name + written.name[1:]))
 
 
-@pytest.mark.parametrize("kind", FILES)
-def test_a_file_before_a_run(kind: str, tmp_path: Path) -> None:
+@together(FILES)
+def test_a_file_before_a_run(kinds: Sequence[str], tmp_path: Path) -> None:
     """`tuning init` makes a definition that can be planned, and `tuning validate` has read everybody."""
     folder = write_good(tmp_path)
-    FILES[kind](folder)
+    write_bad(folder, kinds)
     made = _command(0, "init", f"{folder}/*", "--target", "y", "--output", str(tmp_path / "made.yaml"))
     assert "made.yaml is written" in made
     _command(0, "plan", str(tmp_path / "made.yaml"))
     (tmp_path / "own.yaml").write_text(json.dumps({**QUICK, "data": f"{folder}/*"}))
     said = CliRunner().invoke(main, ["validate", str(tmp_path / "own.yaml"), "--all"])
     assert said.exit_code in (0, 3), said.output
-    assert " of the 4 customers read " in said.stderr
+    assert f" of the {len(GOOD) + len(kinds)} customers read " in said.stderr
     assert not any(f"'{good}'" in line[:5] for good in GOOD for line in said.stdout.splitlines())
 
 
-@pytest.mark.parametrize("kind", FILES)
-def test_a_file_where_the_task_is_guessed(kind: str, references: Callable[..., Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize("task", ["regression", "auto"])
+@together(FILES)
+def test_a_file(kinds: Sequence[str], task: str, references: Callable[..., Any], tmp_path: Path) -> None:
     folder = write_good(tmp_path)
-    reference = references("files, guessed", data=str(folder), task="auto")
-    FILES[kind](folder)
-    check(reference, search(tmp_path, data=f"{folder}/*", task="auto"))
+    reference = references(f"files, {task}", data=str(folder), task=task)
+    write_bad(folder, kinds)
+    check(reference, search(tmp_path, data=f"{folder}/*", task=task), kinds)
 
 
 def _command(code: int, *arguments: str) -> str:
@@ -163,64 +192,81 @@ def _command(code: int, *arguments: str) -> str:
 def test_who_is_over_a_limit_has_no_say(form: str, over: str, tmp_path: Path) -> None:
     """The task, the metric and the positive class are guessed from customers that can have a model."""
     labels = {name: frame_of(name).assign(y=["quit", "stay", "stay", "stay"] * 6) for name in GOOD}
-    large = pd.concat([frame_of(BAD).assign(y=np.arange(24) % 3)] * (30 if over == "rows" else 20), ignore_index=True)
+    large = pd.concat([frame_of("b").assign(y=np.arange(24) % 3)] * (30 if over == "rows" else 20), ignore_index=True)
     if over == "columns":
         large = pd.concat([large, pd.DataFrame(1, large.index, [f"x{n}" for n in range(120)])], axis=1)
     fields = {"task": "auto", "search_space": "logistic"}
-    data: Any = {**labels, BAD: large}
+    data: Any = {**labels, "b": large}
     if form == "files":
         for name, frame in data.items():
             frame.to_csv(tmp_path / f"{name}.csv", index=False)
         data = {name: str(tmp_path / f"{name}.csv") for name in data}
     (tmp_path / "reference").mkdir()
     reference = search(tmp_path / "reference", data={name: data[name] for name in GOOD}, **fields)
-    check(said(reference), search(tmp_path, data=data, **fields))
+    check(said(reference), search(tmp_path, data=data, **fields), [over])
 
 
-def table_with(change: Callable[[pd.DataFrame], pd.DataFrame] | None) -> pd.DataFrame:
+def table_with(kinds: Sequence[str]) -> pd.DataFrame:
     """The customers' rows in one table, mixed."""
-    frames = {name: frame_of(name).assign(id=name).astype(object) for name in GOOD}
-    if change is not None:
-        frames[BAD] = change(frame_of(BAD).assign(id=BAD).astype(object))
-    table = pd.concat(frames.values(), ignore_index=True)
+    frames = [frame_of(name).assign(id=name).astype(object) for name in GOOD]
+    for name, kind in zip(names(kinds), kinds, strict=True):
+        frames.append(CELLS[kind](frame_of(name).assign(id=name).astype(object)))
+    table = pd.concat(frames, ignore_index=True)
     return table.sort_values("n", kind="stable", ignore_index=True, key=lambda values: np.arange(len(values)) % 24)
 
 
-@pytest.mark.parametrize("kind", CELLS)
-def test_cells_of_a_keyed_csv(kind: str, references: Callable[..., Any], tmp_path: Path) -> None:
-    table_with(None).to_csv(tmp_path / "good.csv", index=False)
+CELL_GROUPS = apart({kind: touched(change) for kind, change in CELLS.items()})
+
+
+@together(*CELL_GROUPS)
+def test_cells_of_a_keyed_csv(kinds: Sequence[str], references: Callable[..., Any], tmp_path: Path) -> None:
+    table_with(()).to_csv(tmp_path / "good.csv", index=False)
     reference = references("keyed csv", data=str(tmp_path / "good.csv"), by="id")
-    table_with(CELLS[kind]).to_csv(tmp_path / "t.csv", index=False)
-    check(reference, search(tmp_path, data=str(tmp_path / "t.csv"), by="id"))
+    table_with(kinds).to_csv(tmp_path / "t.csv", index=False)
+    check(reference, search(tmp_path, data=str(tmp_path / "t.csv"), by="id"), kinds)
 
 
-@pytest.mark.parametrize("kind", CELLS)
-def test_cells_of_a_keyed_frame(kind: str, references: Callable[..., Any], tmp_path: Path) -> None:
-    reference = references("keyed frame", data=table_with(None), by="id")
-    check(reference, search(tmp_path, data=table_with(CELLS[kind]), by="id"))
+@together(*CELL_GROUPS)
+def test_cells_of_a_keyed_frame(kinds: Sequence[str], references: Callable[..., Any], tmp_path: Path) -> None:
+    reference = references("keyed frame", data=table_with(()), by="id")
+    check(reference, search(tmp_path, data=table_with(kinds), by="id"), kinds)
 
 
-@pytest.mark.parametrize("kind", TABLES)
-def test_a_keyed_parquet_table(kind: str, references: Callable[..., Any], tmp_path: Path) -> None:
-    def written(name: str, frame: pd.DataFrame | None) -> Path:
-        folder = tmp_path / name
-        folder.mkdir()
-        frames = [frame_of(good).assign(id=good) for good in GOOD]
-        TABLES[kind](folder, pd.concat(frames, ignore_index=True), frame)
-        return folder
+def check_parquet(write: Callable[..., None], kinds: Sequence[str], folder: Path) -> None:
+    """A table in Parquet with and without bad customers, whose rows are written by `write`."""
+    good = pd.concat([frame_of(name).assign(id=name) for name in GOOD], ignore_index=True)
+    results = []
+    for bad in ((), names(kinds)):
+        (place := folder / str(len(bad)) / "data").mkdir(parents=True)
+        write(place, kinds, good, [frame_of(name).assign(id=name) for name in bad])
+        results.append(search(place.parent, data=str(place), by="id"))
+    check(said(results[0]), results[1], kinds)
 
-    reference = references(f"parquet {kind}", data=str(written("good", None)), by="id")
-    check(reference, search(tmp_path, data=str(written("bad", frame_of(BAD).assign(id=BAD))), by="id"))
+
+@together(*apart({kind: {name} for kind, (name, *_) in TABLE_COLUMNS.items()}))
+def test_columns_of_a_keyed_parquet_table(kinds: Sequence[str], tmp_path: Path) -> None:
+    check_parquet(write_columns, kinds, tmp_path)
+
+
+@together(*apart({kind: touched(change) for kind, change in OTHER_FILES.items()}))
+def test_other_files_of_a_keyed_parquet_table(kinds: Sequence[str], tmp_path: Path) -> None:
+    check_parquet(write_other_files, kinds, tmp_path)
+
+
+def test_a_damaged_page_of_a_keyed_parquet_table(tmp_path: Path) -> None:
+    check_parquet(write_damaged, ["a damaged page"], tmp_path)
 
 
 @pytest.mark.parametrize("role", ["feature", "target"])
-@pytest.mark.parametrize("kind", COLUMNS)
-def test_a_column_of_a_frame(kind: str, role: str, references: Callable[..., Any], tmp_path: Path) -> None:
+@together(COLUMNS)
+def test_a_column_of_a_frame(kinds: Sequence[str], role: str, references: Callable[..., Any], tmp_path: Path) -> None:
     good = {name: frame_of(name) for name in GOOD}
     reference = references("frames", data=good)
-    values = COLUMNS[kind]()
-    bad = frame_of(BAD).assign(**{"y" if role == "target" else "odd": values})
-    check(reference, search(tmp_path, data={**good, BAD: bad}))
+    column = "y" if role == "target" else "odd"
+    bad = {
+        name: frame_of(name).assign(**{column: COLUMNS[kind]()}) for name, kind in zip(names(kinds), kinds, strict=True)
+    }
+    check(reference, search(tmp_path, data={**good, **bad}), kinds)
 
 
 # --- the user's code ------------------------------------------------------------------------------
@@ -240,31 +286,38 @@ CODE: list[tuple[str, dict[str, Any], list[str]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("place", "fields", "kind"),
-    [(place, fields, kind) for place, fields, kinds in CODE for kind in kinds],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
+PLACES = [
+    pytest.param(
+        place, fields, tuple(group), id=f"{place}-{'-'.join(group) if len(group) == 1 else 'all'}", marks=marks
+    )
+    for place, fields, kinds in CODE
+    for groups, marks in (([kinds], ()), ([[kind] for kind in kinds], pytest.mark.slow))
+    for group in groups
+]
+
+
+@pytest.mark.parametrize(("place", "fields", "kinds"), PLACES)
 def test_the_users_code(
     place: str,
     fields: dict[str, Any],
-    kind: str,
+    kinds: Sequence[str],
     references: Callable[..., Any],
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     good = {name: frame_of(name) for name in GOOD}
     reference = references(place, data=good, **fields)
-    monkeypatch.setitem(mood, "now", kind)
+    moods.extend(kinds)
+    bad = {name: frame_of(name, scale=scale_of(number)) for number, name in enumerate(names(kinds))}
     numpy, scikit_learn = np.geterr(), sklearn.get_config()
     try:
-        result = search(tmp_path, data={**good, BAD: frame_of(BAD, scale=1e6)}, **fields)
+        result = search(tmp_path, data={**good, **bad}, **fields)
     finally:
+        moods.clear()
         np.seterr(**numpy)
         sklearn.set_config(**scikit_learn)
-    check(reference, result)
+    check(reference, result, kinds)
 
 
 def test_there_are_a_hundred_kinds() -> None:
-    kinds = (FILES, CELLS, CELLS, TABLES, COLUMNS, COLUMNS, PREPARES, METRICS, MODELS, OBJECTIVES)
-    assert sum(map(len, kinds)) >= 100
+    tables = (FILES, CELLS, CELLS, TABLE_COLUMNS, OTHER_FILES, COLUMNS, COLUMNS)
+    assert sum(map(len, (*tables, PREPARES, METRICS, MODELS, OBJECTIVES))) >= 100

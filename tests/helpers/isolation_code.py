@@ -57,19 +57,25 @@ def _raise(error: BaseException) -> None:
     raise error
 
 
-#: What the functions below do to the customer with large targets; set by the test.
-mood = {"now": ""}
+#: What the functions below do to customers with large targets, by how large they are; set by the test.
+moods: list[str] = []
 
 
-def is_bad(values: Any) -> bool:
-    return bool(mood["now"]) and bool(np.abs(np.asarray(values, dtype=float)).max() > LARGE)
+def scale_of(number: int) -> float:
+    """What a customer's targets are multiplied with who has this one of the moods."""
+    return 10.0 ** (6 + 2 * number)
+
+
+def mood_of(values: Any) -> str:
+    """The mood for a customer with such targets, "" for good ones."""
+    largest = np.abs(np.asarray(values, dtype=float)).max() if moods else 0.0
+    return moods[int((np.log10(largest) - 5.5) // 2)] if largest > LARGE else ""
 
 
 def prepare(frame: pd.DataFrame) -> object:
     """A `prepare` with moods."""
-    if not is_bad(frame["y"]):
-        return frame
-    return TROUBLES[mood["now"]]() if mood["now"] in TROUBLES else ANSWERS[mood["now"]](frame)
+    mood = mood_of(frame["y"])
+    return TROUBLES[mood]() if mood in TROUBLES else ANSWERS[mood](frame)
 
 
 def _spoiled(frame: pd.DataFrame) -> None:
@@ -78,6 +84,7 @@ def _spoiled(frame: pd.DataFrame) -> None:
 
 
 ANSWERS: dict[str, Callable[[pd.DataFrame], object]] = {
+    "": lambda frame: frame,
     "none": lambda _: None,
     "an_array": lambda frame: frame.to_numpy(),
     "no_rows": lambda frame: frame[:0],
@@ -87,14 +94,13 @@ ANSWERS: dict[str, Callable[[pd.DataFrame], object]] = {
     "two_levels": lambda frame: frame.set_axis(pd.MultiIndex.from_product([["x"], frame.columns]), axis=1),
     "spoiled": _spoiled,
 }
-PREPARES = [*TROUBLES, *ANSWERS]
+PREPARES = [*TROUBLES, *filter(None, ANSWERS)]
 
 
 def score(y_true: np.ndarray, y_pred: np.ndarray) -> object:
     """A metric with moods."""
-    if is_bad(y_true):
-        return TROUBLES[mood["now"]]() if mood["now"] in TROUBLES else SCORES[mood["now"]](y_true, y_pred)
-    return _loss(y_true, y_pred)
+    mood = mood_of(y_true)
+    return TROUBLES[mood]() if mood in TROUBLES else SCORES[mood](y_true, y_pred)
 
 
 def _loss(y_true: np.ndarray, y_pred: np.ndarray) -> float:
@@ -102,6 +108,7 @@ def _loss(y_true: np.ndarray, y_pred: np.ndarray) -> float:
 
 
 SCORES: dict[str, Callable[[np.ndarray, np.ndarray], object]] = {
+    "": _loss,
     "nan": lambda *_: np.nan,
     "infinite": lambda *_: np.inf,
     "none": lambda *_: None,
@@ -111,21 +118,20 @@ SCORES: dict[str, Callable[[np.ndarray, np.ndarray], object]] = {
     "sorting": lambda y, p: (y.sort(), p.sort(), _loss(y, p))[-1],
     "too_large": lambda *_: 10**400,
 }
-METRICS = [*TROUBLES, *SCORES]
+METRICS = [*TROUBLES, *filter(None, SCORES)]
 
 
 def objective(config: dict[str, Any], data: pd.DataFrame) -> Iterator[object]:
     """An objective with moods."""
-    value, kind = float(data["y"].mean()) * config["x"], mood["now"]
+    value, mood = float(data["y"].mean()) * config["x"], mood_of(data["y"])
     yield value
-    if is_bad(data["y"]):
-        if kind in TROUBLES:
-            TROUBLES[kind]()
-        if kind in REPORTS:
-            yield REPORTS[kind]()
-        if kind == "spoiling":
-            config.clear()
-            data.drop(data.index, inplace=True)
+    if mood in TROUBLES:
+        TROUBLES[mood]()
+    if mood in REPORTS:
+        yield REPORTS[mood]()
+    if mood == "spoiling":
+        config.clear()
+        data.drop(data.index, inplace=True)
     yield value
 
 

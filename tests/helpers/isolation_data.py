@@ -5,7 +5,7 @@ from __future__ import annotations
 import decimal
 import gzip
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,32 @@ import pyarrow.parquet as pq
 ROWS = 24
 
 
+def apart(columns: Mapping[str, Collection[str]]) -> list[tuple[str, ...]]:
+    """Kinds in groups in which none touches a column of another one, which might hide what it does there."""
+    groups: list[tuple[set[str], list[str]]] = []
+    for kind, touched in columns.items():
+        taken, group = next((each for each in groups if each[0].isdisjoint(touched)), (set(), []))
+        if not group:
+            groups.append((taken, group))
+        taken.update(touched)
+        group.append(kind)
+    return [tuple(group) for _, group in groups]
+
+
+def touched(change: Callable[[pd.DataFrame], pd.DataFrame]) -> set[str]:
+    """The columns that it changes, adds or takes away."""
+    before = frame_of("b").astype(object)
+    after = change(before)
+    both = [name for name in before if name in after]
+    return {
+        *before.columns.symmetric_difference(after.columns),
+        *(n for n in both if repr([*before[n]]) != repr([*after[n]])),
+    }
+
+
 def frame_of(name: str, scale: float = 1.0) -> pd.DataFrame:
     """A customer's rows: numbers, some so small that their squares are 0, truth values, text, days and a target."""
-    rng = np.random.default_rng(ord(name))
+    rng = np.random.default_rng(ord(name[0]))
     frame = pd.DataFrame(
         {
             "a": rng.normal(size=ROWS),
@@ -172,42 +195,34 @@ CELLS: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
 # --- tables ---------------------------------------------------------------------------------------
 
 
-def _one_file(change: Callable[[pa.Table, bool], pa.Table]) -> Callable[[Path, pd.DataFrame, Any], None]:
-    """One file, in the order of customers. change: gets the bad customer's rows, and what is the same for all."""
-
-    def write(folder: Path, good: pd.DataFrame, bad: pd.DataFrame | None) -> None:
-        parts = [change(pa.Table.from_pandas(good, preserve_index=False), False)]
-        if bad is not None:
-            parts.append(change(pa.Table.from_pandas(bad, preserve_index=False), True))
-        pq.write_table(pa.concat_tables(parts), folder / "t.parquet", row_group_size=ROWS)
-
-    return write
+def write_columns(folder: Path, kinds: Sequence[str], good: pd.DataFrame, bad: Sequence[pd.DataFrame]) -> None:
+    """One file, in the order of customers. kinds: of `TABLE_COLUMNS`; each of the bad customers has one of them."""
+    parts = [_table(good, kinds, None), *(_table(frame, kinds, kind) for frame, kind in zip(bad, kinds, strict=False))]
+    pq.write_table(pa.concat_tables(parts), folder / "t.parquet", row_group_size=ROWS)
 
 
-def _column(name: str, good: pa.Array, bad: pa.Array) -> Callable[[Path, pd.DataFrame, Any], None]:
-    def change(table: pa.Table, is_bad: bool) -> pa.Table:
-        values = (bad if is_bad else good).take(pa.array(np.arange(table.num_rows) % 6))
+def _table(frame: pd.DataFrame, kinds: Sequence[str], own: str | None) -> pa.Table:
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    for kind in kinds:
+        name, good, bad = TABLE_COLUMNS[kind]
+        values = (bad if kind == own else good).take(pa.array(np.arange(table.num_rows) % 6))
         position = table.schema.get_field_index(name)
-        return table.append_column(name, values) if position < 0 else table.set_column(position, name, values)
-
-    return _one_file(change)
-
-
-def _two_files(change: Callable[[pd.DataFrame], pd.DataFrame]) -> Callable[[Path, pd.DataFrame, Any], None]:
-    def write(folder: Path, good: pd.DataFrame, bad: pd.DataFrame | None) -> None:
-        good.to_parquet(folder / "0.parquet", index=False)
-        if bad is not None:
-            change(bad).to_parquet(folder / "1.parquet", index=False)
-
-    return write
+        table = table.append_column(name, values) if position < 0 else table.set_column(position, name, values)
+    return table
 
 
-def _damaged(folder: Path, good: pd.DataFrame, bad: pd.DataFrame | None) -> None:
+def write_other_files(folder: Path, kinds: Sequence[str], good: pd.DataFrame, bad: Sequence[pd.DataFrame]) -> None:
+    """A file of the good customers, and of each bad one a file. kinds: theirs, of `OTHER_FILES`."""
+    good.to_parquet(folder / "0.parquet", index=False)
+    for number, (frame, kind) in enumerate(zip(bad, kinds, strict=False), start=1):
+        OTHER_FILES[kind](frame).to_parquet(folder / f"{number}.parquet", index=False)
+
+
+def write_damaged(folder: Path, kinds: Sequence[str], good: pd.DataFrame, bad: Sequence[pd.DataFrame]) -> None:
     """The bad customer's row group has a page that cannot be read."""
-    rows = good if bad is None else pd.concat([good, bad])
-    table = pa.Table.from_pandas(rows, preserve_index=False)
+    table = pa.Table.from_pandas(pd.concat([good, *bad]), preserve_index=False)
     pq.write_table(table, folder / "t.parquet", row_group_size=ROWS, compression="gzip", write_page_checksum=False)
-    if bad is None:
+    if not bad:
         return
     group = pq.read_metadata(folder / "t.parquet").row_group(3)
     place = next(group.column(n) for n in range(group.num_columns) if group.column(n).path_in_schema == "a")
@@ -218,25 +233,29 @@ def _damaged(folder: Path, good: pd.DataFrame, bad: pd.DataFrame | None) -> None
 
 
 _whole, _text6 = pa.array([1, 2, 3, 4, 5, 6]), pa.array(["u", "v", "w", "u", "v", "w"])
-TABLES: dict[str, Callable[[Path, pd.DataFrame, Any], None]] = {
-    "gaps among whole numbers": _column("n", _whole, pa.array([1, None, 3, None, 5, 6])),
-    "gaps among truth values": _column("f", pa.array([True, False] * 3), pa.array([True, None, False] * 2)),
-    "only gaps": _column("a", _whole.cast(pa.float64()), pa.nulls(6, pa.float64())),
-    "infinite numbers": _column("a", _whole.cast(pa.float64()), pa.array([np.inf, -np.inf, np.nan, 1.0, 2.0, 3.0])),
-    "bytes that are no text": _column("t", _text6.cast(pa.binary()), pa.array([b"\xff", b"\xfe", b"a"] * 2)),
-    "categories": _column("t", _text6.dictionary_encode(), pa.array(["x", "y", "z"] * 2).dictionary_encode()),
-    "lists": _column("odd", pa.array([[1]] * 6), pa.array([[1, 2], None, []] * 2)),
-    "decimals too large": _column(
-        "odd", _whole.cast(pa.decimal128(38, 0)), pa.array([decimal.Decimal(10**37)] * 6, pa.decimal128(38, 0))
+#: A column, and what is in it of good customers and of the bad one.
+TABLE_COLUMNS: dict[str, tuple[str, pa.Array, pa.Array]] = {
+    "gaps among whole numbers": ("n", _whole, pa.array([1, None, 3, None, 5, 6])),
+    "gaps among truth values": ("f", pa.array([True, False] * 3), pa.array([True, None, False] * 2)),
+    "only gaps": ("a", _whole.cast(pa.float64()), pa.nulls(6, pa.float64())),
+    "infinite numbers": ("a", _whole.cast(pa.float64()), pa.array([np.inf, -np.inf, np.nan, 1.0, 2.0, 3.0])),
+    "bytes that are no text": ("t", _text6.cast(pa.binary()), pa.array([b"\xff", b"\xfe", b"a"] * 2)),
+    "categories": ("t", _text6.dictionary_encode(), pa.array(["x", "y", "z"] * 2).dictionary_encode()),
+    "lists": ("odd", pa.array([[1]] * 6), pa.array([[1, 2], None, []] * 2)),
+    "decimals too large": (
+        "odd",
+        _whole.cast(pa.decimal128(38, 0)),
+        pa.array([decimal.Decimal(10**37)] * 6, pa.decimal128(38, 0)),
     ),
-    "text for numbers in another file": _two_files(lambda frame: frame.assign(a="many", n="few")),
-    "a fraction for whole numbers in another file": _two_files(lambda frame: frame.assign(n=0.5)),
-    "a column less in another file": _two_files(lambda frame: frame.drop(columns=["t", "y"])),
-    "a column more in another file": _two_files(lambda frame: frame.assign(more=1.0)),
-    "other columns of the same name in another file": _two_files(
-        lambda frame: frame.assign(t=[[1]] * len(frame), d=pd.Timestamp(0))
+}
+OTHER_FILES: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
+    "text for numbers in another file": lambda frame: frame.assign(a="many", n="few"),
+    "a fraction for whole numbers in another file": lambda frame: frame.assign(n=0.5),
+    "a column less in another file": lambda frame: frame.drop(columns=["t", "y"]),
+    "a column more in another file": lambda frame: frame.assign(more=1.0),
+    "other columns of the same name in another file": lambda frame: frame.assign(
+        t=[[1]] * len(frame), d=pd.Timestamp(0)
     ),
-    "a damaged page": _damaged,
 }
 
 # --- columns of a frame ---------------------------------------------------------------------------

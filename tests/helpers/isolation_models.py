@@ -1,11 +1,11 @@
-"""A model of a user that goes wrong for one customer, as the code in `isolation_code` does."""
+"""A model of a user that goes wrong for some customers, as the code in `isolation_code` does."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from isolation_code import TROUBLES, is_bad, mood
+from isolation_code import TROUBLES, mood_of
 from sklearn.linear_model import Ridge
 
 
@@ -13,12 +13,12 @@ class Fickle(Ridge):
     """A ridge with moods."""
 
     def fit(self, X: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None = None) -> Fickle:
-        self.moody_ = is_bad(y)
-        if self.moody_ and mood["now"] in TROUBLES:
-            TROUBLES[mood["now"]]()
-        if self.moody_ and mood["now"] == "spoiling":
+        self.mood_ = mood_of(y)
+        if self.mood_ in TROUBLES:
+            TROUBLES[self.mood_]()
+        if self.mood_ == "spoiling":
             X[:], y[:] = 0, 0
-        if self.moody_ and mood["now"] == "unsaveable":
+        if self.mood_ == "unsaveable":
             self.lambda_ = (number for number in range(3))
         super().fit(X, y, sample_weight)
         return self
@@ -26,7 +26,7 @@ class Fickle(Ridge):
     def predict(self, X: np.ndarray) -> Any:
         told = super().predict(X)
         odd = {"shape": told[:-1], "words": np.array(["x"] * len(told)), "nothing": None, "nans": told * np.nan}
-        return odd.get(mood["now"], told) if self.moody_ else told
+        return odd.get(self.mood_, told)
 
 
 MODELS = [*TROUBLES, "spoiling", "unsaveable", "shape", "words", "nothing", "nans"]
