@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -79,15 +79,16 @@ def crashing(monkeypatch: Any, after: int, when: str = "after", only: str = "") 
         raise Crash(name)
 
     def broken(action: Callable[..., None]) -> Callable[..., None]:
-        def step(self: RunDirectory, name: str, data: bytes) -> None:
+        def step(self: RunDirectory, name: str, given: bytes | Iterable[bytes]) -> None:
             if ended:
                 raise Crash(f"a process that had ended wrote {name}")
+            data = given if isinstance(given, bytes) else list(given)
             if only not in name or name == PROGRESS:  # that is written by a clock
                 return action(self, name, data)
             reached.append(name)
             here = len(reached) == after
             if here and when == "during":
-                _half_written(self, name, data)
+                _half_written(self, name, data if isinstance(data, bytes) else b"".join(data))
             if here and when in ("before", "during"):
                 end(name)
             action(self, name, data)
@@ -99,6 +100,7 @@ def crashing(monkeypatch: Any, after: int, when: str = "after", only: str = "") 
 
     with monkeypatch.context() as patch:
         patch.setattr(RunDirectory, "write", broken(RunDirectory.write))
+        patch.setattr(RunDirectory, "write_pieces", broken(RunDirectory.write_pieces))
         patch.setattr(RunDirectory, "claim", broken(RunDirectory.claim))
         yield reached
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
+from contextlib import nullcontext
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from chaos import Crash, crashing
 from click.testing import CliRunner
 
 from tuning import RunResult, TuneRunner
@@ -18,6 +21,8 @@ from tuning.cli.program import main
 from tuning.errors import DataError
 from tuning.runs.batch.models import RunModels
 from tuning.runs.batch.predict_files import BatchCounts, predict_files
+from tuning.runs.batch.workers import PredictionWorkers
+from tuning.storage.backend import TEMPORARY
 
 pytestmark = pytest.mark.long
 GIVEN: Mapping[str, Any] = {"target": "y", "trials": 2, "mlflow": False, "report": False, "slots": 1}
@@ -123,6 +128,33 @@ def test_a_file_that_is_read_in_pieces_has_the_same_answer(
     pd.testing.assert_frame_equal(two, pieces)
     one, pieces = (pd.read_csv(folder / "one.csv", dtype=str) for folder in (whole, tmp_path / "pieces"))
     pd.testing.assert_frame_equal(one, pieces)
+
+
+def test_a_pass_that_ends_at_any_step_is_finished_by_the_same_again(
+    keyed: RunResult, passed: tuple[Path, Path, BatchCounts], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new, whole, _ = passed
+    with PredictionWorkers(RunModels(keyed.directory.root), 1) as workers:
+        monkeypatch.setattr("tuning.runs.batch.predict_files.PredictionWorkers", lambda *_: nullcontext(workers))
+        for step, moment in zip(range(1, 7), cycle(("before", "during", "after", "during"))):  # of each file two
+            out = tmp_path / f"{step}-{moment}"
+            with crashing(monkeypatch, step, moment), pytest.raises(Crash):
+                batch(keyed, new, out)
+            noted = [path for path in out.rglob("_predictions/**/*.json") if not path.name.startswith(TEMPORARY)]
+            there = {path: path.stat().st_mtime_ns for path in answers(out)}
+            again = batch(keyed, new, out)
+            assert (again.files, again.unchanged) == (3 - len(noted), len(noted))
+            assert len(noted) == (step - (moment != "after")) // 2
+            assert sum(path.stat().st_mtime_ns == time for path, time in there.items()) >= len(noted)
+            for path in answers(whole):
+                assert (out / path.relative_to(whole)).read_bytes() == path.read_bytes()
+            shutil.rmtree(out)
+
+
+def answers(folder: Path) -> list[Path]:
+    """The files that are whole."""
+    found = [path for path in folder.rglob("*.*") if path.is_file() and "_predictions" not in path.parts]
+    return sorted(path for path in found if not path.name.startswith(TEMPORARY))
 
 
 def test_what_is_broken_costs_itself(tmp_path: Path) -> None:
