@@ -97,8 +97,15 @@ class RefreshPlan:
         other = change.added or change.missing or change.group == UNKNOWN
         if not other or champion.searched is None or champion.answer == NONE:
             return bool(other)
+        if champion.answer == OWN and not self.may_stand(customer):
+            return False  # whatever was found would be left aside
         grown = change.now >= (1.0 + self.options.grown) * (champion.rows_at_search or champion.rows)
         return grown or self._is_its_turn(customer, champion.searched)
+
+    def may_stand(self, customer: str) -> bool:
+        """Whether what a search finds may stand against a customer's champion: not beside another, younger one."""
+        standing = self.challengers.get(customer)
+        return standing is None or self.refreshes_since(standing.since) + 1 >= self.options.stand
 
     def _is_its_turn(self, customer: str, searched: int) -> bool:
         """Whether a customer has waited long enough since its last search. After one of all customers in a run, turns

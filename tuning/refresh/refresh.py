@@ -167,7 +167,7 @@ class Refresh:
         fitted, against = self._fitted(CHAMPION), self._fitted(CHALLENGER)
         champions |= {name: model.of_champion(champions[name]) for name, model in fitted.items()}
         challengers |= {name: model.of_challenger(challengers[name]) for name, model in against.items()}
-        self._judge_search(champions, challengers, verdicts.faulty)
+        self._judge_search(champions, challengers, verdicts.faulty, again)
         proposal = self._proposed(decided.decisions)  # before the release, so that none lacks it
         decisions = [*decided.decisions, *drift_decisions(drift)]
         release = self._placed(champions, challengers, decisions, verdicts.groups)
@@ -255,10 +255,14 @@ class Refresh:
         return found
 
     def _judge_search(
-        self, champions: dict[str, Champion], challengers: dict[str, Challenger], faulty: Collection[str]
+        self,
+        champions: dict[str, Champion],
+        challengers: dict[str, Challenger],
+        faulty: Collection[str],
+        drifting: Collection[str],
     ) -> None:
         """What the search has found. Who had no model of its own, or one that cannot serve, gets the winner; others a
-        challenger."""
+        challenger, in place of one that was found before they drifted."""
         plan = self.plan
         if self._run is None:
             return
@@ -273,14 +277,14 @@ class Refresh:
             champions[name] = now = replace(now, searched=plan.number, rows_at_search=rows, drift=None)
             if winner.answer != OWN:
                 add_note(self.notes, name, f"its search found nothing better, so its champion stays: {winner.reason}")
-            elif not same_configuration(now, winner) and self._may_stand(challengers.get(name), winner):
+            elif not same_configuration(now, winner) and self._may_stand(winner, challengers.get(name), drifting):
                 challengers[name] = Challenger.of(winner, plan.number)
 
-    def _may_stand(self, standing: Challenger | None, winner: Champion) -> bool:
+    def _may_stand(self, winner: Champion, standing: Challenger | None, drifting: Collection[str]) -> bool:
         if standing is None:
             return True
-        weeks = self.plan.refreshes_since(standing.since) + 1
-        return weeks >= self.plan.options.stand and not same_configuration(standing, winner)
+        name = winner.customer
+        return (name in drifting or self.plan.may_stand(name)) and not same_configuration(standing, winner)
 
     def _proposed(self, decisions: Sequence[Decision]) -> str:
         """The path of the proposal, which is written; empty where nobody is proposed."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pyarrow as pa
 
 from tests.unit.refresh.test_groups import after, week
-from tuning.champions.champion import Champion
+from tuning.champions.champion import Challenger, Champion
 from tuning.champions.release import PROMOTE, Release
 from tuning.data.row_digests import ROWS
 from tuning.definition.definition import define
@@ -56,3 +57,11 @@ def test_after_a_run_of_everybody_searches_are_spread_over_four_refreshes_and_th
     assert all(0.15 < share < 0.35 for share in shares), shares
     assert set(times.values()) == {3}
     assert plan(searched, 12).work["grown"].core_seconds is None  # no run tells it
+
+
+def test_who_has_a_challenger_that_still_stands_is_not_searched_for_in_vain() -> None:
+    searched = dict.fromkeys(SHOPS, 2)
+    standing = {name: Challenger(name, "runs/000002", None, None, None, "[]", since=2) for name in SHOPS[:50]}
+    waiting = [replace(plan(searched, refreshes), challengers=standing).searched for refreshes in (5, 7, 8)]
+    assert [len(each) for each in waiting] == [150, 150, 200]
+    assert not {*waiting[0]} & {*standing}
