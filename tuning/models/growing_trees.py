@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import copy
+import io
+import zipfile
 from abc import abstractmethod
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 
-from tuning.models.base import Grown, Hyperparameters, Matrix, Model, SteppedFamily, full_proba
+from tuning.errors import RunError
+from tuning.models.base import Family, Grown, Hyperparameters, Matrix, Model, SteppedFamily, full_proba
 from tuning.models.compute import threads
 from tuning.models.estimators import constant, float32, lean, single_class, sklearn_seed
+from tuning.models.skops_format import dump_skops, load_skops
+from tuning.models.skops_pattern import COMPRESSION, LEVEL
 from tuning.preprocessing.task import Prediction, Task
 
 if TYPE_CHECKING:
@@ -29,6 +34,10 @@ if TYPE_CHECKING:
 ForestState: TypeAlias = "tuple[Forest, np.ndarray]"
 
 
+SHELL = "forest.skops"  # in a forest's file the forest with its first tree
+JOINED, COUNTED = ("nodes", "values"), ("max_depth", "node_count")  # of the state of a tree: by node, and of the tree
+
+
 class ForestFamily(SteppedFamily):
     """Trees by warm start, ten a step; text columns as codes, missing values as they are.
 
@@ -38,6 +47,7 @@ class ForestFamily(SteppedFamily):
 
     encoding = "ordinal"
     scale = False
+    file = "trees.zip"
     length = "n_estimators"
     step_length = 10
     total_steps = 10
@@ -89,10 +99,59 @@ class ForestFamily(SteppedFamily):
     def predict(self, model: Model, rows: Matrix, task: Task) -> Prediction:
         return super().predict(model, Matrix(float32(rows), rows.y), task)
 
+    def save(self, model: Model) -> tuple[str, bytes]:
+        """Its trees as a few arrays: skops would take longer for them than their training took."""
+        return (self.file, _packed(model)) if hasattr(model, "estimators_") else (Family.file, super().save(model)[1])
+
+    def load(self, name: str, content: bytes) -> Model:
+        return _unpacked(content) if name == self.file else super().load(name, content)
+
     @staticmethod
     def _params(config: Hyperparameters, seed: int, trees: int) -> Hyperparameters:
         fixed = {"n_estimators": trees, "n_jobs": threads(), "random_state": sklearn_seed(seed)}
         return {**config, **fixed}
+
+
+def _packed(forest: Forest) -> bytes:
+    """A forest as the file of one with its first tree alone, and what the trees differ in."""
+    shell = copy.copy(forest)
+    shell.estimators_ = forest.estimators_[:1]
+    states = [tree.tree_.__getstate__() for tree in forest.estimators_]
+    arrays = {name: np.concatenate([state[name] for state in states]) for name in JOINED}
+    arrays |= {name: np.array([state[name] for state in states]) for name in COUNTED}
+    arrays["seeds"] = np.array([tree.random_state for tree in forest.estimators_])
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w") as archive:
+        archive.writestr(zipfile.ZipInfo(SHELL), dump_skops(shell))
+        for name, values in arrays.items():
+            part = io.BytesIO()
+            np.save(part, values, allow_pickle=False)
+            archive.writestr(zipfile.ZipInfo(name), part.getvalue(), COMPRESSION, LEVEL)
+    return target.getvalue()
+
+
+def _unpacked(content: bytes) -> Forest:
+    """The forest of such a file; `RunError` where it is none."""
+    names = (*JOINED, *COUNTED, "seeds")
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            forest = cast("Forest", load_skops(archive.read(SHELL)))
+            arrays = {name: np.load(io.BytesIO(archive.read(name)), allow_pickle=False) for name in names}
+        first = forest.estimators_[0]
+        kind, given, state = first.tree_.__reduce__()
+        ends = np.cumsum(arrays["node_count"])
+        trees = []
+        for place, (end, count) in enumerate(zip(ends.tolist(), arrays["node_count"].tolist(), strict=True)):
+            tree = copy.copy(first)
+            tree.random_state, tree.tree_ = int(arrays["seeds"][place]), kind(*given)
+            own = {name: arrays[name][end - count : end] for name in JOINED}
+            own |= {name: int(arrays[name][place]) for name in COUNTED}
+            tree.tree_.__setstate__({**state, **own})
+            trees.append(tree)
+    except (zipfile.BadZipFile, KeyError, ValueError, AttributeError) as error:
+        raise RunError(f"a model file was not written by this program: {type(error).__name__}: {error}") from error
+    forest.estimators_ = trees
+    return forest
 
 
 def _frozen(forest: Forest, total: np.ndarray) -> ForestState:
