@@ -21,6 +21,7 @@ BEYOND_A_SCHEMA = (
     "GET /api/v1/runs",
     "GET /api/v1/runs/{run}/leaderboard",
     "POST /api/v1/runs/{run}/predictions",
+    "POST /api/v1/champions/{name}/predictions",
     "POST /api/v1/runs/{run}/resume",
 )
 TAKEN = ["2xx", "403", "404", "409", "422", "429"]

@@ -12,6 +12,7 @@ from tuning.champions.release import Release
 from tuning.champions.releases import Releases
 from tuning.definition.definition import Definition
 from tuning.errors import NoModelError, RunError, UnknownCustomerError
+from tuning.models.customer_model import CustomerModel
 from tuning.runs.batch.models import ModelAnswer
 from tuning.runs.model_reader import ModelReader
 from tuning.runs.plan_file import frozen_definition
@@ -79,20 +80,24 @@ class ReleaseModels:
         """Whether the release has a row of this customer."""
         return customer in self._places
 
-    def _champion(self, customer: str) -> Champion:
-        """A customer's champion, or what answers those that the release does not know."""
-        if self.knows(customer):
-            return rows_of(self._champions.slice(self._places[customer], 1), Champion)[0]
-        others = self._releases.others(self._release)
-        if others is None:
-            raise UnknownCustomerError(f"no customer {customer!r} in release {self.number} of {self.name}.")
-        return others
-
-    def of(self, customer: str) -> ModelAnswer:
+    def champion(self, customer: str) -> Champion:
         """What serves a customer, known or not; `NoModelError` or `UnknownCustomerError` says why nothing does."""
-        champion = self._champion(customer)
+        if self.knows(customer):
+            (champion,) = rows_of(self._champions.slice(self._places[customer], 1), Champion)
+        elif (others := self._releases.others(self._release)) is not None:
+            champion = others
+        else:
+            raise UnknownCustomerError(f"no customer {customer!r} in release {self.number} of {self.name}.")
         if champion.model_path is None or champion.answer == NONE:
             raise NoModelError(f"customer {customer!r} has no champion: {champion.reason}")
-        directory = self._releases.run_directory(champion.run)
-        model = ModelReader(directory).saved(champion.model_path, champion.model_sha256, self.allow_code)
-        return ModelAnswer(model, champion.answer)
+        return champion
+
+    def load(self, run: str, model_path: str, model_sha256: str | None) -> CustomerModel:
+        """The model of a champion, whose fields these are."""
+        return ModelReader(self._releases.run_directory(run)).saved(model_path, model_sha256, self.allow_code)
+
+    def of(self, customer: str) -> ModelAnswer:
+        """A customer's model, or what stands in for it; errors as of `champion`."""
+        champion = self.champion(customer)
+        assert champion.model_path is not None
+        return ModelAnswer(self.load(champion.run, champion.model_path, champion.model_sha256), champion.answer)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from tuning.storage.run_directory import RunDirectory
 
 NewRows: TypeAlias = "pd.DataFrame | str | Path"
+#: A customer's model, and columns that its answers get beside it; a `TuningError` says why there is none.
+ModelOf: TypeAlias = "Callable[[object], tuple[CustomerModel, Mapping[str, object]]]"
 
 
 class SavedModels(Protocol):
@@ -82,25 +84,48 @@ def predict_rows(
     of the definition, or the model of the run's only customer.
     interval: as of `CustomerModel.predict`.
     """
+    return predict_by(
+        lambda name: (result.model(name, allow_code=allow_code), {}),
+        frozen_definition(result.directory),
+        rows,
+        customer,
+        several=len(result) > 1,
+        interval=interval,
+    )
+
+
+def predict_by(
+    model_of: ModelOf,
+    definition: Definition,
+    rows: NewRows,
+    customer: object = None,
+    *,
+    several: bool = True,
+    interval: float | None = None,
+) -> PredictedRows:
+    """The same by models of any kind.
+
+    definition: how rows are read, and the key columns. several: whether there are more customers than one.
+    """
     check_interval(interval)
     if not isinstance(rows, pd.DataFrame | str | Path):
         raise DefinitionError(f"new rows are a pandas DataFrame or a file; this is {rows!r:.50}.")
-    definition = frozen_definition(result.directory)
-    if customer is None and not definition.by and len(result) > 1:
+    if customer is None and not definition.by and several:
         raise DefinitionError(
             f"{option('customer')} is needed: the run's customers are files, so rows name no customer."
         )
-    model = None if customer is None and definition.by else result.model(customer, allow_code=allow_code)
+    whole = None if customer is None and definition.by else model_of(customer)
     new = _FrameRows(rows, definition) if isinstance(rows, pd.DataFrame) else _FileRows(str(rows), definition)
     answers, without = _Answers(new.names, interval), dict[str, str]()
-    if model is not None:
+    if whole is not None:
+        model, more = whole
         check_interval(interval, model.task)
         shown = new.shown(model.text)
-        answers.add(model, new.of(model))
+        answers.add(model, new.of(model), more)
     else:
         check_columns(definition.by, new.names)
         shown = new.shown(())
-        without = _by_key(result, new, answers, allow_code)
+        without = _by_key(model_of, new, answers)
     column = free_name(PREDICTION, new.names)
     found = shown.join(pd.concat(answers.parts)) if answers.parts else shown.assign(**{column: None})
     pooled, unseen = tuple(answers.pooled), answers.unseen
@@ -187,22 +212,24 @@ class _Answers:
         self.pooled: list[str] = []
         self.unseen: Counter[str] = Counter()
 
-    def add(self, model: CustomerModel, rows: pd.DataFrame) -> None:
+    def add(self, model: CustomerModel, rows: pd.DataFrame, more: Mapping[str, object]) -> None:
+        """Predict rows. more: columns with the same value in each of them."""
         found = model.prediction(rows)
-        columns = {free_name(PREDICTION, self._taken): model.labels(found)}
+        columns: dict[str, object] = {free_name(PREDICTION, self._taken): model.labels(found)}
         if found.proba is not None:
             for position, label in enumerate(model.task.classes):
                 columns[free_name(f"probability_{label}", self._taken)] = found.proba[:, position]
         elif self.interval is not None and not model.task.classification:
             for name, ends in zip((LOW, HIGH), model.ends(found, self.interval), strict=True):
                 columns[free_name(name, self._taken)] = ends
+        columns |= {free_name(name, self._taken): value for name, value in more.items()}
         self.parts.append(pd.DataFrame(columns, index=rows.index))
         self.held_back += found.held_back
         self.pooled += [model.customer] * (model.family == POOL)
         self.unseen.update({name: int(new.sum()) for name, new in (found.unseen or {}).items()})
 
 
-def _by_key(result: SavedModels, rows: _FrameRows | _FileRows, answers: _Answers, allow_code: bool) -> dict[str, str]:
+def _by_key(model_of: ModelOf, rows: _FrameRows | _FileRows, answers: _Answers) -> dict[str, str]:
     """Who has none of the answers, and why."""
     codes, keys = rows.keys()
     without: dict[str, str] = {}
@@ -211,8 +238,8 @@ def _by_key(result: SavedModels, rows: _FrameRows | _FileRows, answers: _Answers
     for number, key in enumerate(keys):
         name = customer_id(key)
         try:
-            model = result.model(name, allow_code=allow_code)
-            answers.add(model, rows.of(model, order[bounds[number] : bounds[number + 1]]))
+            model, more = model_of(name)
+            answers.add(model, rows.of(model, order[bounds[number] : bounds[number + 1]]), more)
         except UntrustedCodeError:
             raise  # one word allows it for all
         except TuningError as error:

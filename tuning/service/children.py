@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import IO, TypeVar
 
 from tuning.basics.environment import import_environment
 from tuning.basics.wording import duration
@@ -26,6 +26,7 @@ from tuning.storage.names import mask_in
 
 _Made = TypeVar("_Made")
 MOST_SAID = 20_000  # bytes of stderr that are looked at, from its end
+KILLED = (-signal.SIGKILL, -signal.SIGSEGV, -signal.SIGABRT, -signal.SIGXCPU)
 USAGE = 2  # what a command ends with where its definition or data has to change
 #: Variables of the server that are nobody else's matter.
 SECRETS = ("TUNING_TOKEN", "TUNING_TOKEN_FILE", "TUNING_DATABASE", "PGPASSWORD", "PGPASSFILE")
@@ -34,7 +35,7 @@ _REFUSED = "error: "  # how a command says what is wrong
 
 @dataclass(frozen=True)
 class ChildLimits:
-    """What a child process may take: seconds of wall time, and bytes of memory for its data."""
+    """What a child process may take: seconds of wall time (0 for any), and bytes of memory for its data."""
 
     seconds: float = 300.0
     memory: int = 4 * GB
@@ -100,7 +101,38 @@ class _Running:
 
 
 _running = _Running()
+end_child = _running.end
 end_children = _running.end_all  # and start none any more: the server ends
+
+
+def start_child(
+    module: str,
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    limits: ChildLimits,
+    *,
+    folder: Path | None,
+    stdin: IO[bytes] | int,
+    stdout: IO[bytes] | int,
+    stderr: IO[bytes] | int,
+) -> subprocess.Popen[bytes]:
+    """Start `python -m MODULE ARGUMENTS` in a session of its own; it ends with the thread that has started it.
+
+    Arguments as of `run_child`; whoever starts it sees to its end, by `end_child`.
+    """
+    own = {name: value for name, value in os.environ.items() if name not in SECRETS}
+    size = [str(int(limits.seconds) + 1 if limits.seconds else 0), str(limits.memory)]
+    child = subprocess.Popen(  # noqa: S603 - this program's own modules, and no shell
+        [sys.executable, "-I", "-S", limited.__file__, *size, sys.executable, "-m", module, *arguments],
+        cwd=folder,
+        env={**own, **import_environment(), **environment},
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        start_new_session=True,
+    )
+    _running.add(child)
+    return child
 
 
 def run_child(
@@ -117,35 +149,31 @@ def run_child(
     environment: beside this process's own, of which `SECRETS` are left out. folder: in which it works. given: its
     input. `RunError` when it takes longer than it may, or dies of its memory; its whole process group is ended then.
     """
-    own = {name: value for name, value in os.environ.items() if name not in SECRETS}
-    size = [str(int(limits.seconds) + 1), str(limits.memory)]
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as input_file:
         input_file.write(given)
         input_file.seek(0)
-        child = subprocess.Popen(  # noqa: S603 - this program's own modules, and no shell
-            [sys.executable, "-I", "-S", limited.__file__, *size, sys.executable, "-m", module, *arguments],
-            cwd=folder,
-            env={**own, **import_environment(), **environment},
-            stdin=input_file,
-            stdout=output,
-            stderr=said,
-            start_new_session=True,
+        child = start_child(
+            module, arguments, environment, limits, folder=folder, stdin=input_file, stdout=output, stderr=said
         )
-        _running.add(child)
         try:
             code = child.wait(limits.seconds)
         except subprocess.TimeoutExpired:
             raise RunError(f"it took longer than {duration(limits.seconds)} and was ended.") from None
         finally:
             _running.end(child)
-        if code in (-signal.SIGKILL, -signal.SIGSEGV, -signal.SIGABRT, -signal.SIGXCPU):
-            raise RunError(
-                f"its process was ended by {signal.Signals(-code).name}: it may have needed more than "
-                f"{limits.memory / GB:.0f} GB of memory."
-            )
+        if code in KILLED:
+            raise RunError(killed_sentence(code, limits))
         output.seek(0)
         said.seek(max(0, said.seek(0, os.SEEK_END) - MOST_SAID))
         return ChildEnd(code, output.read(), said.read().decode("utf-8", "replace"))
+
+
+def killed_sentence(code: int, limits: ChildLimits) -> str:
+    """Why a child process was probably killed. code: one of `KILLED`."""
+    return (
+        f"its process was ended by {signal.Signals(-code).name}: it may have needed more than "
+        f"{limits.memory / GB:.0f} GB of memory."
+    )
 
 
 class ChildQueue:

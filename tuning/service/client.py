@@ -12,7 +12,7 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from search_spaces import SpaceError
 from search_spaces.yaml_text import parse_yaml
@@ -44,8 +44,8 @@ class TuningClient(Public):
     Errors are those of `tuning.errors`, with the server's sentences: `DefinitionError`, `MissingError`, …
     """
 
-    public = ("submit", "plan", "run", "runs", "wait", "events", "leaderboard", "model", "predict", "stop", "cancel",
-              "resume", "delete", "schedules", "end_schedule")  # fmt: skip
+    public = ("submit", "plan", "run", "runs", "wait", "events", "leaderboard", "model", "predict",
+              "predict_by_champions", "stop", "cancel", "resume", "delete", "schedules", "end_schedule")  # fmt: skip
     elsewhere: ClassVar[Mapping[str, str]] = {"fit": "submit(…)", "status": "run(ID)", "list": "runs()"}
 
     def __init__(
@@ -158,12 +158,20 @@ class TuningClient(Public):
         customer: whose model; by default each row's own one's, by the key columns. interval: as of
         `CustomerModel.predict`.
         """
+        return self._predicted(f"{API}/runs/{run}/predictions", rows, customer, interval)
+
+    def predict_by_champions(
+        self, name: str, rows: pd.DataFrame, customer: str | None = None, interval: float | None = None
+    ) -> pd.DataFrame:
+        """The same by the team's champions of a name, with columns `answer` (own, pool, constant) and `release`."""
+        return self._predicted(f"{API}/champions/{quote(name)}/predictions", rows, customer, interval)
+
+    def _predicted(self, path: str, rows: pd.DataFrame, customer: str | None, interval: float | None) -> pd.DataFrame:
         import pandas as pd
 
         cells = rows.astype(object).where(rows.notna(), None).to_dict("records")
         document = json.dumps({"rows": cells}, default=str)
         headers = {"Content-Type": "application/json"}
-        path = f"{API}/runs/{run}/predictions"
         params = {**_chosen(customer), **({} if interval is None else {"interval": str(interval)})}
         found = self._link.json("POST", path, content=document, headers=headers, params=params)
         answered = pd.DataFrame(found["rows"], index=rows.index)

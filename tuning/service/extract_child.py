@@ -11,7 +11,7 @@ import json
 import math
 import sys
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,9 +55,9 @@ def write_report(run: str, customer: str) -> None:
     Path(ANSWER).write_text(customer_page(RunResult(run), customer), encoding="utf-8")
 
 
-def write_predictions(run: str, customer: str | None, most: int, formulas: str, interval: float | None) -> None:
-    """The rows with predictions, as JSON or CSV, as they came. most: rows that are taken. formulas: "keep" or "guard",
-    what becomes of texts in CSV that a spreadsheet would run. interval: as of `predict_rows`."""
+def write_predictions(predict: Callable[[str], PredictedRows], most: int, formulas: str) -> None:
+    """The rows with predictions, as JSON or CSV, as they came. predict: those of a file. most: rows that are taken.
+    formulas: "keep" or "guard", what becomes of texts in CSV that a spreadsheet would run."""
     rows = _json_rows(most) if Path(ROWS_JSON).exists() else None
     if rows is None:
         _check_csv(most)
@@ -65,17 +65,21 @@ def write_predictions(run: str, customer: str | None, most: int, formulas: str, 
     import pyarrow.parquet as pq
 
     from tuning.data.formats.csv_file import csv_text, guarded_frame
-    from tuning.runs.prediction import predict_rows
-    from tuning.runs.results import RunResult
 
     if rows is None:
-        found = predict_rows(RunResult(run), ROWS_CSV, customer, interval=interval).rows
+        found = predict(ROWS_CSV).rows
         text = csv_text(found if formulas == "keep" else guarded_frame(found))
     else:
         pq.write_table(_table(rows), ROWS_TABLE)
-        answer = predict_rows(RunResult(run), ROWS_TABLE, customer, interval=interval)
-        text = json.dumps(_answered(rows, answer), allow_nan=False)
+        text = json.dumps(_answered(rows, predict(ROWS_TABLE)), allow_nan=False)
     Path(ANSWER).write_text(text, encoding="utf-8", newline="")
+
+
+def _predicted(run: str, file: str, customer: str | None, interval: float | None) -> PredictedRows:
+    from tuning.runs.prediction import predict_rows
+    from tuning.runs.results import RunResult
+
+    return predict_rows(RunResult(run), file, customer, interval=interval)
 
 
 def _check_size(rows: int, columns: int, most: int) -> None:
@@ -171,7 +175,8 @@ def main() -> None:
         elif kind == "report":
             write_report(run, customer)
         else:
-            write_predictions(run, customer, asked["most"], asked["formulas"], asked["interval"])
+            interval = asked["interval"]
+            write_predictions(lambda file: _predicted(run, file, customer, interval), asked["most"], asked["formulas"])
     except TuningError as error:
         json.dump({"error": type(error).__name__, "says": str(error)}, sys.stdout)
         sys.exit(REFUSED)

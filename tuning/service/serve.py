@@ -87,6 +87,7 @@ def _work(
         end.set()
         service.plans.close()
         service.extracts.close()
+        service.champions.close()
         service.views.close()
         end_children()
         supervisor.close()

@@ -15,6 +15,7 @@ from tuning.champions.kept_runs import refusal
 from tuning.errors import RefusedChangeError, RunOwnedError
 from tuning.runs.deletion import delete_run
 from tuning.service.admission import Admitted, check_again
+from tuning.service.champions import Champions
 from tuning.service.database.connection import Database
 from tuning.service.database.runs import Runs, SubmittedRun
 from tuning.service.database.sessions import Sessions
@@ -90,6 +91,10 @@ class Service:
     @cached_property
     def extracts(self) -> Extracts:
         return Extracts(self.settings, self.views)
+
+    @cached_property
+    def champions(self) -> Champions:
+        return Champions(self.settings)
 
     @cached_property
     def _places(self) -> Places:

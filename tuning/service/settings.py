@@ -83,6 +83,7 @@ class ServiceSettings(_Settings):
     headers_seconds: float = Field(20.0, gt=0, description="In which the headers of a request have to come.")
     prediction_rows: int = Field(10_000, ge=1, description="Most rows that are predicted at once.")
     prediction_bytes: int = Field(2**24, ge=1024, description="Largest body of rows to predict.")
+    champions_gb: float = Field(1.0, gt=0, description="Models of champions that stay in memory, of each team.")
     plan_seconds: float = Field(120.0, gt=0, description="Longest time of a plan.")
     plan_memory_gb: float = Field(8.0, gt=0, description="Memory of a plan.")
     requests_per_minute: int = Field(300, ge=1, description="Requests from one address without a valid token.")

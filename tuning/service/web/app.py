@@ -17,12 +17,12 @@ from tuning.service.web.metrics import Metrics
 from tuning.service.web.middleware import Frame
 from tuning.service.web.pages import all_runs, changes, login, new_run, one_run, rendering
 from tuning.service.web.pages import schedules as schedule_pages
-from tuning.service.web.routes import events, health, models, plans, results, runs, schedules
+from tuning.service.web.routes import champions, events, health, models, plans, results, runs, schedules
 
 API = "/api/v1"
 ROUTERS: Iterable[APIRouter] = (
     *(health.router, runs.router, events.router, plans.router, schedules.router, results.router),
-    models.router,
+    *(models.router, champions.router),
     *(rendering.router, login.router, all_runs.router, new_run.router, one_run.router, changes.router),
     schedule_pages.router,
 )

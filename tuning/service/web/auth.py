@@ -32,6 +32,7 @@ OPEN = frozenset({"GET /healthz", "GET /login", "POST /login", "GET /static/{nam
 #: Not what the method says, see `role_of`.
 ROLES: Mapping[str, Role] = {
     "POST /api/v1/runs/{run}/predictions": Role.READ,
+    "POST /api/v1/champions/{name}/predictions": Role.READ,
     "DELETE /api/v1/schedules/{schedule}": Role.SUBMIT,
     "POST /logout": Role.READ,
     "GET /runs/new": Role.SUBMIT,

@@ -86,12 +86,18 @@ async def predict(
 ) -> object:
     """Rows in, predictions out, in the form in which they came: the rows with a column `prediction`, and one of
     probabilities per class where the model has them. CSV is read as the run's data are."""
+    kind, form = form_of(request)
+    rows = await request.body()
+    made = service.extracts.predictions(recorded(found), id, rows, form, formulas, interval)
+    return await streamed(made, kind)
+
+
+def form_of(request: Request) -> tuple[str, RowsForm]:
+    """(media type, form) of rows that are sent; 415 for what is not taken."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in FORMS:
         raise HTTPException(415, f"Content-Type {shorten(repr(kind))} is not taken. Send {JSON[0]} or {CSV}.")
-    rows = await request.body()
-    made = service.extracts.predictions(recorded(found), id, rows, FORMS[kind], formulas, interval)
-    return await streamed(made, kind)
+    return kind, FORMS[kind]
 
 
 def recorded(run: SubmittedRun) -> SubmittedRun:

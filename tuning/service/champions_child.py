@@ -1,0 +1,103 @@
+"""The child process that predicts by a team's champions: `python -m tuning.service.champions_child STORAGE BYTES`.
+
+A question is a line of JSON on stdin, its rows lie in a folder, and the answer is left there; a line of JSON says so,
+or what is wrong. Models stay in memory up to BYTES, and a release as long as it is in force.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import sys
+import time
+from collections.abc import Mapping
+
+from tuning.basics.documents import Json
+from tuning.basics.wording import raised
+from tuning.champions.models import ReleaseModels
+from tuning.champions.releases import Releases
+from tuning.errors import TuningError
+from tuning.models.customer_model import CustomerModel
+from tuning.models.kept_models import KeptModels
+from tuning.runs.prediction import PredictedRows, predict_by
+from tuning.service.extract_child import write_predictions
+from tuning.service.kept_children import IDLE_S
+
+LOOK_S = 1.0  # between two looks for a newer release
+ANSWER_COLUMN = "answer"
+
+Place = tuple[str, str, str, str | None]  # name of the champions, run, model_path, model_sha256
+
+
+class ServedChampions:
+    """The champions of a team, and their models as they are asked for.
+
+    storage: the team's. most: bytes of models in memory.
+    """
+
+    def __init__(self, storage: str, most: int) -> None:
+        self._storage = storage
+        self._kept: KeptModels[Place] = KeptModels(most, lambda place: self._current[place[0]].load(*place[1:]))
+        self._current: dict[str, ReleaseModels] = {}
+        self._newest: dict[str, tuple[float, int]] = {}  # when somebody looked, and the number that was seen
+
+    def predict(self, name: str, file: str, customer: str | None, interval: float | None) -> PredictedRows:
+        """The rows of a file by the champions of a name. Columns say what has answered, and of which release."""
+        models = self._models(name)
+
+        def model_of(wanted: object) -> tuple[CustomerModel, Mapping[str, object]]:
+            champion = models.champion(str(wanted))
+            assert champion.model_path is not None
+            model = self._kept.get((name, champion.run, champion.model_path, champion.model_sha256))
+            return model, {ANSWER_COLUMN: champion.answer, models.mark[0]: models.number}
+
+        return predict_by(model_of, models.definition, file, customer, interval=interval)
+
+    def _models(self, name: str) -> ReleaseModels:
+        """Those of the release that is in force."""
+        looked, seen = self._newest.get(name, (-LOOK_S, 0))
+        if time.monotonic() - looked >= LOOK_S:
+            newest = max(Releases(name, self._storage).numbers(), default=0)
+            if newest != seen or name not in self._current:
+                self._current[name] = ReleaseModels.current(name, self._storage)
+            self._newest[name] = (time.monotonic(), newest)
+        return self._current[name]
+
+
+def answer(champions: ServedChampions, asked: Json) -> dict[str, str]:
+    """Leave an answer in the folder of a question; what is wrong, if anything."""
+    try:
+        os.chdir(asked["folder"])
+        write_predictions(
+            lambda file: champions.predict(asked["name"], file, asked["customer"], asked["interval"]),
+            asked["most"],
+            asked["formulas"],
+        )
+    except TuningError as error:
+        return {"error": type(error).__name__, "says": str(error)}
+    except (Exception, SystemExit) as error:  # of a model
+        return {"error": "RunError", "says": raised(error)}
+    return {}
+
+
+def main() -> None:
+    champions = ServedChampions(sys.argv[1], int(sys.argv[2]))
+    with open(os.dup(1), "w", encoding="utf-8") as answers:
+        os.dup2(2, 1)  # what models print is no answer
+        waiting = select.poll()
+        waiting.register(0, select.POLLIN)
+        while waiting.poll(IDLE_S * 1000):
+            line = sys.stdin.buffer.readline()
+            if not line:
+                return
+            told = answer(champions, json.loads(line))
+            with contextlib.suppress(OSError):
+                os.chdir("/")
+            answers.write(f"{json.dumps(told)}\n")
+            answers.flush()
+
+
+if __name__ == "__main__":
+    main()
