@@ -56,7 +56,7 @@ def wait_notice(what: str) -> Iterator[None]:
     stream = sys.stderr
     timer = threading.Timer(SILENT_S, lambda: stream.write(f"{what} …\n"))
     timer.daemon = True
-    if stream.isatty():  # a notebook would keep the line
+    if stream.isatty():  # a notebook keeps all that is shown; `clear_output` would take all of the cell
         timer.start()
     try:
         yield
