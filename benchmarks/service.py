@@ -10,6 +10,9 @@ A real `tuning serve` on loopback, with SQLite, answers clients in processes of 
 - `memory`: megabytes that the server holds (resident; `own_mb` without the files that it maps) when it has opened ten
   such runs; and before and after 2,000 submissions, all of which are cancelled.
 - `first_trial`: seconds from `POST /runs` to the end of the first recorded trial, and from the start of `tuning run`.
+- `champions`: milliseconds of the prediction of one row by champions, one request after another: of 100 whose models
+  are in memory (`hot`), and of 5,000 whose models are not (`cold`); `child_cpu_ms`: what the process with the models
+  works for one; `child_mb`: what it holds at the end, with the models of all.
 - `rate`: trials per second of the whole run, as a submitted run's driver and as the command.
 
 `--quick` takes 2,000 customers and fewer repetitions of everything. `musts` has what was missed. `load` is that of the
@@ -44,6 +47,7 @@ from sqlalchemy import insert
 
 from benchmarks.first_second import definition_of
 from benchmarks.million.alone import environment
+from benchmarks.served_champions import cpu_ms, predicting
 from tuning.records.parts import STUDIES, TRIALS
 from tuning.runs.results import RunResult
 from tuning.service.client import TuningClient
@@ -73,9 +77,10 @@ class Size:
     submissions: int = 2000
     rounds: int = 5
     trials: int = 100
+    cold: int = 5000
 
 
-QUICK = Size(customers=2000, seconds=20.0, submissions=200, rounds=1, trials=20)
+QUICK = Size(customers=2000, seconds=20.0, submissions=200, rounds=1, trials=20, cold=500)
 
 
 class Served:
@@ -119,8 +124,7 @@ class Served:
 
     def cpu_ms(self) -> float:
         """Milliseconds that the server's own process has worked."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) * 1000 / os.sysconf("SC_CLK_TCK")
+        return cpu_ms(self.process.pid)
 
     def finished(self, run: str) -> str:
         """Wait for a run, and return its directory."""
@@ -331,7 +335,9 @@ def missed(figures: Mapping[str, Figures]) -> list[str]:
 
 @click.command()
 @click.option("--quick", is_flag=True, help="Fewer customers, seconds, submissions and rounds.")
-@click.option("--only", multiple=True, type=click.Choice(["runs", "memory", "answers"]), help="A part of it.")
+@click.option(
+    "--only", multiple=True, type=click.Choice(["runs", "memory", "champions", "answers"]), help="A part of it."
+)
 @click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def main(quick: bool, only: tuple[str, ...], output: str) -> None:
     """Measure a server."""
@@ -350,6 +356,9 @@ def main(quick: bool, only: tuple[str, ...], output: str) -> None:
                 tell(name, found)
         if not only or "memory" in only:
             tell("memory", memory(served, size))
+        if not only or "champions" in only:
+            promoted = served.finished(served.client.submit(served.definition, name="promoted").id)
+            tell("champions", predicting(served.url, served.tokens[0], promoted, size.cold))
         if not only or "answers" in only:
             runs = large_runs(served, size.customers)
             open_all(served, runs)

@@ -1,10 +1,11 @@
-"""A logged winner of every family is served by `mlflow models serve` in an environment made of its own requirements.
+"""A logged winner of every family, and a release, are served by `mlflow models serve` in environments of their own.
 
 Needs a package index, and pyenv, with which MLflow makes environments. Families with the same requirements share one.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -15,16 +16,22 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 from mlflow import MlflowClient
 from mlflow_records import RUN, study, until, write_part
 from model_cases import CASES, data_of, make_frame
 
+from tuning import TuneRunner
+from tuning.champions.promoting import promote_run
+from tuning.champions.releases import Releases
+from tuning.cli.program import main
 from tuning.models.base import SteppedFamily
 from tuning.models.customer_model import CustomerModel
 from tuning.models.member import Member
@@ -80,29 +87,8 @@ def test_a_winner_is_served_from_its_own_requirements(
 ) -> None:
     uri, winners = logged
     found = MlflowClient(uri).search_logged_models(["1"], f"name = '{family}'")[0]
-    outside = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    environment = {**outside, "MLFLOW_ENV_ROOT": str(elsewhere), "MLFLOW_TRACKING_URI": uri}
-    model = ["-m", f"models:/{found.model_id}", "--env-manager", "virtualenv"]
-    mlflow = [sys.executable, "-P", "-m", "mlflow", "models"]
-    before, started = set(elsewhere.iterdir()), time.monotonic()
-    made = subprocess.run(
-        [*mlflow, "prepare-env", *model], cwd=elsewhere, env=environment, capture_output=True, text=True
-    )
-    assert made.returncode == 0, made.stderr[-4000:]
-    for new in set(elsewhere.iterdir()) - before:
-        size = sum(path.stat().st_size for path in new.rglob("*") if path.is_file() and not path.is_symlink())
-        print(f"{family}: environment of {size / 1e6:.0f} MB in {time.monotonic() - started:.0f} s")
     frame = make_frame(TASKS[family]).drop(columns="y")
-    port, started = free_port(), time.monotonic()
-    serve = [*mlflow, "serve", *model, "--port", str(port)]
-    with (elsewhere / f"{family}.log").open("w") as log:
-        server = subprocess.Popen(
-            serve, cwd=elsewhere, env=environment, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
-        )
-    try:
-        until(lambda: answers(port) or server.poll() is not None, 120)
-        assert server.poll() is None, (elsewhere / f"{family}.log").read_text()[-4000:]
-        print(f"{family}: the server started in {time.monotonic() - started:.1f} s")
+    with served(family, f"models:/{found.model_id}", uri, elsewhere) as port:
         ours = winners[family]
         assert ask(port, frame)["predictions"] == pytest.approx(ours.predict(frame).tolist())
         proba = {"method": "predict_proba"}
@@ -113,6 +99,55 @@ def test_a_winner_is_served_from_its_own_requirements(
             with pytest.raises(urllib.error.HTTPError, match="400") as refused:
                 ask(port, frame, params=proba)
             assert "has no probabilities" in refused.value.read().decode()
+
+
+def test_a_release_is_served_from_its_own_requirements(
+    elsewhere: Path, tmp_path: Path, migrated_database: Path
+) -> None:
+    uri = f"sqlite:///{shutil.copy(migrated_database, tmp_path / 'mlflow.db')}"
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=80), "zone": np.repeat([1, 2], 40)})
+    frame["y"] = 2 * frame["a"] + 9 * (frame["zone"] == 1)
+    given = {"by": ["zone"], "models": ["ridge"], "trials": 1, "min_rows": 20, "mlflow": False, "report": False}
+    result = TuneRunner(data=frame, target="y", **given).run(tmp_path / "run", in_process=True, progress=False)
+    releases = Releases("churn", tmp_path)
+    promote_run(result, releases)
+    done = CliRunner().invoke(main, ["mlflow", "sync", releases.directory.root, "--tracking-uri", uri])
+    assert done.exit_code == 0, done.output
+    with served("release", "models:/churn@champion", uri, elsewhere) as port:
+        rows = ask(port, frame[["a", "zone"]].iloc[[0, 50]])["predictions"]
+        expected = [result.model(name).predict(frame[["a"]].iloc[[row]])[0] for name, row in (("1", 0), ("2", 50))]
+        assert [row["prediction"] for row in rows] == pytest.approx(expected)
+        unknown = pd.DataFrame({"a": [0.5], "zone": [3]})
+        assert [row["answer"] for row in ask(port, unknown)["predictions"]] == ["constant"]
+
+
+@contextlib.contextmanager
+def served(name: str, model: str, uri: str, elsewhere: Path) -> Iterator[int]:
+    """The port of `mlflow models serve`, in an environment of the model's own requirements."""
+    outside = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment = {**outside, "MLFLOW_ENV_ROOT": str(elsewhere), "MLFLOW_TRACKING_URI": uri}
+    chosen = ["-m", model, "--env-manager", "virtualenv"]
+    mlflow = [sys.executable, "-P", "-m", "mlflow", "models"]
+    before, started = set(elsewhere.iterdir()), time.monotonic()
+    made = subprocess.run(
+        [*mlflow, "prepare-env", *chosen], cwd=elsewhere, env=environment, capture_output=True, text=True
+    )
+    assert made.returncode == 0, made.stderr[-4000:]
+    for new in set(elsewhere.iterdir()) - before:
+        size = sum(path.stat().st_size for path in new.rglob("*") if path.is_file() and not path.is_symlink())
+        print(f"{name}: environment of {size / 1e6:.0f} MB in {time.monotonic() - started:.0f} s")
+    port, started = free_port(), time.monotonic()
+    serve = [*mlflow, "serve", *chosen, "--port", str(port)]
+    with (elsewhere / f"{name}.log").open("w") as log:
+        server = subprocess.Popen(
+            serve, cwd=elsewhere, env=environment, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+        )
+    try:
+        until(lambda: answers(port) or server.poll() is not None, 120)
+        assert server.poll() is None, (elsewhere / f"{name}.log").read_text()[-4000:]
+        print(f"{name}: the server started in {time.monotonic() - started:.1f} s")
+        yield port
     finally:
         os.killpg(server.pid, signal.SIGKILL)
         server.wait()
