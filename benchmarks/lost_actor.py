@@ -128,7 +128,7 @@ def _figures(training: Any) -> tuple[list[tuple[float, int]], int]:
     """When training began and after how many rounds, each time, and how many actors it has started."""
     if hasattr(training, "trainings"):  # of XGBoost-Ray
         (one,) = training.trainings
-        return one.begun, sum("RayXGBoostActor" in str(each) for each in one.actors)
+        return one.beginnings, sum("RayXGBoostActor" in str(each) for each in one.actors)
     return training.beginnings, training.starts
 
 

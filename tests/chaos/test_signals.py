@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from builders import definition, write_customers
+from builders import objective_definition, write_customers
 from chaos import environment, seed_of, wait_for
 
 from tuning.records.lease import last_heartbeat
@@ -29,10 +29,10 @@ PATIENCE_S = 600.0  # a loaded machine is no failure
 class Command:
     """`tuning run` in a process group of its own, over a search that does not end by itself within a test."""
 
-    def __init__(self, folder: Path, mlflow: bool = False, patience: float = 110.0) -> None:
+    def __init__(self, folder: Path, slots: int = 2, mlflow: bool = False, patience: float = 110.0) -> None:
         self._patience = patience
         write_customers(folder / "data", 2)
-        fields = definition(folder / "data", trials=200_000, mlflow=mlflow, time_budget="1h")
+        fields = objective_definition(folder, trials=200_000, slots=slots, mlflow=mlflow, time_budget="1h")
         (folder / "definition.yaml").write_text(yaml.safe_dump(fields))
         self.run = folder / "run"
         self._out, self._err = folder / "out", folder / "err"
@@ -84,7 +84,7 @@ class Command:
 
 def test_a_sigterm_to_all_processes_while_ray_starts_is_neither_lost_nor_deadly(tmp_path: Path) -> None:
     """Ray's own handler raises where it stands, and its processes would end before the driver could finish."""
-    command = Command(tmp_path)
+    command = Command(tmp_path, slots=1)
     command.until(lambda: STARTING_RAY in command.err)
     command.send(signal.SIGTERM, everybody=True)
     command.check(signal.SIGTERM, how_to_go_on=True)
@@ -94,7 +94,7 @@ def test_a_sigterm_to_all_processes_while_ray_starts_is_neither_lost_nor_deadly(
 
 def test_a_sigterm_to_all_processes_ends_a_search_in_order(tmp_path: Path) -> None:
     """Without protection the cluster is gone first, and the driver waits a minute for it and dies with code 1."""
-    command = Command(tmp_path)
+    command = Command(tmp_path, slots=1)
     command.until(command.there("records/*/trials-*"))
     command.send(signal.SIGTERM, everybody=True)
     command.check(signal.SIGTERM, how_to_go_on=True)

@@ -125,7 +125,7 @@ def test_the_second_signal_ends_it_at_once(ray_cluster: None, tmp_path: Path) ->
         return config["x"]
 
     run = tmp_path / "run"
-    runner = tuner_of(slow, trials=400, slots=2)
+    runner = tuner_of(slow, trials=400, slots=1)
     with _once_recorded(run, twice), pytest.raises(RunInterrupted, match=r"Resume with: runner.run\(.*, resume=True\)"):
         runner.run(str(run), progress=False)
     recorded = len(RunResult(str(run)).trial_records)
@@ -140,7 +140,7 @@ def test_workers_that_die_before_their_first_line_are_not_started_for_ever(
     monkeypatch.setattr("tuning.driver.hosts.ray.WORKER_DEATHS", 0)
     # So that Ray passes it by name.
     monkeypatch.setattr("tuning.execution.context.PortableFunction", lambda function: function)
-    runner = tuner_of(_slow, trials=2, limits={"crashes_before_quarantine": 1})
+    runner = tuner_of(_slow, trials=2, slots=1, limits={"crashes_before_quarantine": 1})
     with pytest.raises(
         RunError, match=r"keep crashing before they record a result: .*ModuleNotFoundError: No module named"
     ):

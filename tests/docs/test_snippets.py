@@ -160,6 +160,7 @@ def test_a_command_within_a_text_exists(page: Path) -> None:
 
 
 @pytest.mark.ray
+@pytest.mark.slow
 def test_the_first_commands_of_the_readme_run_as_processes(tmp_path: Path) -> None:
     """As they are typed, with Ray where a run is long enough, and with customers that can have no model."""
     shown = blocks(README)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from builders import definition, write_customers
+from builders import definition, objective_definition, write_customers
 from chaos import environment
 
 from tuning import TuneRunner
@@ -34,7 +34,8 @@ SLOW = {"compare", "doctor", "demo"}
 @pytest.mark.parametrize("name", [pytest.param(each, marks=[pytest.mark.slow] * (each in SLOW)) for each in COMMANDS])
 def test_no_process_is_left_when_a_command_returns(name: str, tmp_path: Path) -> None:
     write_customers(tmp_path / "data", 2)
-    given = definition(tmp_path / "data", trials=2)
+    resumed = name == "resume"  # of a function, whose worker needs no library of models
+    given = objective_definition(tmp_path, trials=2, slots=1) if resumed else definition(tmp_path / "data", trials=2)
     (tmp_path / "d.yaml").write_text(yaml.safe_dump(given))
     (tmp_path / "demo").mkdir()
     (tmp_path / "demo" / "demo.yaml").write_text(yaml.safe_dump({**given, "placement": "auto"}))

@@ -61,12 +61,18 @@ RATES = {"type": "float", "low": 0.1, "high": 0.3, "default": 0.2}
 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize(
-    ("model", "where"), [pytest.param("xgboost", "s3", marks=pytest.mark.slow), ("xgboost_ray", "local")]
+    ("model", "where"),
+    [
+        ("xgboost", "local"),
+        pytest.param("xgboost", "s3", marks=pytest.mark.slow),
+        pytest.param("xgboost_ray", "local", marks=pytest.mark.slow),
+    ],
 )
 def test_several_processes_make_what_one_makes_and_leave_nothing(
-    gang_cluster: None, bucket: Bucket, tmp_path: Path, model: str, where: str
+    gang_cluster: None, request: pytest.FixtureRequest, tmp_path: Path, model: str, where: str
 ) -> None:
-    run = str(tmp_path / "gang") if where == "local" else bucket.uri("runs/gang", credentials=True)
+    folder = str(tmp_path / "gang")
+    run = folder if where == "local" else request.getfixturevalue("bucket").uri("runs/gang", credentials=True)
     found = search(run, {"estimator": model, "actors": 2, "cpus_per_actor": 0.5})
     alone = search(tmp_path / "alone", {"estimator": "xgboost"}, in_process=True)
     (trial,), (expected,) = found.trial_records, alone.trial_records
@@ -80,6 +86,12 @@ def test_several_processes_make_what_one_makes_and_leave_nothing(
     said, wanted = (each.model("one").predict_proba(rows) for each in (found, alone))
     np.testing.assert_allclose(said, wanted, rtol=1e-5)
     assert list(found.directory.list("shards")) == []
+
+
+def test_actors_of_xgboost_ray_make_what_one_process_makes(gang_cluster: None) -> None:
+    found = run("xgboost_ray", Gang.of({"actors": 2, "cpus_per_actor": 0.5}), rows=400, rounds=20)
+    assert (found.steps, found.starts, found.actors) == ((10, 20), (0,), 2)
+    assert found.distance < 1e-5
 
 
 def test_xgboost_ray_is_refused_where_its_actors_cannot_read(gang_cluster: None, bucket: Bucket) -> None:

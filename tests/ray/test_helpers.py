@@ -25,7 +25,7 @@ TUNED: dict[str, Any] = {
 }  # fmt: skip
 
 
-def killed(folder: Path, most: int, hangs: bool = False) -> RunResult:
+def killed(folder: Path, most: int, hangs: bool = False, in_process: bool = False) -> RunResult:
     """A run in which a trial ends its helper so often."""
     (folder / "times").mkdir(parents=True)
     warm = [{"config": {"x": 0.1, "y": 0.5}}, {"config": {"x": 0.987, "y": 0.5}}]  # one that keeps its configuration
@@ -33,7 +33,7 @@ def killed(folder: Path, most: int, hangs: bool = False) -> RunResult:
     runner = TuneRunner(**fields, limits={"trial_seconds": 4.0} if hangs else {})
     runner.timing = replace(USUAL, cold_start_s=0.0)
     assert runner.plan().helpers == 2
-    return runner.run(folder / "run", progress=False)
+    return runner.run(folder / "run", progress=False, in_process=in_process)
 
 
 @pytest.mark.slow
@@ -53,7 +53,7 @@ def test_helpers_find_what_one_process_finds(tmp_path: Path) -> None:
 
 
 def test_a_helper_that_is_killed_is_replaced_and_changes_nothing(tmp_path: Path) -> None:
-    whole, once = killed(tmp_path / "whole", 0), killed(tmp_path / "once", 1)
+    whole, once = killed(tmp_path / "whole", 0, in_process=True), killed(tmp_path / "once", 1)
     assert len(list((tmp_path / "once" / "times").iterdir())) == 1
     assert {record.state for record in whole.trial_records} == {"finished"}
     assert truth(once)["trials"] == truth(whole)["trials"]

@@ -20,6 +20,7 @@ result = TuneRunner(data=frame, by="shop", target="y", search_space="ridge", tri
 result
 """
 OBJECTIVE = """
+from tuning import TuneRunner
 from optuna.distributions import FloatDistribution
 def loss(config):
     return (config["x"] - 3) ** 2
@@ -43,11 +44,6 @@ def same():  # what has been told to end takes a moment
     return left() == before or (left(), before)
 before = left()
 before
-"""
-AGAIN = """
-TuneRunner(objective=loss, search_space=space, mode="min", trials=2, **ON_RAY).run(progress=False)
-assert ray.nodes()[0]["NodeID"] == node
-assert same() is True, same()
 """
 INTERRUPTED = """
 import glob, signal
@@ -77,6 +73,7 @@ while handle.progress.done_trials <= recorded:
 handle.cancel()
 ended = handle.wait()
 assert len(ended.trial_records) > recorded
+assert ray.nodes()[0]["NodeID"] == node
 assert same() is True, same()
 """
 HELP = """
@@ -86,7 +83,8 @@ with provisionalcompleter():
     print([each.text for each in ip.Completer.completions(typed, len(typed))])
 print(ip.inspector.info(TuneRunner, oname="TuneRunner")["docstring"])
 """
-CELLS = [FRAME, OBJECTIVE, LEFT, AGAIN, INTERRUPTED, RESUMED, BESIDE, HELP]
+# The frame comes last: the Ray of the first cell loads libraries of models into each worker where that one needs them.
+CELLS = [OBJECTIVE, LEFT, INTERRUPTED, RESUMED, BESIDE, FRAME, HELP]
 
 
 @pytest.fixture(scope="module")
@@ -118,12 +116,13 @@ def test_a_frame_and_a_target_are_four_lines_and_an_objective_eight() -> None:
 
 
 def test_a_cell_shows_one_line_of_progress_the_outcome_and_a_table(outputs: list[list[nbformat.NotebookNode]]) -> None:
-    assert {output.output_type for output in outputs[0]} == {"stream", "execute_result"}  # Tune's own would clear them
-    errors = [line for line in shown(outputs[0], "stderr") if not line.startswith("note: ")]
+    (frame,) = (cell for cell, text in zip(outputs, CELLS, strict=True) if text is FRAME)
+    assert {output.output_type for output in frame} == {"stream", "execute_result"}  # Tune's own would clear them
+    errors = [line for line in shown(frame, "stderr") if not line.startswith("note: ")]
     assert len(errors) == 1, errors
     assert re.search(r"100%\|.*3/3 customers, 9 trials", errors[0])
-    assert shown(outputs[0], "stdout")[0] == "3 of 3 customers have a model; 9 trials."
-    html = value(outputs[0])["text/html"]
+    assert shown(frame, "stdout")[0] == "3 of 3 customers have a model; 9 trials."
+    html = value(frame)["text/html"]
     assert "<th>customer</th>" in html
     assert " ± " in html
     assert "result.customer(" in html

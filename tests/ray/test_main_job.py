@@ -16,8 +16,8 @@ from tuning.errors import RunError
 from tuning.planning.portfolios.sources import shipped
 from tuning.tracking.copy.sync import sync_run
 
-TRIALS = 5
-CUSTOMERS = 9
+TRIALS = 3
+CUSTOMERS = 7
 GOOD = CUSTOMERS - 3
 TROUBLED = {
     "customer-broken": "not utf-8 text",
@@ -38,7 +38,7 @@ def demo(ray_cluster: None, tmp_path_factory: pytest.TempPathFactory) -> RunResu
         metric="roc_auc",
         trials=TRIALS,
         seed=3,
-        slots=2,
+        slots=1,
     )
     return runner.run(str(folder / "run"), progress=False)
 
@@ -93,7 +93,7 @@ def test_the_winner_has_its_full_budget_and_the_best_score(demo: RunResult) -> N
 
 
 def test_a_model_predicts_new_rows_with_gaps_and_unknown_words(demo: RunResult, tmp_path: Path) -> None:
-    for customer in ("customer-01", "customer-06"):
+    for customer in ("customer-01", "customer-04"):
         model = demo.model(customer)
         rows = pd.DataFrame(
             {
@@ -146,6 +146,7 @@ def test_tuner_gives_the_tuner_that_run_uses(ray_cluster: None, tmp_path: Path) 
         metric="loss",
         mode="min",
         trials=15,
+        slots=1,
         algorithm="random",
         mlflow=False,
     )

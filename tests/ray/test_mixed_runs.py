@@ -41,13 +41,29 @@ def trials(result: RunResult, customer: str) -> list[Any]:
     return [(r.trial, r.config, r.state, r.score, [step.score for step in r.steps]) for r in found]
 
 
+def studies(result: RunResult) -> list[Any]:
+    return [
+        (
+            *(each.customer, each.trial, each.ensemble, each.ensemble_score, each.test_score, each.status),
+            *(each.family, each.reason, each.baseline, each.baseline_cv_score, each.gain, each.gain_error),
+        )
+        for each in result.study_records
+    ]
+
+
 def test_a_giant_and_small_customers_are_searched_in_one_tuner_as_they_are_alone(
     ray_cluster: None, tmp_path: Path
 ) -> None:
-    data = {**{f"c{number:02d}": rows(60, number) for number in range(20)}, "giant": rows(60_000, 99)}
+    """With a pool and a baseline of the user's, which are the same wherever studies run."""
+    data = {
+        **{f"c{number:02d}": rows(60, number) for number in range(6)},
+        "few": rows(3, 98),
+        "giant": rows(60_000, 99),
+    }
+    data = {name: frame.assign(predicted=frame["y"] + frame["c"]) for name, frame in data.items()}
     runner = TuneRunner(
         data=data, target="y", task="regression", models=["ridge"], algorithm="random", scheduler="fifo", trials=4,
-        slots=2, mlflow=False,
+        slots=2, mlflow=False, report=False, pool="on", baseline={"column": "predicted"},
     )  # fmt: skip
     plan = runner.plan()
     assert [study.id for study in plan.spread] == ["giant"]
@@ -56,15 +72,21 @@ def test_a_giant_and_small_customers_are_searched_in_one_tuner_as_they_are_alone
     assert len([path for path in (tmp_path / "mixed" / "tune").iterdir() if path.is_dir()]) == 1
     assert packed(mixed, {"giant"}) == packed(alone, {"giant"})
     assert trials(mixed, "giant") == trials(alone, "giant")
-    ends = [next(study for study in each.study_records if study.customer == "giant") for each in (mixed, alone)]
-    assert ends[0].test_score == ends[1].test_score
-    assert (ends[0].trial, ends[0].ensemble) == (ends[1].trial, ends[1].ensemble)
+    assert studies(mixed) == studies(alone)
+    found = {study.customer: study for study in mixed.study_records}
+    few = found.pop("few")
+    assert (few.status, few.family) == ("pool", "pool")
+    assert {each.baseline for each in found.values()} == {"your predictions (predicted)"}
+    assert any('"pool"' in str(each.ensemble) for each in found.values())
+    boosters = [sorted(os.listdir(tmp_path / name / "pool")) for name in ("packed", "mixed")]
+    assert boosters[0] == boosters[1]
     first = min(record.started for record in mixed.trial_records if record.customer == "giant")
     assert first <= min(record.started for record in mixed.trial_records)  # it does not wait for others
     assert mixed.unfinished == 0
-    np.testing.assert_array_equal(
-        mixed.model("giant").predict(data["giant"]), alone.model("giant").predict(data["giant"])
-    )
+    for name in ("giant", "few"):
+        said = [each.model(name).predict(data["giant"]) for each in (mixed, alone)]
+        np.testing.assert_array_equal(*said)
+        assert np.isfinite(said[0]).all()
 
 
 @pytest.mark.slow

@@ -19,6 +19,8 @@ from tuning.planning.room import alive_machines
 from tuning.planning.shortages import find_shortages
 from tuning.storage.run_directory import RunDirectory
 
+SPACE = SearchSpace([Float("x", 0, 1, default=0.5)])
+
 
 def runner(folder: Path, **fields: Any) -> TuneRunner:
     pd.DataFrame({"x": range(20), "y": [0.5 * x for x in range(20)]}).to_csv(folder / "rows.csv", index=False)
@@ -38,7 +40,13 @@ def test_more_than_a_machine_has_is_refused_before_anything_waits(ray_cluster: N
 def test_a_customer_who_asks_for_more_gets_a_reason_and_the_others_a_model(ray_cluster: None, tmp_path: Path) -> None:
     path = str(tmp_path / "rows.csv")
     data = {"a": {"path": path, "resources": {"gpus": 8}}, "b": path, "c": {"path": path, "resources": {"cpus": 2}}}
-    board = runner(tmp_path, data=data).run(str(tmp_path / "run"), progress=False).leaderboard()
+
+    def objective(config: dict[str, float], data: pd.DataFrame) -> float:
+        return float(config["x"] * data["y"].sum())
+
+    fields = {"target": None, "task": "auto", "metric": "loss", "mode": "min", "slots": 1}
+    searched = runner(tmp_path, data=data, objective=objective, search_space=SPACE, **fields)
+    board = searched.run(str(tmp_path / "run"), progress=False).leaderboard()
     assert dict(zip(board["customer"], board["status"], strict=True)) == {"a": "no_model", "b": "ok", "c": "ok"}
 
 
@@ -87,8 +95,7 @@ def test_a_trial_has_what_one_line_asks_for(placement: str, ray_cluster: None, t
         }
 
     needs = {"cpus": 2, "gpus": 0.25, "custom": {"fast_disk": 0.5}}
-    space = SearchSpace([Float("x", 0, 1, default=0.5)])
     fields = {"metric": "loss", "mode": "min", "trials": 1, "mlflow": False, "slots": 2, "placement": placement}
-    made = TuneRunner(objective=look, search_space=space, resources=needs, **fields)
+    made = TuneRunner(objective=look, search_space=SPACE, resources=needs, **fields)
     seen = made.run(str(tmp_path / "run"), progress=False).trial_records[0].metrics
     assert dict(seen) == {"gpu": 0, "share": 0.25, "fast_disk": 0.5, "OMP_NUM_THREADS": 2, "threads": 2}

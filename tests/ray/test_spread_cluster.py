@@ -81,12 +81,12 @@ def runner_of(objective: Any, **more: Any) -> TuneRunner:
     return TuneRunner(**{**fields, **placed, "objective": objective, **more})
 
 
-@pytest.mark.parametrize("where", [pytest.param("local", marks=pytest.mark.slow), "s3"])
+@pytest.mark.parametrize(("where", "slots"), [pytest.param("local", 2, marks=pytest.mark.slow), ("s3", 1)])
 def test_trials_of_a_driver_that_died_go_on_from_their_checkpoints(
-    ray_cluster: None, bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+    ray_cluster: None, bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, slots: int
 ) -> None:
     run = str(tmp_path / "run") if where == "local" else bucket.uri("runs/weekly", credentials=True)
-    runner = runner_of(objective_with_log(str(tmp_path / "steps")))
+    runner = runner_of(objective_with_log(str(tmp_path / "steps")), slots=slots)
     runner.timing = Timing(checkpoint_s=0.0, parts_s=0.0)
     with crashing(monkeypatch, 9, only="journal"), pytest.raises(Crash):
         runner.run(run, progress=False)
@@ -196,11 +196,11 @@ def test_a_frame_in_memory_is_written_once_and_customers_are_loaded_once_per_wor
         assert not path.is_file() or path.stat().st_size < 1_000_000
 
 
-@pytest.mark.parametrize("kind", ["by", "mapping"])
+@pytest.mark.parametrize("kind", [pytest.param("by", marks=pytest.mark.slow), "mapping"])
 def test_workers_have_a_frames_rows_from_the_file_that_the_run_has_written(
     ray_cluster: None, tmp_path: Path, kind: str
 ) -> None:
-    result = runner_of(mean_of_levels(), **FRAMES[kind], trials=4).run(str(tmp_path / "run"), progress=False)
+    result = runner_of(mean_of_levels(), **FRAMES[kind], trials=4, slots=1).run(str(tmp_path / "run"), progress=False)
     assert {record.state for record in result.trial_records} == {"finished"}
     assert [record.status for record in result.study_records] == ["ok", "ok"]
 
@@ -242,7 +242,7 @@ def test_the_tuner_of_a_spread_definition_records_like_a_run(ray_cluster: None, 
     def objective(config: dict[str, Any]) -> float:
         return (config["x"] - 1) ** 2
 
-    tuner = runner_of(objective, trials=3, steps=1).tuner(str(tmp_path / "run"))
+    tuner = runner_of(objective, trials=3, steps=1, slots=1).tuner(str(tmp_path / "run"))
     assert len(tuner.fit()) == 3  # a Tune trial is a trial
     result = RunResult(str(tmp_path / "run"))
     assert len(result.trial_records) == 3

@@ -98,6 +98,7 @@ def test_a_last_fit_that_hangs_costs_its_own_study_only(ray_cluster: None, tmp_p
     assert board.loc["a", "reason"].startswith("the final fits has ended its worker 1 time: a crash, a time limit")
 
 
+@pytest.mark.slow
 def test_customers_spread_over_workers_get_models(ray_cluster: None, tmp_path: Path) -> None:
     from tuning.cli.demo_customers import write_customers
 

@@ -49,7 +49,7 @@ def definition(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "search.yaml"
 
 
-def test_the_command_compares_models_on_the_cluster(ray_cluster: None, definition: Path) -> None:
+def test_the_command_compares_models(definition: Path) -> None:
     folder = definition.parent
     answer = invoke(
         *("compare", definition, "--algorithms", "random,optuna", "--seeds", "2", "--run-dir", folder / "run"),

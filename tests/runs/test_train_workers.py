@@ -129,8 +129,9 @@ def greedy(config: dict[str, Any], scaling_config: ScalingConfig = TWO) -> Any:
     ],
 )
 def test_a_trainer_that_the_plan_does_not_know_ends_its_study_with_a_reason(
-    objective: Callable[..., object], message: str
+    ray_cluster: None, objective: Callable[..., object], message: str
 ) -> None:
+    """Ray Train, which is asked here, would else start a Ray of its own."""
     workers = workers_of(objective)
     home = workers and Home("nowhere", "0", workers)
     with pytest.raises(StudyError, match=message):

@@ -173,7 +173,7 @@ def test_a_whole_run_from_and_to_object_storage(ray_cluster: None, bucket: Bucke
         customers=["1", "3"],
         target="y",
         task="regression",
-        **QUICK,
+        **{**QUICK, "slots": 1},
     ).run(run, progress=False)
     board = result.leaderboard()
     assert list(board["customer"]) == ["1", "3"]
