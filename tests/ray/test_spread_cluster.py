@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from chaos import Crash, crashing
-from s3_server import Bucket
 from spread_workers import SPACE
 
 import schedulers
@@ -81,12 +80,13 @@ def runner_of(objective: Any, **more: Any) -> TuneRunner:
     return TuneRunner(**{**fields, **placed, "objective": objective, **more})
 
 
-@pytest.mark.parametrize(("where", "slots"), [pytest.param("local", 2, marks=pytest.mark.slow), ("s3", 1)])
+@pytest.mark.parametrize("where", ["local", pytest.param("s3", marks=pytest.mark.slow)])
 def test_trials_of_a_driver_that_died_go_on_from_their_checkpoints(
-    ray_cluster: None, bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, slots: int
+    ray_cluster: None, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    run = str(tmp_path / "run") if where == "local" else bucket.uri("runs/weekly", credentials=True)
-    runner = runner_of(objective_with_log(str(tmp_path / "steps")), slots=slots)
+    folder = str(tmp_path / "run")
+    run = folder if where == "local" else request.getfixturevalue("bucket").uri("runs/weekly", credentials=True)
+    runner = runner_of(objective_with_log(str(tmp_path / "steps")))
     runner.timing = Timing(checkpoint_s=0.0, parts_s=0.0)
     with crashing(monkeypatch, 9, only="journal"), pytest.raises(Crash):
         runner.run(run, progress=False)

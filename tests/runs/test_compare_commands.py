@@ -53,7 +53,7 @@ def test_the_command_compares_models(definition: Path) -> None:
     folder = definition.parent
     answer = invoke(
         *("compare", definition, "--algorithms", "random,optuna", "--seeds", "2", "--run-dir", folder / "run"),
-        *("--output", "json", "--progress=none", "--html", folder / "out.html"),
+        *("--output", "json", "--progress=none", "--in-process", "--html", folder / "out.html"),
     )
     assert answer.exit_code == 0, answer.output
     plain = json.loads(answer.stdout)
