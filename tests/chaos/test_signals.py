@@ -82,6 +82,7 @@ class Command:
             assert "stopped by" in self.err
 
 
+@pytest.mark.slow
 def test_a_sigterm_to_all_processes_while_ray_starts_is_neither_lost_nor_deadly(tmp_path: Path) -> None:
     """Ray's own handler raises where it stands, and its processes would end before the driver could finish."""
     command = Command(tmp_path, slots=1)

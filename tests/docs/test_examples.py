@@ -53,6 +53,14 @@ def test_the_best_of_three_estimators_for_every_zone_and_month(in_process: None,
     }
 
 
+def test_a_sweep_has_an_error_for_every_forest(tmp_path: Path) -> None:
+    made_up.housing(80).to_csv(tmp_path / "housing.csv", index=False)
+    one, _ = sweep(str(tmp_path / "housing.csv"), str(tmp_path / "one"), 1, parallel=False, most=16)
+    assert one["config.n_estimators"].tolist() == [8, 12, 16]
+    assert (one["score"] > 0).all()
+
+
+@pytest.mark.slow
 def test_the_forests_of_both_sweeps_are_the_same(ray_cluster: None, tmp_path: Path) -> None:
     made_up.housing(80).to_csv(tmp_path / "housing.csv", index=False)
 

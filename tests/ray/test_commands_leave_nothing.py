@@ -28,7 +28,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "refresh": ("refresh", "shops", "d.yaml", "--storage", ".", "--set", "placement=auto", *SEARCH),
 }
 ON_RAY = {"doctor", "resume", "compare"}  # of the others that run something forks do the work
-SLOW = {"compare", "doctor", "demo"}
+SLOW = {"compare", "doctor", "demo", "predict"}
 
 
 @pytest.mark.parametrize("name", [pytest.param(each, marks=[pytest.mark.slow] * (each in SLOW)) for each in COMMANDS])

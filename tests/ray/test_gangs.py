@@ -115,6 +115,7 @@ def test_actors_that_never_have_room_side_by_side_are_refused(gang_cluster: None
         search(tmp_path / "run", {"estimator": "xgboost"}, manifest=str(tmp_path / "giant.yaml"))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_a_giant_for_which_no_machine_comes_ends_with_a_reason_and_the_others_have_models(
     gang_cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

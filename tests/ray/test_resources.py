@@ -37,6 +37,7 @@ def test_more_than_a_machine_has_is_refused_before_anything_waits(ray_cluster: N
         runner(tmp_path, resources={"gpus": 8}).run(str(tmp_path / "run"), progress=False)
 
 
+@pytest.mark.slow
 def test_a_customer_who_asks_for_more_gets_a_reason_and_the_others_a_model(ray_cluster: None, tmp_path: Path) -> None:
     path = str(tmp_path / "rows.csv")
     data = {"a": {"path": path, "resources": {"gpus": 8}}, "b": path, "c": {"path": path, "resources": {"cpus": 2}}}

@@ -134,6 +134,7 @@ def _lines(folder: Path, x: float) -> list[int]:
     return [int(line) for line in (folder / f"steps-{x:.6f}").read_text().split()]
 
 
+@pytest.mark.slow
 def test_an_easy_and_a_hard_customer_on_a_cluster_take_the_decisions_that_their_events_alone_lead_to(
     ray_cluster: None, tmp_path: Path
 ) -> None:
@@ -196,7 +197,8 @@ def test_a_frame_in_memory_is_written_once_and_customers_are_loaded_once_per_wor
         assert not path.is_file() or path.stat().st_size < 1_000_000
 
 
-@pytest.mark.parametrize("kind", [pytest.param("by", marks=pytest.mark.slow), "mapping"])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["by", "mapping"])
 def test_workers_have_a_frames_rows_from_the_file_that_the_run_has_written(
     ray_cluster: None, tmp_path: Path, kind: str
 ) -> None:
@@ -238,6 +240,7 @@ def mean_of_levels() -> Any:
     return objective
 
 
+@pytest.mark.slow
 def test_the_tuner_of_a_spread_definition_records_like_a_run(ray_cluster: None, tmp_path: Path) -> None:
     def objective(config: dict[str, Any]) -> float:
         return (config["x"] - 1) ** 2
