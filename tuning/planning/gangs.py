@@ -128,6 +128,6 @@ def gang_notes(
         asked = sum(bundle.get("GPU", 0.0) for bundle in gang.bundles)
         if asked and driver.gpus + asked > nvidia_gpus() and own_ray():
             yield (
-                f"a trial and its {members} take {amount(driver.gpus + asked, 'GPU')}, more than the {nvidia_gpus()} "
-                f"NVIDIA GPUs of this machine, so {none}."
+                f"a trial and its {members} take {amount(driver.gpus + asked, 'GPU')}, more than the "
+                f"{amount(nvidia_gpus(), 'NVIDIA GPU')} of this machine, so {none}."
             )

@@ -192,7 +192,7 @@ def _excess(resources: Resources, slots: int) -> Iterator[str]:
         yield f"resources.cpus: {resources.cpus:g} is more than the {amount(slots, 'slot')}"
     gpus = nvidia_gpus()
     if resources.gpus > gpus and not other_gpus():
-        yield f"resources.gpus: {resources.gpus:g} is more than the {gpus} NVIDIA GPUs of this machine"
+        yield f"resources.gpus: {resources.gpus:g} is more than the {amount(gpus, 'NVIDIA GPU')} of this machine"
     for name in resources.custom:
         yield f"resources.custom: a Ray of this machine has no {name!r}, name a cluster by RAY_ADDRESS"
     gigabytes = memory() / 1e9

@@ -51,7 +51,7 @@ def test_a_plan_says_what_this_machine_is_too_small_for_and_the_way_out(monkeypa
     monkeypatch.setattr("tuning.planning.gangs.nvidia_gpus", lambda: 1)
     said = "more than the 4 slots have, so no trial could start here; take fewer actors, or more `slots`."
     assert any(note.endswith(said) for note in plan(slots=4).notes)
-    said = "a trial and its actors take 1.5 GPUs, more than the 1 NVIDIA GPUs of this machine, so no trial could start"
+    said = "a trial and its actors take 1.5 GPUs, more than the 1 NVIDIA GPU of this machine, so no trial could start"
     assert any(note.startswith(said) for note in plan(models=[{**ENTRY, "gpus_per_actor": 0.5}]).notes)
     assert not any("GPU" in note for note in plan(models=[{**ENTRY, "gpus_per_actor": 0.25}]).notes)
 
