@@ -19,6 +19,7 @@ from tuning.cli.output import lines
 from tuning.records.figure_tables import PAGE, written
 from tuning.records.figures import STUDY_FIGURES, TRIAL_FIGURES, Figure, View, shown_in
 from tuning.records.schema import StudyRecord, TrialRecord
+from tuning.runs.leaderboard import LEADERBOARD
 from tuning.runs.report.page import page
 from tuning.tracking.summary.overview import overview
 
@@ -79,6 +80,7 @@ def test_a_view_shows_its_figures_by_their_names(view: View, result: RunResult) 
     }[view]()
     wanted = {each.name for each in shown_in(view) if board[each.name].notna().any()}
     assert wanted - {"params"} <= {name.strip(" |") for name in shown}
+    assert board.columns.tolist() == [*LEADERBOARD], "also those in which nobody has anything"
 
 
 def test_the_page_shows_all_figures() -> None:

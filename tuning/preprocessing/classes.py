@@ -29,9 +29,14 @@ def read_classes(values: pd.Series) -> tuple[np.ndarray, tuple[Label, ...]]:
     except TypeError as error:
         raise CustomerError(f"the target {values.name!r} holds lists or the like, which are no classes.") from error
     labels = [_plain(value) for value in found]
-    if all(label.is_integer() for label in labels if isinstance(label, float)):
+    if all(_is_whole(label) for label in labels if isinstance(label, float)):
         labels = [int(label) if isinstance(label, float) else label for label in labels]
     return codes.astype(np.int64), tuple(labels)
+
+
+def _is_whole(label: Label) -> bool:
+    """Whether a number of floating point stands for a whole one; larger ones are whole because they are large."""
+    return isinstance(label, float) and label.is_integer() and abs(label) < 2.0**63
 
 
 def _plain(value: object) -> Label:
@@ -42,9 +47,8 @@ def _plain(value: object) -> Label:
 
 def find_label(wanted: Label, labels: Iterable[Label]) -> Label | None:
     """The label that a definition means, which may be of another type there; None when there is none."""
-    whole = isinstance(wanted, float) and wanted.is_integer()
     by_text = {str(label): label for label in labels}
-    found = by_text.get(str(int(wanted) if whole else wanted))
+    found = by_text.get(str(int(wanted) if _is_whole(wanted) else wanted))
     if found is None and isinstance(wanted, bool):
         found = next((label for text, label in by_text.items() if text.casefold() == str(wanted).casefold()), None)
     return found

@@ -12,7 +12,7 @@ from prepared_rows import prepare_data
 
 from tuning.errors import CustomerError
 from tuning.models.registry import family
-from tuning.preprocessing.classes import guess_positive
+from tuning.preprocessing.classes import find_label, guess_positive, read_classes
 from tuning.preprocessing.roles import encode_target, read_target
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, agreed_task
 
@@ -163,3 +163,11 @@ def test_dates_in_one_notation_are_said_to_be_dates(notation: str) -> None:
     mixed = pd.Series([f"2024-03-{day}" if day % 2 else f"{day}.03.2024" for day in range(10, 30)], name="y")
     with pytest.raises(CustomerError, match="They seem to be dates in several notations"):
         read_target(mixed, REGRESSION)
+
+
+def test_a_class_is_no_label_of_three_hundred_digits() -> None:
+    _, labels = read_classes(pd.Series([1e308, -1e308, 1e308]))
+    assert [str(label) for label in labels] == ["-1e+308", "1e+308"]
+    assert find_label(1e308, labels) == labels[1]
+    assert read_classes(pd.Series([2.0, 1.0]))[1] == (1, 2)
+    assert find_label(2.0, (1, 2)) == 2
