@@ -107,16 +107,22 @@ def linked(training: StudyTraining, size: int, **more: Any) -> LocalLink:
     return LocalLink(start, size, **more)
 
 
-@pytest.mark.parametrize("rule", RULES)
+# Each scheduler with each number of helpers, and with each rule; all with all is slow.
+SIZES = {"none": 4, "target": 2, "all": 1}
+RULES_AND_SIZES = [
+    pytest.param(rule, size, marks=[pytest.mark.slow] * (size != SIZES[rule])) for rule in RULES for size in (1, 2, 4)
+]
+
+
+@pytest.mark.parametrize(("rule", "size"), RULES_AND_SIZES)
 @pytest.mark.parametrize("name", SCHEDULERS)
 @pytest.mark.parametrize("made", [models, objective], ids=["models", "objective"])
-def test_any_number_of_helpers_finds_what_one_process_finds(made: Any, name: str, rule: str) -> None:
+def test_any_number_of_helpers_finds_what_one_process_finds(made: Any, name: str, rule: str, size: int) -> None:
     space = SPACE if made is models else WEIGHTS
     one = searched(name, made(train), RULES[rule], space=space)
-    for size in (1, 2, 4):
-        link = linked(made(train), size, seed=size)
-        assert searched(name, made(train), RULES[rule], link, space) == one
-        assert link.most_at_once == size, "some helper had nothing to do"
+    link = linked(made(train), size, seed=size)
+    assert searched(name, made(train), RULES[rule], link, space) == one
+    assert link.most_at_once == size, "some helper had nothing to do"
 
 
 def test_something_goes_wrong_and_something_is_copied_in_what_is_compared() -> None:

@@ -6,6 +6,8 @@ Those that need PyTorch run in tests/fresh/test_heavy_algorithms.py (`make fresh
 
 from __future__ import annotations
 
+import functools
+import importlib.util
 import random
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -28,6 +30,16 @@ VARIANTS["optuna-v4"] = {"name": "optuna", "profile": "v4", "n_startup_trials": 
 VARIANTS["optuna-gp"] = {"name": "optuna", "sampler": "gp", "n_startup_trials": 5}
 VARIANTS["optuna-cmaes"] = {"name": "optuna", "sampler": "cmaes", "n_startup_trials": 5}
 SLOW = {"ax", "hebo", "bayesopt", "optuna-gp"}  # a model fit per suggestion
+
+
+@pytest.fixture
+def quick_acquisition(monkeypatch: pytest.MonkeyPatch) -> None:
+    """bayesian-optimization climbs from the best of 10,000 random points alone, and not from ten more."""
+    if importlib.util.find_spec("bayes_opt"):
+        from bayes_opt import bayesian_optimization
+
+        quick = functools.partial(bayesian_optimization.acq_max, n_iter=1)
+        monkeypatch.setattr(bayesian_optimization, "acq_max", quick)
 
 
 def only_even(config: Mapping[str, Any]) -> bool:
@@ -126,6 +138,7 @@ def process_states() -> tuple[Any, Any]:
     return random.getstate(), np.random.get_state()[1].tolist()
 
 
+@pytest.mark.usefixtures("quick_acquisition")
 @pytest.mark.parametrize("space", SPACES)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_only_plain_configurations_inside_the_space(variant: str, space: str) -> None:
@@ -139,6 +152,7 @@ def test_only_plain_configurations_inside_the_space(variant: str, space: str) ->
     assert process_states() == before
 
 
+@pytest.mark.usefixtures("quick_acquisition")
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_seed_says_it_all_and_studies_do_not_meet(variant: str) -> None:
     space = busy_space(variant)
@@ -158,6 +172,7 @@ def test_a_seed_says_it_all_and_studies_do_not_meet(variant: str) -> None:
         assert list(play(built(variant, space, seed=12), count)) != alone
 
 
+@pytest.mark.usefixtures("quick_acquisition")
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_replay_goes_on_as_if_nothing_had_happened(variant: str) -> None:
     """Two trials at a time, told in another order than suggested: what a record holds is enough to go on."""
@@ -196,6 +211,7 @@ def test_a_saved_searcher_goes_on(variant: str, tmp_path: Any) -> None:
     assert list(play(restored, after, start=before)) == list(play(searcher, after, start=before))
 
 
+@pytest.mark.usefixtures("quick_acquisition")
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_given_points_come_first_and_evaluated_ones_never(variant: str) -> None:
     space = SPACES["shared names"]
@@ -255,6 +271,7 @@ def test_an_algorithm_draws_as_many_trials_at_random_as_it_says(variant: str) ->
     assert (rising != falling) == (not spec.learns.startswith("nothing"))
 
 
+@pytest.mark.usefixtures("quick_acquisition")
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_point_told_twice_ends_nothing(variant: str) -> None:
     """The default configuration is known from last week and tried all the same; two trials may be alike."""
@@ -294,8 +311,6 @@ def test_specifications_are_values(variant: str) -> None:
 def test_a_missing_library_is_named_with_what_is_known(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = algorithms.parse(VARIANTS[variant])
     needed = [*spec.requires, *{"optuna-gp": ["torch"], "optuna-cmaes": ["cmaes"]}.get(variant, [])]
-    import importlib.util
-
     real = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *a: None if name in needed else real(name, *a))
     if not needed:

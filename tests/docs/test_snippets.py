@@ -66,6 +66,7 @@ DECIDED: dict[str, dict[str, Callable[[TrialRecord], bool]]] = {
 
 # What a page with one of them needs.
 S3, TRACKING = "s3://bucket", "mlflow server"
+SUBMITTED = f"customers: [acme, beta]\ntrials: 2\nsearch_space: {QUICK}\nreport: false\n"
 SERVICE = ("tuning submit churn.yaml --wait\n", "TuningClient(")
 
 
@@ -110,7 +111,7 @@ def elsewhere(
             server = stack.enter_context(MlflowServer(place, request.getfixturevalue("migrated_database")))
             found["http://127.0.0.1:5000"] = server.uri
         if any(each in text for each in SERVICE):
-            (folder / DEFINITION).write_text(f"{CHURN}trials: 2\nsearch_space: {QUICK}\n")
+            (folder / DEFINITION).write_text(f"{CHURN}{SUBMITTED}")
             served: ServedFolder = request.getfixturevalue("served")
             monkeypatch.setenv("TUNING_CONFIG", served.environment["TUNING_CONFIG"])
             monkeypatch.setenv("TUNING_SERVER", served.url)

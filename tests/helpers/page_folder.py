@@ -11,6 +11,7 @@ import pytest
 
 from tuning import RunResult, TuneRunner, tune
 from tuning.cli.demo_customers import make_customer, write_customers
+from tuning.compare.tabular.replay import replay
 from tuning.definition.definition import Definition
 from tuning.definition.given import definition_of
 
@@ -21,7 +22,8 @@ ROWS, GIANT = 90, 100_000
 QUICK = "knn"  # for either task
 RESULT = "runs/47"  # a page's `result`
 TRIALS, MORE = 4, 6  # of a study; after a resume
-DEMO_CUSTOMERS, DEMO_TRIALS = 11, 2
+DEMO_CUSTOMERS, DEMO_TRIALS, DEMO_MODELS = 11, 4, ("knn", "logistic")
+COMPARED_CUSTOMERS, COMPARED_SEEDS = 2, 2
 
 
 def write_folder(folder: Path) -> None:
@@ -83,6 +85,10 @@ def hurry(patch: pytest.MonkeyPatch) -> None:
             changes["trials"] = min(changes["trials"], MORE)
         return resume(run_dir, **{**changes, "in_process": True, "progress": False})
 
+    def quick_replay(table: Any, methods: Any, seeds: int, *given: Any) -> Any:
+        return replay(table, methods, COMPARED_SEEDS, *given)
+
+    patch.setattr("tuning.compare.tabular.replay.replay", quick_replay)
     patch.setattr(TuneRunner, "run", quick_run)
     patch.setattr(TuneRunner, "resume", staticmethod(quick_resume))
     patch.setattr("tuning.cli.demo_customers.write_customers", lambda folder: write_customers(folder, DEMO_CUSTOMERS))
@@ -90,7 +96,7 @@ def hurry(patch: pytest.MonkeyPatch) -> None:
 
 def smaller(definition: Definition, trials: int) -> Definition:
     if definition.name == "demo":
-        return definition_of(definition, {"trials": DEMO_TRIALS})
+        return definition_of(definition, {"trials": DEMO_TRIALS, "models": list(DEMO_MODELS)})
     # Not copied while it goes on, which takes a process more: `tuning mlflow sync` is what pages say of it.
     fields: dict[str, Any] = {"mlflow": {**definition.mlflow.model_dump(), "enabled": False}, "report": False}
     if definition.algorithm.name != "grid":  # `tabulate` needs all of it
@@ -99,5 +105,6 @@ def smaller(definition: Definition, trials: int) -> Definition:
     if definition.target and not others and not definition.model_fields_set & {"models", "search_space"}:
         fields["search_space"] = QUICK
     if definition.compare:
-        fields["compare"] = {**definition.compare.to_dict(), "seeds": 2}
+        fields["compare"] = {**definition.compare.to_dict(), "seeds": COMPARED_SEEDS}
+        fields["customers"] = CUSTOMERS[:COMPARED_CUSTOMERS]
     return definition_of(definition, fields)

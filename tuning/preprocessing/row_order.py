@@ -91,7 +91,9 @@ def row_order(frame: pd.DataFrame, target: str, task: str, dates: str | None = N
         by = growing[0]
     rows = np.arange(len(y)) if moments is None else np.argsort(moments, kind="stable")
     plain = [name for name in _names(features) if name not in (*_of_kind(features, DATE), *growing)]
-    correlation = _lag_one(_errors(read_columns(frame, plain, np.arange(len(frame)), dates=dates), y)[rows])
+    if plain != _names(features):
+        features = read_columns(frame, plain, np.arange(len(frame)), dates=dates)
+    correlation = _lag_one(_errors(features, y)[rows])
     depends = bool(correlation >= max(CLEAR, CLEAR_ERRORS / np.sqrt(len(y))))
     return RowOrder(by, moments is not None, ordered, correlation, depends) if ordered or depends else None
 
@@ -133,7 +135,7 @@ def _always(column: pd.Series) -> bool:
 
 def _errors(features: Features, y: np.ndarray) -> np.ndarray:
     """What a tree of these columns gets wrong in rows that it was not fitted to, of folds drawn at random."""
-    from sklearn.model_selection import KFold, cross_val_predict
+    from sklearn.model_selection import KFold
     from sklearn.tree import DecisionTreeRegressor
 
     spread = np.ptp(y)
@@ -145,7 +147,10 @@ def _errors(features: Features, y: np.ndarray) -> np.ndarray:
     if not columns.shape[1]:
         return np.asarray(y - y.mean())
     tree = DecisionTreeRegressor(min_samples_leaf=max(3, len(y) // 100), random_state=0)
-    return np.asarray(y - cross_val_predict(tree, columns, y, cv=KFold(3, shuffle=True, random_state=0)))
+    errors = np.empty(len(y))
+    for fitted, left_out in KFold(3, shuffle=True, random_state=0).split(y):
+        errors[left_out] = y[left_out] - tree.fit(columns[fitted], y[fitted]).predict(columns[left_out])
+    return errors
 
 
 def _lag_one(errors: np.ndarray) -> float:
