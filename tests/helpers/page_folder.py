@@ -77,7 +77,7 @@ def hurry(patch: pytest.MonkeyPatch) -> None:
     run, resume = TuneRunner.run, TuneRunner.resume
 
     def quick_run(self: TuneRunner, run_dir: Any = None, *, resume: bool = False, **how: Any) -> Any:
-        runner = TuneRunner(smaller(self.definition, MORE if resume else TRIALS))
+        runner = TuneRunner(smaller(self.definition, MORE if resume else TRIALS), fixed=self.fixed)
         return run(runner, run_dir, resume=resume, **{**how, "in_process": True, "progress": False})
 
     def quick_resume(run_dir: Any, **changes: Any) -> Any:

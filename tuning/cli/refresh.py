@@ -11,6 +11,7 @@ import click
 from tuning.basics.wording import amount
 from tuning.champions.releases import Releases
 from tuning.champions.rules import promotion_rules
+from tuning.champions.rules.rule import STANDS
 from tuning.cli import exit_codes
 from tuning.cli.champions import answers_text, say_copied, say_refused
 from tuning.cli.program import Command
@@ -26,9 +27,11 @@ from tuning.refresh.notes import note_lines
 from tuning.refresh.options import RefreshOptions
 from tuning.refresh.plan import plan_refresh
 from tuning.refresh.refresh import Refresh, Refreshed
+from tuning.refresh.verdicts import drift_text
 from tuning.tracking.release_copy import registration_cost
 
 DEFAULTS = RefreshOptions()
+MOST_SHOWN = 3  # of the champions that drift
 
 
 @click.command(cls=Command)
@@ -132,10 +135,12 @@ def _sentence(name: str, done: Refreshed) -> str:
     if not done.new:
         return f"no row is new, so nothing was done; release {done.release.number} of {name} is in force"
     said = [answers_text(done.answers), f"{amount(done.fitted, 'champion')} fitted again"]
-    said += [f"{count:,} {outcome}" for outcome, count in sorted(done.outcomes.items())]
+    said += [f"{count:,} {outcome}" for outcome, count in sorted(done.outcomes.items()) if outcome != STANDS]
     said += [f"{len(done.drift):,} worse than promised, tuned anew"] * bool(done.drift)
     said.append(f"{amount(done.challengers, 'challenger')} {'stands' if done.challengers == 1 else 'stand'}")
     asked = done.proposal and f"to accept what is proposed: tuning promote --accept {done.proposal}"
-    return "\n".join(
-        filter(None, [f"release {done.release.number} of {name}: {'; '.join(said)}", done.said_of_all, asked])
-    )
+    drift = [f"{each.customer} {drift_text(each)}" for each in done.drift[:MOST_SHOWN]]
+    look = "who was promoted, who nearly was, and who drifts: "
+    look = f"{look}tuning champions {name} --decisions" if done.decisions or done.drift else ""
+    sentence = f"release {done.release.number} of {name}: {'; '.join(said)}"
+    return "\n".join(filter(None, [sentence, done.said_of_all, *drift, look, asked]))

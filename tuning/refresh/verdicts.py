@@ -166,11 +166,15 @@ def looked_at(plan: RefreshPlan) -> list[Customer]:
     return [each for each in plan.customers if each.id in wanted]
 
 
+def drift_text(drift: Drift) -> str:
+    """Why a champion is tuned anew, as the rest of a sentence."""
+    lost = f"loses {value_text(drift.loss)} on {amount(drift.rows, 'new row')}"
+    return "; ".join(filter(None, (f"{lost}, its hold-out promised {value_text(drift.hold_out_loss)}", drift.moved)))
+
+
 def drift_decisions(drift: Iterable[Drift]) -> Iterator[Decision]:
     """Champions that drift, as they stand beside the decisions on challengers."""
     for each in drift:
-        said = f"it loses {value_text(each.loss)} on {amount(each.rows, 'new row')}, its hold-out promised "
-        reason = f"{said}{value_text(each.hold_out_loss)}"
         yield Decision(
             customer=each.customer,
             champion_loss=each.loss,
@@ -182,7 +186,7 @@ def drift_decisions(drift: Iterable[Drift]) -> Iterator[Decision]:
             shrunken_gain=None,
             rule="drift",
             outcome=DRIFTS,
-            reason="; ".join(filter(None, (reason, each.moved))),
+            reason=drift_text(each),
         )
 
 
