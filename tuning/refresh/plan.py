@@ -126,8 +126,14 @@ class RefreshPlan:
 
     @cached_property
     def notes(self) -> dict[str, str]:
-        """By customer, what is odd about its rows."""
-        return {each.customer: each.note for each in self.changes.of(BROKEN, CHANGED, GROWN) if each.note}
+        """By customer, what is odd about its rows; that they have doubled is not where most have."""
+        grown = self.changes.of(GROWN)
+        doubled = [each for each in grown if each.note]
+        odd = [
+            *self.changes.of(BROKEN, CHANGED),
+            *(doubled if 2 * len(doubled) <= len(grown) or len(grown) < 3 else ()),
+        ]
+        return {each.customer: each.note for each in odd if each.note}
 
     @property
     def remembered(self) -> pa.Table:
