@@ -29,7 +29,7 @@ class ServedFolder:
         write_customers(folder / "data", customers)
         self.definition = folder / "shops.yaml"
         given = {"data": "data/*.csv", "target": "y", "metric": "r2", "search_space": "ridge", "trials": 2}
-        self.definition.write_text(yaml.safe_dump({**given, "split": {"folds": 2}}))
+        self.definition.write_text(yaml.safe_dump({**given, "split": {"folds": 2}, "report": False}))
         self.environment = {**os.environ, "TUNING_CONFIG": str(folder / "config"), **environment}
         self.options = ("--slots", str(slots), *options)
         self.process = self.start()

@@ -103,11 +103,11 @@ def test_who_hangs_has_no_say(prepare: str) -> None:
 
 
 def test_where_nobody_can_be_looked_at_the_task_has_to_be_given(prepare: str) -> None:
-    data = {"one": rows("exits"), "two": rows("exits")}
-    with pytest.raises(PlanError, match=r"no usable target 'y' .*'two': prepare has ended its process .* set `task`"):
+    data = {"one": rows("exits")}
+    with pytest.raises(PlanError, match=r"no usable target 'y' .*'one': prepare has ended its process .* set `task`"):
         make_plan(of(prepare, data=data))
     plan = make_plan(of(prepare, data=data, task="binary"))
-    assert len(plan.studies) == 2
+    assert len(plan.studies) == 1
 
 
 def test_validation_names_who_ends_the_process_and_goes_on(prepare: str) -> None:

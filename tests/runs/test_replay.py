@@ -64,6 +64,7 @@ def sphere(config: Mapping[str, Any]) -> list[tuple[float, float]]:
     return [(sum(value**2 for value in config.values()), 0.0)]
 
 
+@pytest.mark.slow
 def test_on_the_sphere_multivariate_tpe_beats_random_with_the_right_sign_and_significance() -> None:
     # Optuna's issue 2871: 10-D, [-5, 5], 100 trials of which 10 at random, 10 seeds: random search 27.1 +- 8.2. Its
     # 0.40 is the reporter's own TPE, which no Optuna has: Optuna 5.0 by itself gives 6.9 +- 4.1 over 20 seeds, and

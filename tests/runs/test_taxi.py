@@ -26,7 +26,7 @@ def run(trips: Path, folder: Path, *options: str) -> tuple[int, pd.DataFrame, st
             str(ROOT / "examples" / "nyc_taxi.yaml"),
             *("--data", str(trips), "--run-dir", str(folder), "--in-process", "--progress=none"),
             *("--set", "search_space=ridge", "--set", "algorithm=random", "--set", "trials=1"),
-            *("--set", "mlflow=false", "--set", "save_models=false"),
+            *("--set", "mlflow=false", "--set", "report=false", "--set", "save_models=false"),
             *options,
         ],
     )

@@ -13,7 +13,15 @@ from served_folder import ServedFolder
 
 from tuning.service.states import RunState
 
-DEFINITION = "name: by-hand\ndata: data/*.csv\ntarget: y\nmetric: r2\nmodels: [ridge]\ntrials: 3\nsplit: {folds: 2}\n"
+DEFINITION = """name: by-hand
+data: data/*.csv
+target: y
+metric: r2
+models: [ridge]
+trials: 3
+split: {folds: 2}
+report: false
+"""
 PHONE, DESK = 360, 1100
 LONGEST_MS = 240_000.0  # of a plan or a run on a machine that is busy
 MOST_TABS = 100

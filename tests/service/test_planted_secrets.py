@@ -52,7 +52,7 @@ def test_no_planted_secret_is_found_after_a_run_a_failure_and_a_stop(served: Ser
     seen: dict[str, str] = {}
     (token,) = json.loads((served.folder / "config" / "service-tokens.json").read_text()).values()
     with served.client() as client:
-        first = client.submit(served.definition, slots=2)
+        first = client.submit(served.definition, slots=2, report=True)
         for event in client.events(first.id):
             seen[f"event {event.id or event.kind}"] = str(event.data)
             if event.kind == "progress" or event.data["state"] == "running":

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import pandas as pd
 import pytest
 from chaos import wait_for
+from commands import tuning
 from served_folder import ServedFolder
 
 from tuning.errors import DefinitionError, MissingError, NotAllowedError, RefusedChangeError
@@ -42,20 +43,20 @@ def submitted(served: ServedFolder) -> subprocess.CompletedProcess[str]:
     return served.command("submit", str(served.definition), "--server", served.url, "--key", "once", "--wait")
 
 
+@pytest.mark.usefixtures("client")
 def test_submit_and_wait_ends_as_run_does(served: ServedFolder, submitted: subprocess.CompletedProcess[str]) -> None:
     done = submitted
     assert done.returncode == 3, done.stderr  # a customer has no model
     assert done.stdout.splitlines() == ["queued", "running", "finished 3 of 4 customers have a model"]
     assert f"more: {served.url}/runs/" in done.stderr
-    listed = served.command("status", "--server", served.url, "--output", "json")
-    (run,) = json.loads(listed.stdout)
+    (run,) = json.loads(tuning("status", "--server", served.url, "--output", "json").stdout)
     assert (run["state"], run["name"]) == ("finished", "shops")
-    head, row = served.command("status", "--server", served.url).stdout.splitlines()
+    head, row = tuning("status", "--server", served.url).stdout.splitlines()
     assert head.split() == ["run", "name", "submitted", "(UTC)", "state", "reason"]
     assert row.split()[:2] == [run["id"], "shops"]
-    assert served.command("status", "--server", served.url, "--state", "queued").stderr.startswith("no run is queued; ")
-    wrong = served.command("submit", str(served.definition), "--server", served.url, "--wait", "--set", "target=z")
-    assert wrong.returncode == 2
+    assert tuning("status", "--server", served.url, "--state", "queued").stderr.startswith("no run is queued; ")
+    wrong = tuning("submit", served.definition, "--server", served.url, "--wait", "--set", "target=z")
+    assert wrong.exit_code == 2
     assert "no customer has a column 'z'" in wrong.stdout
 
 
@@ -102,27 +103,27 @@ def test_what_is_wrong_is_said_as_errors_of_ours(served: ServedFolder, client: T
         list(stranger.runs())
     assert "not valid" in str(unknown.value)
     assert "Set TUNING_TOKEN" in str(unknown.value)
-    refused = served.command("status", "0", "--server", served.url)
-    assert refused.returncode == 1
+    refused = tuning("status", "0", "--server", served.url)
+    assert refused.exit_code == 1
     assert refused.stderr.startswith("error: there is no run")
 
 
 def test_a_schedule_is_told_listed_and_ended(served: ServedFolder, client: TuningClient) -> None:
     at = ("--server", served.url)
     options = ("--schedule", "0 3 * * 1", "--time-zone", "Europe/Berlin", "--set", "name=weekly")
-    done = served.command("submit", str(served.definition), *options, *at)
+    done = tuning("submit", served.definition, *options, *at)
     run, name = done.stdout.split()[:2]
     client.cancel(run)
     (found,) = client.schedules()
     assert (name, found["name"], client.run(run).schedule) == ("weekly", "weekly", found["id"])
     assert f"UTC, then by '0 3 * * 1' in Europe/Berlin (schedule {found['id']})" in done.stderr
-    head, row = served.command("schedule", "list", *at).stdout.splitlines()
+    head, row = tuning("schedule", "list", *at).stdout.splitlines()
     assert head.split()[:3] == ["schedule", "name", "cron"]
     assert row.split()[:2] == [found["id"], "weekly"]
-    assert served.command("schedule", "end", found["id"], *at).returncode == 0
-    assert served.command("schedule", "list", *at).stderr.startswith("no schedule; ")
-    again = served.command("schedule", "end", found["id"], *at)
-    assert (again.returncode, again.stderr.startswith("error: there is no schedule")) == (1, True)
+    assert tuning("schedule", "end", found["id"], *at).exit_code == 0
+    assert tuning("schedule", "list", *at).stderr.startswith("no schedule; ")
+    again = tuning("schedule", "end", found["id"], *at)
+    assert (again.exit_code, again.stderr.startswith("error: there is no schedule")) == (1, True)
 
 
 def test_a_second_server_on_the_database_is_refused_and_one_after_a_kill_is_not(
@@ -140,7 +141,11 @@ def test_a_second_server_on_the_database_is_refused_and_one_after_a_kill_is_not(
 def test_a_client_hears_of_every_change_once_also_when_the_server_is_killed(
     served: ServedFolder, client: TuningClient
 ) -> None:
-    run, heard, begun = client.submit(served.definition, name="heard", trials=30_000), list[str](), threading.Event()
+    run, heard, begun = (
+        client.submit(served.definition, name="heard", trials=30_000, slots=1),
+        list[str](),
+        threading.Event(),
+    )
 
     def listen() -> None:
         for event in client.events(run.id):

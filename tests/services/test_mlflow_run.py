@@ -122,7 +122,8 @@ def test_sync_of_something_else_is_an_error_with_a_way_out(tmp_path: Path) -> No
 def test_the_same_folder_with_another_run_is_another_search(done: RunResult, uri: str, tmp_path: Path) -> None:
     again = {**SEARCH, "customers": ["customer-01"], "trials": 1, "search_space": "logistic", "seed": 4}
     data = str(Path(done.directory.root).parent / "customers" / "*.csv")
-    TuneRunner(**again, data=data, mlflow={"tracking_uri": uri}).run(
+    copied = {"tracking_uri": uri, "record_models": "none"}
+    TuneRunner(**again, data=data, mlflow=copied, report=False).run(
         str(tmp_path / "weekly"), progress=False, in_process=True
     )
     names = Counter(run.info.run_name for run in runs_in(uri, "demo"))
@@ -140,7 +141,7 @@ def test_without_a_word_everything_is_in_the_run_and_nothing_elsewhere(
     definition = tmp_path / "churn.yaml"
     definition.write_text("data: customers/customer-01.csv\ntarget: churned\ntrials: 2\nsearch_space: logistic\n")
     run = tmp_path / "runs" / "weekly"
-    wishes = ["--set", "mlflow.record_models=none", "--progress=none", "--in-process"]
+    wishes = ["--set", "mlflow.record_models=none", "--set", "report=false", "--progress=none", "--in-process"]
     done = CliRunner().invoke(main, ["run", str(definition), "--run-dir", str(run), *wishes])
     assert done.exit_code == 0, done.output
     assert f"mlflow ui --backend-store-uri sqlite:///{run}/mlflow.db" in done.output
@@ -158,7 +159,8 @@ def test_of_very_many_studies_each_has_its_best_trial_only(
     write_customers(tmp_path / "customers")
     shutil.copy(migrated_database, tmp_path / "mlflow.db")
     where = {"tracking_uri": f"sqlite:///{tmp_path / 'mlflow.db'}", "record_models": "none"}
-    runner = TuneRunner(**SEARCH, data=str(tmp_path / "customers" / "*.csv"), search_space="logistic", mlflow=where)
+    fields = {**SEARCH, "search_space": "logistic", "mlflow": where, "report": False}
+    runner = TuneRunner(**fields, data=str(tmp_path / "customers" / "*.csv"))
     result = runner.run(str(tmp_path / "run"), progress=False, in_process=True)
     runs = by_name(where["tracking_uri"], "demo")
     kinds = Counter(run.data.tags.get("tuning.kind", "trial") for run in runs.values())

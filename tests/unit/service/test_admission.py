@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from addresses import Listener, spellings
+from service_app import child_here
 
 from tuning.errors import DefinitionError, NotAllowedError, TuningError
 from tuning.service.admission import Admitted, Timetable, admit, place_of
@@ -275,9 +276,8 @@ def made(service: Service, asked: AskedPlan) -> AskedPlan:
     return asked
 
 
-@pytest.mark.long
 def test_no_spelling_of_an_address_is_connected_to(
-    service: Service, settings: ServiceSettings, listener: Listener
+    service: Service, settings: ServiceSettings, listener: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each is refused, or is the name of a file; those that are names are planned, which opens what they name."""
     written = spellings(listener.port)
@@ -297,6 +297,7 @@ def test_no_spelling_of_an_address_is_connected_to(
                     admitted(settings, **values)
     assert 3 <= len(names) <= 10
     Path(settings.data[0], "churn.csv").write_text("x,churned\n" + "1,0\n2,1\n" * 20)
+    monkeypatch.setattr("tuning.service.plans.run_child", child_here)
     everywhere: list[dict[str, object]] = [
         {"data": {f"customer {number}": name for number, name in enumerate(names)}},
         {"manifest": names[0], "data": None},

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import uvicorn
 from paths import ROOT
-from service_app import bearer, planned, request_scope
+from service_app import bearer, child_here, planned, request_scope
 from starlette.testclient import TestClient
 
 from tuning.service.database.runs import Runs
@@ -54,8 +54,10 @@ def sent(
     return {**json.loads(body), "connection": headers_of.get("connection")}
 
 
-@pytest.mark.long
-def test_a_plan_is_made_and_a_wrong_one_says_why(service: Service, web: TestClient) -> None:
+def test_a_plan_is_made_and_a_wrong_one_says_why(
+    service: Service, web: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tuning.service.plans.run_child", child_here)
     (root,) = service.settings.data
     rows = "".join(f"{n},{n % 3},{2 * n}\n" for n in range(60))
     Path(root, "churn.csv").write_text(f"a,b,y\n{rows}")
@@ -179,7 +181,7 @@ def test_a_body_that_drips_is_waited_for_no_longer(service: Service, pieces: lis
         ("{" * 1_000, "application/yaml", "levels inside each other"),
         ('{"a": ' * 150 + "1" + "}" * 150, "application/json", "levels inside each other"),
         (json.dumps({str(n): n for n in range(20_001)}), "application/json", "20000 keys"),
-        (json.dumps({"name": "x" * 10_001}), "application/json", "10001 characters"),
+        (json.dumps({"name": "x" * 10_001}), "application/json", "10,001 characters"),
         ('{"a": 1, "b": 2, "c": 3, "b": 4, "c": 5}', "application/json", "The key 'b' occurs twice"),
         ("a: &a [1, 2]\nb: *a\n", "application/yaml", "alias"),
         (

@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from builders import write_customers
-from service_app import bearer, finished, submitted
+from service_app import bearer, child_here, finished, submitted, write_here
 from starlette.testclient import TestClient
 
 from tuning import RunResult, TuneRunner
@@ -52,6 +52,13 @@ def api(web: TestClient, service: Service, result: RunResult) -> TestClient:
     return web
 
 
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No child is started for what the first test and those of `tests/service` ask real ones for."""
+    monkeypatch.setattr("tuning.service.extracts.run_child", child_here)
+    monkeypatch.setattr("tuning.service.service.write_in_child", write_here)
+
+
 @pytest.mark.long
 def test_a_model_comes_with_digests_and_can_be_loaded_elsewhere(
     api: TestClient, result: RunResult, rows: pd.DataFrame, tmp_path: Path
@@ -70,7 +77,7 @@ def test_a_model_comes_with_digests_and_can_be_loaded_elsewhere(
     assert list(model.predict(rows[:5])) == list(result.model(HOSTILE).predict(rows[:5]))
 
 
-@pytest.mark.long
+@pytest.mark.usefixtures("here")
 def test_rows_in_any_form_are_predicted_as_the_model_does(
     api: TestClient, result: RunResult, rows: pd.DataFrame
 ) -> None:
@@ -100,6 +107,7 @@ def test_rows_in_any_form_are_predicted_as_the_model_does(
         assert (answer.status_code, "interval" in answer.text) == (422, True)
 
 
+@pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(
     ("body", "said"),
     [
@@ -118,6 +126,7 @@ def test_what_is_wrong_with_rows_is_said_as_the_command_says_it(api: TestClient,
     assert said in answer.json()["detail"]
 
 
+@pytest.mark.usefixtures("here")
 def test_more_rows_than_are_taken_are_refused_with_the_figures(api: TestClient) -> None:
     headers = {"Content-Type": "text/csv"}
     answer = api.post("predictions", content="k,a\n" + "c0001,1\n" * 10_001, headers=headers)
@@ -126,6 +135,7 @@ def test_more_rows_than_are_taken_are_refused_with_the_figures(api: TestClient) 
     assert api.post("predictions", content="{}", headers={"Content-Type": "text/plain"}).status_code == 415
 
 
+@pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(
     ("kind", "body"),
     [
@@ -140,7 +150,7 @@ def test_rows_that_are_too_wide_are_refused_before_they_are_read(api: TestClient
     assert "at most 10,000 columns and 10,000,000 cells are taken at once" in answer.json()["detail"]
 
 
-@pytest.mark.long
+@pytest.mark.usefixtures("here")
 def test_somebody_unknown_or_without_a_model_is_told_without_the_servers_places(
     api: TestClient, service: Service, result: RunResult
 ) -> None:
@@ -156,7 +166,7 @@ def test_somebody_unknown_or_without_a_model_is_told_without_the_servers_places(
     assert "has recorded nothing yet" in waiting.json()["detail"]
 
 
-@pytest.mark.long
+@pytest.mark.usefixtures("here")
 def test_a_customers_report_is_made_once(
     api: TestClient, service: Service, result: RunResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:

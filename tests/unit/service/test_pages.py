@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pytest
 from builders import write_customers
 from pyarrow import feather
-from service_app import BROWSER, ORIGIN
+from service_app import BROWSER, ORIGIN, child_here, write_here
 from starlette.testclient import TestClient
 
 from tuning import RunResult, TuneRunner
@@ -34,7 +34,6 @@ from tuning.service.views.tables import (
     RunTables,
     starts,
 )
-from tuning.service.views.views import write_in_child
 from tuning.service.web.app import create_app
 
 HOSTILE = "<script>alert(1)</script>/é\n"
@@ -54,9 +53,9 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
 
 @pytest.fixture(scope="module")
 def tables(result: RunResult, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Its tables, which a child process has written once."""
+    """Its tables, which a server lets a child process write."""
     folder = tmp_path_factory.mktemp("tables")
-    write_in_child(result.directory.uri, folder)
+    write_here(result.directory.uri, folder)
     return folder
 
 
@@ -101,7 +100,8 @@ def test_a_run_is_listed_and_shown_with_its_customers(page: TestClient, run: str
 
 
 @pytest.mark.long
-def test_ids_are_text_whatever_is_in_them(page: TestClient, run: str) -> None:
+def test_ids_are_text_whatever_is_in_them(page: TestClient, run: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tuning.service.extracts.run_child", child_here)
     shown = page.get(f"/runs/{run}").text
     assert HOSTILE not in shown
     (address,) = re.findall(r'href="([^"]*customer\?id=%3Cscript[^"]*)"', shown)
