@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import math
 import os
+import re
 import shutil
 import sys
 import time
@@ -59,7 +60,23 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """The process of Ray's tests alone need not load the files of all others, which takes seconds."""
+    alone = config.option.markexpr.endswith("and ray")
+    return True if alone and collection_path.name.startswith("test_") and not _says_ray(collection_path) else None
+
+
+def _says_ray(path: Path) -> bool:
+    return path.parent.name == "ray" or re.search(r"mark\.ray|ray_cluster|gang_cluster", path.read_text()) is not None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    _mark(items)
+    unsaid = {item.path.name for item in items if item.get_closest_marker("ray") and not _says_ray(item.path)}
+    assert not unsaid, f"these would not be loaded beside the other tests of Ray: {unsaid}"
+
+
+def _mark(items: list[pytest.Item]) -> None:
     for item in items:
         place = _place(item)
         needed = {marker for start, marker in FOLDERS.items() if place.startswith(start)}

@@ -72,9 +72,12 @@ def test_the_full_benchmark_is_expected_to_end_within_its_time() -> None:
     assert sum(table.seconds for table in planned) + scaling_seconds(sizes[SCALED]) < FULL_SECONDS
 
 
-def test_tiny_customers_are_searched_scored_and_saved_by_who_takes_them_in_batches(tmp_path: Path) -> None:
+def test_tiny_customers_are_searched_scored_and_saved_by_who_takes_them_in_batches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from benchmarks.contenders import batches
 
+    monkeypatch.setattr(batches, "BATCH", 10)
     ids = make_workload(tmp_path / "work", TIERS["T"], customers=batches.BATCH + 2, trials=2)
     outcome = batches.plain_loop(Scenario("T", str(tmp_path / "work"), ids, trials=2, cores=1))
     assert set(outcome.winners) == set(ids)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 from paths import ROOT
 
 from benchmarks.portfolio.by_rows import against, frame
 from benchmarks.portfolio.prefixes import prefixes
+from benchmarks.quality.__main__ import main
 from benchmarks.quality.judgement import Judgement
 from benchmarks.quality.rounds import Round, error, rounds
 from benchmarks.quality.sets import TARGET, Customer, sets
@@ -63,17 +62,11 @@ def test_wins_ties_and_medians_are_counted_by_customer() -> None:
     assert figures["core_s_per_customer"] == 1.5
 
 
-def test_the_command_ends_with_one_object_and_a_model_beats_none() -> None:
-    command = ["-m", "benchmarks.quality", "--sets", "friedman", "--every", "10", "--output", "json"]
-    answer = subprocess.run(
-        [sys.executable, *command, "--contenders", "linear,nothing"],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert answer.returncode == 0, answer.stderr
+def test_the_command_ends_with_one_object_and_a_model_beats_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)  # its contenders are processes of `python -m benchmarks…`
+    options = ["--sets", "friedman", "--every", "10", "--output", "json", "--contenders", "linear,nothing"]
+    answer = CliRunner().invoke(main, options)
+    assert answer.exit_code == 0, answer.stderr
     figures = json.loads(answer.stdout.splitlines()[-1])
     assert figures["customers"] == 3
     assert figures["mean_ranks"]["linear"] < figures["mean_ranks"]["nothing"]

@@ -78,16 +78,22 @@ SEVERAL = {
 KEPT = "TERMS_OF_0_1 ="  # the name of a folder in runs of version 0.1
 
 
+@cache
 def texts() -> list[Path]:
     code = [path for top in ("tuning", "tests") for path in (ROOT / top).rglob("*.py")]
     pages = [*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")]
     return [path for path in [*code, *pages] if path != Path(__file__).resolve()]
 
 
+@cache
+def content(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("word", RETIRED)
 def test_a_retired_word_is_gone(word: str) -> None:
     pattern = re.compile(rf"\b{word}(?!\w)")
-    found = [str(path.relative_to(ROOT)) for path in texts() if pattern.search(path.read_text(encoding="utf-8"))]
+    found = [str(path.relative_to(ROOT)) for path in texts() if pattern.search(content(path))]
     assert found == [], f"say {RETIRED[word]}"
 
 
@@ -97,7 +103,7 @@ def test_one_searches_for_a_model() -> None:
     found = [
         f"{path.relative_to(ROOT)}: {match.group()}"
         for path in {*texts(), *code, *lessons}
-        for match in SEARCHED.finditer(re.sub(r'(\\n)?",?\n\s+f?"', "", path.read_text(encoding="utf-8")))
+        for match in SEARCHED.finditer(re.sub(r'(\\n)?",?\n\s+f?"', "", content(path)))
     ]
     assert sorted(found) == [], "search for a model; tune, train, start again"
 
