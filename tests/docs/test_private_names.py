@@ -191,6 +191,10 @@ def _private(name: str) -> bool:
     return name.startswith("_") and not name.endswith("__")
 
 
+def _named(node: ast.expr) -> str:
+    return node.id if isinstance(node, ast.Name) else ""
+
+
 def _ours(tree: ast.Module) -> Iterator[str]:
     """The private names that a file's classes give to their own attributes and methods."""
     for owner in (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
@@ -201,7 +205,7 @@ def _ours(tree: ast.Module) -> Iterator[str]:
                 targets = [node.target] if isinstance(node, ast.AnnAssign) else node.targets
                 yield from (target.id for target in targets if isinstance(target, ast.Name))
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and ast.unparse(node.value) == "self":
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and _named(node.value) == "self":
             yield node.attr
 
 
@@ -225,7 +229,7 @@ def _used(tree: ast.Module) -> Iterator[tuple[str, bool]]:
                 yield from ((part, True) for word in words for part in word.split(".") if _private(part))
         elif isinstance(node, ast.Attribute) and _private(node.attr):
             yield node.attr, False
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("getattr", "hasattr", "setattr", "delattr"):
+        elif isinstance(node, ast.Call) and _named(node.func) in ("getattr", "hasattr", "setattr", "delattr"):
             name = node.args[1]
             if isinstance(name, ast.Constant) and isinstance(name.value, str) and _private(name.value):
                 yield name.value, False

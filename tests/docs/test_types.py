@@ -23,6 +23,8 @@ def lines_with_any(path: Path) -> set[int]:
     found: set[int] = set()
     with tokenize.open(path) as stream:
         text = stream.read().splitlines()
+    if not any("Any" in line for line in text):
+        return found
     with path.open("rb") as stream:
         for token in tokenize.tokenize(stream.readline):
             if token.type == tokenize.NAME and token.string == "Any":
