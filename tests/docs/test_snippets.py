@@ -36,6 +36,7 @@ NOT_RUN = {
     "pip": "would change this environment; tests/fresh installs into new ones",
     "tuning compare churn.yaml --algorithms random,optuna,optuna+asha": "docs/compare.md runs the same and more",
     "tuning demo": "README.md has what it prints, and runs it by `make demo`",
+    "tuning mlflow sync runs/47": "docs/mlflow-server.md runs the same on a server",
     "tuning cancel": "service/ ends runs for good",
     "tuning doctor": "starts a Ray of its own; unit/cli/test_doctor.py looks at what it says",
     "tuning schedule end": "service/test_served.py ends a schedule",
