@@ -1,6 +1,7 @@
 """What a release of many customers costs: to write it, to read it, to go back to it, each in a process of its own.
 
 python -m benchmarks.champions --customers 100000
+python -m benchmarks.champions --customers 10000 --files    also a refresh of so many files without a new row
 """
 
 from __future__ import annotations
@@ -20,10 +21,17 @@ import pandas as pd
 
 from tuning import TuneRunner
 from tuning.champions.champion import OWN, Champion, rows_of, table_of
-from tuning.champions.release import CHAMPIONS, PROMOTE, REFRESH, Release
+from tuning.champions.release import CHAMPIONS, PROMOTE, REFRESH, ROWS, Release
 from tuning.champions.releases import Releases
 from tuning.champions.rollback import roll_back
+from tuning.data.customers import find_customers
+from tuning.data.row_digests import rows_now
+from tuning.definition.definition import Definition
+from tuning.definition.given import definition_of
 from tuning.evaluation.fixed import FixedConfiguration, FixedMember
+from tuning.refresh.options import RefreshOptions
+from tuning.refresh.plan import plan_refresh
+from tuning.refresh.refresh import Refresh
 
 NAME = "benchmark"
 PACK = 2000  # models in a file
@@ -98,12 +106,32 @@ def back(storage: str, _: int) -> Callable[[], None]:
     return work
 
 
+def unchanged(storage: str, customers: int) -> Callable[[], None]:
+    """A refresh of customers with a file of thirty rows each, of which none is new."""
+    data, releases = Path(storage, "data"), Releases("files", storage)
+    data.mkdir()
+    given = list(champions(customers))
+    for number, each in enumerate(given):
+        lines = "".join(f"{row},{(row * number) % 97}\n" for row in range(30))
+        (data / f"{each.customer}.csv").write_text(f"x,y\n{lines}")
+    definition: Definition = definition_of(None, {"data": f"{data}/*.csv", "target": "y", "storage": storage})
+    rows = rows_now(definition, find_customers(definition))
+    releases.place(Release(1, None, PROMOTE), {CHAMPIONS: table_of(given, Champion), ROWS: rows})
+
+    def work() -> None:
+        again = Releases("files", storage)
+        assert not Refresh(plan_refresh(definition, again, RefreshOptions()), again).run().new
+
+    return work
+
+
 STAGES = {"written": write, "read": read, "one in ten changed": change, "rolled back": back}
+REFRESHED = {"refreshed without a new row": unchanged}
 
 
 def timed(stage: str, storage: str, customers: int) -> tuple[float, float, float]:
     """(wall seconds, CPU seconds, MB of this process at most)."""
-    work = STAGES[stage](storage, customers)
+    work = (STAGES | REFRESHED)[stage](storage, customers)
     start, cpu = time.perf_counter(), time.process_time()
     work()
     wall, used = time.perf_counter() - start, time.process_time() - cpu
@@ -113,12 +141,14 @@ def timed(stage: str, storage: str, customers: int) -> tuple[float, float, float
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--customers", type=int, default=100_000)
-    customers = parser.parse_args().customers
+    parser.add_argument("--files", action="store_true")
+    chosen = parser.parse_args()
+    customers: int = chosen.customers
     with tempfile.TemporaryDirectory() as storage:
         frame = pd.DataFrame({"x": range(40), "y": np.arange(40) * 2.0})
         runner = TuneRunner(data=frame, target="y", search_space="ridge", trials=1, mlflow=False)
         runner.run(f"{storage}/run", in_process=True, progress=False)
-        for stage in STAGES:
+        for stage in (*STAGES, *(REFRESHED if chosen.files else ())):
             with get_context("spawn").Pool(1) as process:
                 wall, cpu, most = process.apply(timed, (stage, storage, customers))
             print(f"{customers:,} champions {stage}: {wall:.2f} s, {cpu:.2f} core-s, {most:.0f} MB")

@@ -75,7 +75,9 @@ def follow(
 @click.option("--weeks", default=8, show_default=True, help="Weeks; of real sets days or months.")
 @click.option("--rows", default=100, show_default=True, help="Rows a week of a generated customer.")
 @click.option("--trials", default=10, show_default=True, help="Trials of a search.")
-@click.option("--models", default="ridge,knn", show_default=True, help="Model families, separated by commas.")
+@click.option(
+    "--models", default="ridge,knn", show_default=True, help="Model families, separated by commas, or default."
+)
 @click.option("--sets", "chosen", default=f"{GENERATED},taxi", show_default=True, help=f"Of {', '.join(SETS)}.")
 @click.option("--only", metavar="WAYS", help=f"Of {', '.join(WAYS)}, separated by commas.")
 @click.option("--seed", default=0, show_default=True, help="Of the generated customers.")
@@ -97,7 +99,9 @@ def main(
         raise click.BadParameter(f"{unknown[0]!r} is no way. There are: {', '.join(WAYS)}.", param_hint="--only")
     if unknown := [name for name in chosen.split(",") if name not in SETS]:
         raise click.BadParameter(f"{unknown[0]!r} is no set. There are: {', '.join(SETS)}.", param_hint="--sets")
-    fields: dict[str, object] = {**FIELDS, "models": models.split(","), "trials": trials}
+    fields: dict[str, object] = {**FIELDS, "trials": trials}
+    if models != "default":
+        fields["models"] = models.split(",")
     given: dict[str, list[WeeklyRows]] = {}
     for name in chosen.split(","):
         try:
