@@ -23,7 +23,8 @@ def prepare(frame):
 
 
 @pytest.mark.long
-def test_a_model_that_ends_its_process_costs_itself(tmp_path: Path) -> None:
+def test_a_model_that_ends_its_process_costs_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tuning.refresh.new_losses.ATTEMPTS", 1)  # each starts a process anew
     (tmp_path / "ends.py").write_text(ENDS)
     weeks = ShopWeeks.begun(tmp_path, ["a"], trials=1)
     weeks.promote("second", models=FLAT, trials=1, prepare=f"{tmp_path}/ends.py:prepare")
