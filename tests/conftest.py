@@ -83,6 +83,8 @@ def _mark(items: list[pytest.Item]) -> None:
         needed |= {marker for name, marker in FIXTURES.items() if name in getattr(item, "fixturenames", ())}
         for marker in needed:
             item.add_marker(marker)
+        if place.startswith("unit/") and item.get_closest_marker("ray"):
+            raise pytest.UsageError(f"{item.nodeid}: a test of Ray belongs elsewhere; `make test` looks for none here")
 
 
 @pytest.hookimpl(wrapper=True)
