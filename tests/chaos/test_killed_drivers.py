@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import random
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from chaos import command, duplicates, environment, figure, seed_of, truth, wait_for
+from chaos import command, duplicates, figure, seed_of, truth, wait_for
 from drivers import ARMS, definition_of
 from paths import HELPERS
+from warm_children import run_script
 
 from tuning import RunResult, TuneRunner
 
@@ -55,11 +54,8 @@ def test_every_arm_of_the_run_does_what_is_its_own(undisturbed: Undisturbed) -> 
 
 def killed_at_random(folder: Path, kills: int, life: int, seed: int) -> dict[str, Any]:
     """Work through a run in drivers, the first of which are killed; what `tests/helpers/drivers.py` says of it."""
-    script = str(HELPERS.joinpath("drivers.py"))
-    done = subprocess.run(
-        [sys.executable, script, "run", "definition.yaml", "--kill", str(seed), str(kills), str(life)],
-        cwd=folder, env=environment(), capture_output=True, text=True, timeout=PATIENCE_S, check=False,
-    )  # fmt: skip
+    given = ["run", "definition.yaml", "--kill", str(seed), str(kills), str(life)]
+    done = run_script(HELPERS.joinpath("drivers.py"), *given, cwd=folder)
     assert done.returncode == 0, done.stderr[-3000:]
     answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return answer

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 from builders import SPACE
-from chaos import duplicates, environment, figure, truth
+from chaos import duplicates, figure, truth
 from paths import HELPERS
+from warm_children import run_script
 
 from tuning import RunResult, TuneRunner
 from tuning.errors import RunOwnedError
@@ -30,10 +29,7 @@ def _search(trials: int) -> TuneRunner:
 
 
 def _racers(*arguments: str) -> list[dict[str, Any]]:
-    script = str(HELPERS.joinpath("racers.py"))
-    done = subprocess.run(
-        [sys.executable, script, *arguments], env=environment(), capture_output=True, text=True, timeout=500
-    )
+    done = run_script(HELPERS.joinpath("racers.py"), *arguments)
     assert done.returncode == 0, done.stderr[-3000:]
     return [json.loads(line) for line in done.stdout.splitlines()]
 

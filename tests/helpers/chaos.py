@@ -18,6 +18,7 @@ from typing import Any
 
 import pandas as pd
 from builders import SPACE, valley
+from warm_children import run_script
 
 from tuning import RunResult, TuneRunner
 from tuning.records.figures import STUDY_FIGURES, TRIAL_FIGURES
@@ -200,9 +201,7 @@ def supervised(runner: TuneRunner, run: str, *options: str) -> dict[str, Any]:
 
     owned = resume_run(RunDirectory(run)) if Path(run).exists() else begin(runner.definition, run)
     owned.lease.release()
-    script = str(Path(__file__).with_name("supervisor.py"))
-    command = [sys.executable, script, run, *options]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=600)
+    done = run_script(Path(__file__).with_name("supervisor.py"), run, *options)
     assert done.returncode == 0, done.stderr[-3000:]
     answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return answer
@@ -232,7 +231,6 @@ def hazard(config: Mapping[str, float], data: pd.DataFrame, seed: int) -> Iterat
     It notes when a process begins with it, and when what ends or hangs its process does so (`spent`).
     """
     import ctypes
-    import re
 
     _begins(os.getpid())
     kind = str(data["kind"].iloc[0])
@@ -252,10 +250,10 @@ def hazard(config: Mapping[str, float], data: pd.DataFrame, seed: int) -> Iterat
             os.abort()
         if kind == "memory":
             bytearray(2**42)
-        if kind == "loop_in_c":
-            re.match(r"(a+)+$", "a" * 64 + "b")
+        while kind == "loop_in_c":
+            ctypes.PyDLL(None).sleep(2**30)  # keeps the interpreter to itself, but no core busy
         while kind == "loop":
-            pass
+            time.sleep(0.1)
     yield valley(config, seed) + 0.1 * float(data["shift"].mean())
 
 

@@ -33,6 +33,7 @@ def found(*options: str) -> dict[str, dict[str, str]]:
     return {finding["name"]: finding for finding in json.loads(answer.stdout)}
 
 
+@pytest.mark.long
 def test_a_sound_machine_is_said_to_be_one_and_nothing_is_left(tmp_path: Path) -> None:
     findings = found()
     assert [name for name, finding in findings.items() if finding["state"] == "wrong"] == []

@@ -145,6 +145,7 @@ def test_predictions_have_to_be_in_what_prepare_gives_back(tmp_path: Path) -> No
         search(tmp_path / "lost", {"one": rows()}, baseline=COLUMN, prepare=f"{code}:lost")
 
 
+@pytest.mark.long
 def test_a_family_at_its_defaults_or_a_configuration_is_what_studies_try_first(tmp_path: Path) -> None:
     two = {"one": rows(1), "two": rows(2)}
     first = search(tmp_path / "family", two, baseline="knn", models=["ridge", "knn"])

@@ -93,6 +93,7 @@ def test_rows_that_came_are_learned_with_one_fit_and_unchanged_customers_are_lef
     assert (again.new, again.release.number) == (False, done.release.number)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("promotion", ["sure", "ask"])
 def test_a_better_configuration_stands_until_new_rows_make_it_sure(weeks: Weeks, promotion: str) -> None:
     poor = definition_of(weeks.definition, {"models": FLAT, "trials": 1})
@@ -125,6 +126,7 @@ def test_a_better_configuration_stands_until_new_rows_make_it_sure(weeks: Weeks,
     assert set(weeks.challengers()) == {"b", "c"}
 
 
+@pytest.mark.long
 def test_who_has_grown_by_a_quarter_is_searched_for_and_its_winner_stands(weeks: Weeks) -> None:
     before = weeks.champions()
     write(weeks.data, "a", 90, 0)
@@ -220,6 +222,7 @@ def test_a_champion_that_new_rows_contradict_is_tuned_anew(weeks: Weeks) -> None
     assert after["b"].searched == 1
 
 
+@pytest.mark.long
 def test_a_champion_that_cannot_serve_is_replaced_without_a_test(weeks: Weeks) -> None:
     for name in ("a", "b", "c"):
         rows = pd.read_csv(weeks.data / f"{name}.csv")
@@ -235,6 +238,7 @@ def test_a_champion_that_cannot_serve_is_replaced_without_a_test(weeks: Weeks) -
     assert model.entries()
 
 
+@pytest.mark.long
 def test_an_expected_gain_is_enough_once_challengers_of_a_size_are_better_as_a_group(tmp_path: Path) -> None:
     names = ["a", "b", "c", "d"]
     weeks = Weeks(tmp_path, names)
@@ -265,6 +269,7 @@ def sure_of_the_group(releases: Releases) -> None:
     releases.place(Release(release.number + 1, release.number, PROMOTE), tables)
 
 
+@pytest.mark.long
 def test_customers_of_keyed_files_are_compared_on_the_rows_of_a_new_file(tmp_path: Path) -> None:
     weeks = Weeks(tmp_path)
     parts = [pd.read_csv(weeks.data / f"{name}.csv").assign(shop=name) for name in ("a", "b", "c")]

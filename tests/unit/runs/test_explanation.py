@@ -55,6 +55,7 @@ def test_the_columns_that_decide_are_found(result: RunResult) -> None:
     assert column_importance(table).get_yticklabels()[-1].get_text() == "x"
 
 
+@pytest.mark.long
 def test_all_repeats_of_a_column_are_one_question_and_say_what_scikit_learn_says(
     result: RunResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -180,6 +180,7 @@ def test_a_configuration_with_the_pool_needs_a_pool(tmp_path: Path) -> None:
     assert study.reason == "the configuration has the run's pool as a member, and this run has none."
 
 
+@pytest.mark.long
 def test_a_constant_stays_one_and_a_winner_that_grew_stops_where_it_stopped(tmp_path: Path) -> None:
     noise = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "y": [9.0, 1.0, 8.0, 2.0, 9.5, 1.5]})
     first = runner({"noise": noise}, trials=2, models=["ridge"]).run(tmp_path / "first", **QUIET)
