@@ -45,7 +45,7 @@ def test_a_pair_is_refused_or_searches(scheduler: str, algorithm: str) -> None:
     if refusal is not None:
         assert refusal.startswith(f"scheduler {scheduler} cannot be used with algorithm {algorithm}: {spec.why}; use ")
         return
-    n_trials = 8 if algorithm in ("ax", "hebo") else 14  # those fit a model for seconds; 8 reach it
+    n_trials = {"ax": 8, "hebo": 8, "bayesopt": 12}.get(algorithm, 14)  # of those that fit a model: so many reach it
     if scheduler == "pb2":  # a proposal takes some tenths of a second: one of them
         spec, n_trials = schedulers.parse({"name": "pb2", "perturbation_interval": 4, "quantile_fraction": 0.1}), 5
     try:
