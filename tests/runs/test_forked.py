@@ -28,6 +28,7 @@ from tuning.study.record import worker_name
 SPACE = SearchSpace([Float("x", -10, 10, default=1.0)])
 PATIENT = Timing(first_trial_s=60.0, ray_start_s=60.0)  # however slow this machine is
 QUIET = {"progress": False, "in_process": True}
+BY_PAIRS = {(1, 0), (2, 0), (1, 3), (2, None)}  # slots, and how the process ends: that looks like success on both
 
 
 @pytest.fixture(autouse=True)
@@ -129,8 +130,16 @@ def test_a_cluster_that_is_named_is_used(tmp_path: Path, monkeypatch: pytest.Mon
         tuner().run(str(tmp_path / "run"), progress=False)
 
 
-@pytest.mark.parametrize("slots", [1, 2], ids=["packed", "spread"])
-@pytest.mark.parametrize("status", [0, 3, None], ids=["status 0", "status 3", "a signal"])
+@pytest.mark.parametrize(
+    ("slots", "status"),
+    [
+        pytest.param(
+            slots, status, id=f"{ending}-{place}", marks=() if (slots, status) in BY_PAIRS else pytest.mark.slow
+        )
+        for status, ending in ((0, "status 0"), (3, "status 3"), (None, "a signal"))
+        for slots, place in ((1, "packed"), (2, "spread"))
+    ],
+)
 def test_what_ends_its_process_ends_no_driver_and_its_study_goes_to_ray(
     tmp_path: Path, slots: int, status: int | None
 ) -> None:

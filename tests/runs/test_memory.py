@@ -47,13 +47,14 @@ print(grown, len(customers), rows)
 
 
 def write_parquet(path: Path, times: int) -> tuple[int, int]:
-    """96 MiB of numbers in no order, so many times; (bytes, rows)."""
+    """96 MiB of rows in no order, so many times; (bytes, rows)."""
     rng = np.random.default_rng(0)
     rows = 1 << 20
-    schema = pa.schema([("zone", pa.int64()), *((f"x{n}", pa.float64()) for n in range(10)), ("y", pa.float64())])
+    words = pa.array(["text" * 19] * rows)  # wide cells: as many bytes as ten numbers, and less work
+    schema = pa.schema([("zone", pa.int64()), ("words", pa.string()), ("y", pa.float64())])
     with pq.ParquetWriter(path, schema, compression="none", use_dictionary=False) as writer:
         for _ in range(times):
-            columns = [rng.integers(0, 50, rows), *(rng.random(rows) for _ in range(11))]
+            columns = [pa.array(rng.integers(0, 50, rows)), words, pa.array(rng.random(rows))]
             writer.write_table(pa.table(columns, schema=schema), row_group_size=rows)
     return path.stat().st_size, rows * times
 
