@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from builders import objective_definition, write_customers
+from builders import write_customers
 from chaos import wait_for
 from paths import ROOT
 
@@ -78,9 +78,8 @@ def tuning(environment: dict[str, str], folder: Path, *commands: list[str]) -> l
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """With a definition that names no `slots`."""
-    write_customers(tmp_path / "data", 1)
-    fields = objective_definition(tmp_path, trials=2, placement="auto")
-    del fields["slots"]
+    write_customers(tmp_path / "customers", 1)
+    fields = {"data": "customers/*.csv", "target": "y", "search_space": "ridge", "trials": 2, "mlflow": False}
     (tmp_path / "churn.yaml").write_text(yaml.safe_dump(fields))
     return tmp_path
 
