@@ -96,7 +96,8 @@ def hurry(patch: pytest.MonkeyPatch) -> None:
 
 def smaller(definition: Definition, trials: int) -> Definition:
     if definition.name == "demo":
-        return definition_of(definition, {"trials": DEMO_TRIALS, "models": list(DEMO_MODELS)})
+        copied = {**definition.mlflow.model_dump(), "record_models": "none"}  # with models: docs/mlflow-server.md
+        return definition_of(definition, {"trials": DEMO_TRIALS, "models": list(DEMO_MODELS), "mlflow": copied})
     # Not copied while it goes on, which takes a process more: `tuning mlflow sync` is what pages say of it.
     fields: dict[str, Any] = {"mlflow": {**definition.mlflow.model_dump(), "enabled": False}, "report": False}
     if definition.algorithm.name != "grid":  # `tabulate` needs all of it
