@@ -71,7 +71,7 @@ def predicting(url: str, token: str, directory: str, cold: int) -> dict[str, flo
             shown |= {
                 f"{name}_p50": round(statistics.median(times), 1),
                 f"{name}_p95": round(float(np.quantile(times, 0.95)), 1),
-                f"{name}_childcpu_ms": round((cpu_ms(child) - before) / len(times), 1),
+                f"{name}_child_cpu_ms": round((cpu_ms(child) - before) / len(times), 1),
             }
     return {**shown, "model_kb": round(sum(len(file.content) for file in files) / 1024, 1), "child_mb": _mb(child)}
 
