@@ -36,7 +36,7 @@ demo: install
 # its workers at niceness 15, and they would wait for the rest.
 test: install
 	@log=$$(mktemp); trap 'rm -f $$log' EXIT; \
-	RAY_worker_niceness=0 $(BIN)/python -m pytest -m "not slow and ray" --ignore=tests/unit > $$log 2>&1 & ray=$$!; \
+	RAY_worker_niceness=0 $(BIN)/python -m pytest -m "not slow and ray" > $$log 2>&1 & ray=$$!; \
 	$(BIN)/python -m pytest -m "not slow and not ray" -n 2 --dist worksteal; rest=$$?; \
 	wait $$ray; ray=$$?; cat $$log; test $$rest -eq 0 && test $$ray -eq 0
 
