@@ -18,6 +18,7 @@ from tuning.errors import UnknownCustomerError
 from tuning.evaluation.stand_in import stand_in
 from tuning.models.pooled import Level, RunPool
 from tuning.runs.outcome import sentences
+from tuning.runs.prediction import predict_rows
 from tuning.runs.report.customer import customer_page
 from tuning.service.extract_child import ANSWER, ROWS_JSON, write_predictions
 
@@ -111,7 +112,7 @@ def test_the_service_predicts_rows_of_somebody_unseen_and_says_whose_they_are(
     run = str(Path(pooled.directory.shown).resolve())
     monkeypatch.chdir(tmp_path)
     Path(ROWS_JSON).write_text(json.dumps({"rows": rows}))
-    write_predictions(run, None, 10, "keep", None)
+    write_predictions(lambda file: predict_rows(RunResult(run), file), 10, "keep")
     found = json.loads(Path(ANSWER).read_text())
     assert (found["pooled"], found["without"]) == (["new"], {})
     assert [row["prediction"] is not None for row in found["rows"]] == [True, True]
