@@ -19,7 +19,7 @@ from tuning.champions.models import ReleaseModels
 from tuning.champions.promoting import promote_run
 from tuning.champions.release import CHAMPIONS, REFRESH, Release
 from tuning.champions.releases import Releases
-from tuning.models.customer_model import saved_files
+from tuning.models.model_files import saved_files
 from tuning.runs.results import RunResult
 from tuning.storage.packs import PackWriter
 

@@ -64,10 +64,7 @@ WRITERS = {
     ("tuning/runs/resume.py", "hand_over"): HERE,
     ("tuning/models/customer_model.py", "save"): HERE,
     ("tuning/records/parts.py", "flush"): HERE,
-    (
-        "tuning/records/parts.py",
-        "_filtered",
-    ): "runs/test_changed_data.py: test_a_crash_while_changed_customers_are_left_out_changes_nothing",
+    ("tuning/records/parts.py", "_filtered"): "runs/test_changed_data.py: customers left out",
     ("tuning/runs/pool_file.py", "_placed"): "this file: test_a_run_with_a_pool_that_ends_at_any_step_of_it",
     ("tuning/runs/pool_file.py", "write_pool"): "this file: test_a_run_with_a_pool_that_ends_at_any_step_of_it",
     ("tuning/champions/references.py", "mark"): RELEASES,
@@ -80,18 +77,9 @@ WRITERS = {
     ("tuning/runs/progress.py", "write_progress"): "how far a run is, written anew: unit/runs/test_progress_file.py",
     ("tuning/runs/report/customer.py", "write_customer_report"): "a page that is made again when it is asked for",
     ("tuning/cli/doctor.py", "_nodes"): "a file that is there for a look, in no run",
-    (
-        "tuning/execution/spread/journal.py",
-        "write_journal",
-    ): "unit/execution/test_spread.py: test_a_resumed_driver_takes_the_same_decisions",
-    (
-        "tuning/execution/crash_log.py",
-        "__init__",
-    ): "services/test_storage_runs.py: test_a_worker_that_dies_is_known_and_its_study_put_aside",
-    (
-        "tuning/execution/spread/predictions.py",
-        "write_predictions",
-    ): "unit/execution/test_spread_predictions.py: test_a_file_gives_back_what_was_said_and_a_damaged_one_nothing",
+    ("tuning/execution/spread/journal.py", "write_journal"): "unit/execution/test_spread.py: the same decisions",
+    ("tuning/execution/crash_log.py", "__init__"): "services/test_storage_runs.py: a worker that dies",
+    ("tuning/execution/spread/predictions.py", "write_predictions"): "unit/execution/test_spread_predictions.py",
     ("tuning/compare/on_data.py", "keep"): "made from the records again by `tuning compare RUN`",
     ("tuning/tracking/summary/summary.py", "save_summary"): "a copy for MLflow: test_mlflow_outage.py",
     ("tuning/tracking/release_copy.py", "copy_releases"): "what is in MLflow, looked for without it",

@@ -26,8 +26,9 @@ from tuning import TuneRunner
 from tuning.basics.timing import Timing
 from tuning.errors import RunError
 from tuning.models.base import SteppedFamily
-from tuning.models.customer_model import CustomerModel, describe_model
+from tuning.models.customer_model import CustomerModel
 from tuning.models.member import Member
+from tuning.models.model_files import describe_model
 from tuning.models.pooled import Level, PooledMember, PooledModel, RunPool
 from tuning.models.registry import families
 from tuning.runs.pool_file import read_pool, write_pool

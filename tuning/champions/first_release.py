@@ -20,7 +20,7 @@ from tuning.champions.releases import Releases
 from tuning.errors import CustomerError, PlanError, RunError, UntrustedCodeError
 from tuning.evaluation.contradictions import CONTRADICTED
 from tuning.evaluation.fixed import FixedConfiguration, FixedMember
-from tuning.models.customer_model import saved_files
+from tuning.models.model_files import saved_files
 from tuning.records.gains import user_metric
 from tuning.records.schema import MODEL, OK, POOLED, Config
 from tuning.runs.leaderboard import model_name

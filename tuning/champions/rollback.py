@@ -12,7 +12,7 @@ from tuning.champions.kept_runs import runs_of
 from tuning.champions.release import OF_CUSTOMERS, OTHERS, ROLLBACK, Release, TableFile
 from tuning.champions.releases import Releases
 from tuning.errors import RunError, UnknownCustomerError
-from tuning.models.customer_model import saved_files
+from tuning.models.model_files import saved_files
 from tuning.records.ownership import begun_term
 
 _STATE = (*OF_CUSTOMERS, OTHERS)

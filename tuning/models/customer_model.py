@@ -12,17 +12,26 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeAlias, overload
+from typing import Protocol, overload
 
 import numpy as np
 import pandas as pd
 
-from tuning.basics.documents import Json
 from tuning.basics.wording import amount, name_list, natural_order
 from tuning.errors import CustomerError, RunError
 from tuning.models.base import Hyperparameters, Matrix
 from tuning.models.example_rows import example_json, read_example
 from tuning.models.member import Member, read_member
+from tuning.models.model_files import (
+    FORMAT,
+    FORMAT_OF_ENSEMBLES,
+    FORMAT_WITH_A_POOL,
+    FORMAT_WITH_A_TEMPERATURE,
+    Description,
+    describe_model,
+    place_of,
+    read_checked,
+)
 from tuning.models.model_names import OfModel
 from tuning.models.pooled import POOL, PooledMember, SharedFile, read_pooled
 from tuning.models.preparation import Preparation
@@ -31,15 +40,11 @@ from tuning.preprocessing.columns import RawColumns, array_frame, text_names
 from tuning.preprocessing.encoding import Encoder
 from tuning.preprocessing.kinds import TEXT, Column
 from tuning.preprocessing.task import Prediction, Task, average, calibrated
-from tuning.storage import packs
 from tuning.storage.run_directory import RunDirectory
 
-FORMAT, FORMAT_OF_ENSEMBLES, FORMAT_WITH_A_POOL, FORMAT_WITH_A_TEMPERATURE = 1, 2, 3, 4
 ENSEMBLE = "ensemble"  # in place of a family's name
 #: Which rows a model was fitted on.
 ALL_ROWS, SEARCH_ROWS = "all", "search"
-#: What `model.json` holds.
-Description: TypeAlias = Json
 
 
 class Writes(Protocol):
@@ -307,14 +312,6 @@ def _shared_files(member: Member) -> Iterator[tuple[str, SharedFile]]:
         yield from member.pool.files.items()
 
 
-def describe_model(directory: RunDirectory, folder: str, sha256: str | None = None) -> Description:
-    """What `model.json` says about a saved model; its digest is checked first."""
-    description: Description = json.loads(_read(directory, f"{folder}/model.json", sha256))
-    if description["format"] > FORMAT_WITH_A_TEMPERATURE:
-        raise RunError(f"{directory.display(folder)} has model format {description['format']}: upgrade tuning-service.")
-    return description
-
-
 def load_model(
     directory: RunDirectory, folder: str, sha256: str | None = None, *, allow_code: bool = False
 ) -> CustomerModel:
@@ -326,7 +323,7 @@ def load_model(
     digests, sizes = description["sha256"], list[int]()
 
     def read(name: str) -> bytes:
-        content = _read(directory, _place(directory, folder, name, description), digests[name])
+        content = read_checked(directory, place_of(directory, folder, name, description), digests[name])
         sizes.append(len(content))
         return content
 
@@ -353,53 +350,3 @@ def load_model(
         temperature=description.get("temperature", 1.0),
         size=sum(sizes),
     )
-
-
-@dataclass(frozen=True)
-class SavedFile:
-    """A file of a saved model, with the digest that the run has recorded."""
-
-    name: str
-    content: bytes
-    sha256: str
-
-
-def saved_files(directory: RunDirectory, folder: str, sha256: str | None) -> Iterator[SavedFile]:
-    """All files of a saved model, `model.json` first; each one's digest is checked."""
-    document = _read(directory, f"{folder}/model.json", sha256)
-    yield SavedFile("model.json", document, hashlib.sha256(document).hexdigest())
-    description: Description = json.loads(document)
-    for name, digest in description["sha256"].items():
-        yield SavedFile(name, _read(directory, _place(directory, folder, name, description), digest), digest)
-
-
-def _place(directory: RunDirectory, folder: str, name: str, description: Description) -> str:
-    """Where a file of a saved model is: what customers share lies once in the run, and in the folder of a model that
-    was taken out of it."""
-    shared = description.get("shared", {}).get(name)
-    return shared if shared is not None and directory.exists(shared) else f"{folder}/{name}"
-
-
-def inputs(description: Description) -> dict[str, bool]:
-    """The columns of what a saved model takes, and whether each must be there."""
-    if description.get("prepare") is None:
-        return {name: True for name, _ in description["columns"]}
-    return {name: False for name, _ in description["prepare"]["inputs"]}  # `Preparation` knows which it needs
-
-
-def parts(description: Description) -> list[tuple[str, str]]:
-    """(family, file) of each fitted model that a saved one consists of."""
-    found = description.get("members", [description])
-    return [(values.get("booster", values["family"]), values["model"]) for values in found]
-
-
-def _read(directory: RunDirectory, name: str, sha256: str | None) -> bytes:
-    try:
-        content = packs.read(directory, name)
-    except FileNotFoundError as error:
-        raise RunError(f"{directory.display(name)} is not there: the model was removed or never written.") from error
-    except OSError as error:
-        raise RunError(f"{directory.display(name)} cannot be read: {error}") from error
-    if sha256 is not None and hashlib.sha256(content).hexdigest() != sha256:
-        raise RunError(f"{directory.display(name)} is damaged: its SHA-256 is not the recorded one.")
-    return content

@@ -29,8 +29,9 @@ from tuning.evaluation.metrics import Metric
 from tuning.evaluation.pooling import pooled_answers
 from tuning.evaluation.refit import Refits
 from tuning.evaluation.study_data import StudyData
-from tuning.models.customer_model import CustomerModel, describe_model
+from tuning.models.customer_model import CustomerModel
 from tuning.models.member import Member
+from tuning.models.model_files import describe_model
 from tuning.preprocessing.dates import parse_dates
 from tuning.preprocessing.kinds import DATE, NUMBER, Column
 from tuning.preprocessing.roles import read_target

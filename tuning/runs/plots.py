@@ -14,10 +14,9 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogFormatter, MaxNLocator
@@ -29,17 +28,16 @@ from tuning.records.schema import FAILED, FINISHED, OK, STOPPED, TrialRecord, be
 from tuning.records.user_scores import user_score
 from tuning.reporting.figure import COLOURS, give_room, shown_axes
 from tuning.reporting.scale import cut_scale, log_x_scale
+from tuning.runs.customer_columns import customer_table, ids_of, numbers, shown_metric
 from tuning.runs.optuna_study import METRIC, of_one_kind, trials_shown
 
 if TYPE_CHECKING:
     import pandas as pd
     from optuna import Study
 
+    from tuning.runs.customer_columns import CustomerRows
     from tuning.runs.customer_result import CustomerResult
     from tuning.runs.parameter_effects import ParameterEffect  # with pandas, which drawing does without
-    from tuning.runs.results import RunResult
-
-    CustomerRows: TypeAlias = RunResult | pa.Table | pd.DataFrame
 
 BLUE, RED, GREEN, ORANGE, GREY = COLOURS[0], COLOURS[1], COLOURS[2], COLOURS[4], "#9aa3ad"
 MOST_BARS = 700  # one for each pixel, about; more customers are drawn as quantiles
@@ -203,11 +201,11 @@ def gains(customers: CustomerRows, metric: str | None = None, ax: Axes | None = 
     customers: with the column `gain`, of an error in %. metric: a name of it, needed only for a table without a column
     `metric`. Gains far beyond all others are cut off, and named where there is a column `customer`.
     """
-    customers = _table(customers)
-    axes, found, unit = ax or shown_axes(), _numbers(customers, "gain"), _metric(customers, metric)
+    customers = customer_table(customers)
+    axes, found, unit = ax or shown_axes(), numbers(customers, "gain"), shown_metric(customers, metric)
     helped, compared = int((found > 0).sum()), int(np.isfinite(found).sum())
     unit = f"% of its {unit}" if unit in ERRORS else unit
-    cut_scale(axes, found[np.isfinite(found)], _ids(customers, np.isfinite(found)), at_zero=True)
+    cut_scale(axes, found[np.isfinite(found)], ids_of(customers, np.isfinite(found)), at_zero=True)
     found = np.sort(found[np.isfinite(found)])[::-1]
     count = min(len(found), MOST_BARS)
     shown = found[np.arange(count) * len(found) // max(1, count)]
@@ -228,9 +226,9 @@ def baseline_and_tuned(customers: CustomerRows, metric: str | None = None, ax: A
     customers: with the columns `test_score` and `baseline_test_score`. metric: as of `gains`. Scores far beyond all
     others are cut off, as gains are.
     """
-    customers, axes = _table(customers), ax or shown_axes()
-    metric = _metric(customers, metric)
-    tuned, baseline = _numbers(customers, "test_score"), _numbers(customers, "baseline_test_score")
+    customers, axes = customer_table(customers), ax or shown_axes()
+    metric = shown_metric(customers, metric)
+    tuned, baseline = numbers(customers, "test_score"), numbers(customers, "baseline_test_score")
     scored = np.isfinite(tuned) & np.isfinite(baseline)
     tuned, baseline = tuned[scored], baseline[scored]
     if len(tuned):
@@ -238,7 +236,7 @@ def baseline_and_tuned(customers: CustomerRows, metric: str | None = None, ax: A
         axes.plot(ends, ends, color="black", linewidth=0.8)
     shown = _some(len(tuned))
     axes.scatter(baseline[shown], tuned[shown], color=BLUE, alpha=0.7, s=18)
-    names = _ids(customers, scored)
+    names = ids_of(customers, scored)
     cut_scale(axes, tuned, names)
     cut_scale(axes, baseline, names, along="x")
     axes.set_title(f"{_dots(len(tuned[shown]), len(tuned))}; on the line nothing has changed")
@@ -253,9 +251,9 @@ def score_and_size(customers: CustomerRows, metric: str | None = None, ax: Axes 
     customers: with the columns `test_score` and `rows`. metric: as of `gains`. Scores far beyond all others are cut
     off, as gains are.
     """
-    customers, axes = _table(customers), ax or shown_axes()
-    metric = _metric(customers, metric)
-    score, rows = _numbers(customers, "test_score"), _numbers(customers, "rows")
+    customers, axes = customer_table(customers), ax or shown_axes()
+    metric = shown_metric(customers, metric)
+    score, rows = numbers(customers, "test_score"), numbers(customers, "rows")
     scored = np.isfinite(score) & (rows > 0)
     score, rows = score[scored], rows[scored]
     shown = _some(len(score))
@@ -271,7 +269,7 @@ def score_and_size(customers: CustomerRows, metric: str | None = None, ax: Axes 
         axes.set_yscale("symlog", linthresh=10.0 ** np.floor(np.log10(sizes.min())))
         axes.set_ylim(0.0, 2 * sizes.max())
     else:
-        cut_scale(axes, score, _ids(customers, scored))
+        cut_scale(axes, score, ids_of(customers, scored))
     axes.set_title(f"{_dots(len(score[shown]), len(score))}: do more rows score better?")
     axes.set_xlabel("rows of the customer")
     axes.set_ylabel(f"hold-out score ({metric})")
@@ -283,7 +281,7 @@ def winning_families(customers: CustomerRows, ax: Axes | None = None) -> Axes:
 
     customers: with the columns `family` (of the winner), `ensemble` (JSON, as in the records) and `status`.
     """
-    customers, axes = _table(customers), ax or shown_axes()
+    customers, axes = customer_table(customers), ax or shown_axes()
     found = customers.filter(pc.and_(pc.equal(customers["status"], OK), customers["family"].is_valid()))
     wins = Counter({each["values"]: each["counts"] for each in pc.value_counts(found["family"]).to_pylist()})
     ensembles = found.filter(found["ensemble"].is_valid())
@@ -329,8 +327,8 @@ def time_and_failures(customers: CustomerRows, ax: Axes | None = None) -> Axes:
 
     customers: with the columns `seconds` and `status`.
     """
-    customers, axes = _table(customers), ax or shown_axes()
-    seconds = _numbers(customers, "seconds")
+    customers, axes = customer_table(customers), ax or shown_axes()
+    seconds = numbers(customers, "seconds")
     has_model = np.array([status == OK for status in customers["status"].to_pylist()], dtype=bool)
     known = np.isfinite(seconds) & (seconds > 0)
     low, high = (seconds[known].min(), seconds[known].max()) if known.any() else (1.0, 1.0)
@@ -363,40 +361,6 @@ def _sentence(axes: Axes, text: str) -> Axes:
     axes.set_axis_off()
     axes.text(0.5, 0.5, text, ha="center", va="center", wrap=True, transform=axes.transAxes)
     return axes
-
-
-def _table(customers: CustomerRows) -> pa.Table:
-    """One row per customer; `TypeError` of what has none."""
-    if isinstance(customers, pa.Table):
-        return customers
-    if callable(best := getattr(customers, "best_studies", None)):
-        found = best()
-        return found.append_column("metric", pa.repeat(customers.board().metric, len(found)))
-    if not hasattr(customers, "columns"):
-        raise TypeError(f"this picture is of a run's customers: give its result, not {customers!r:.40}.")
-    return pa.Table.from_pandas(customers)
-
-
-def _metric(table: pa.Table, given: str | None) -> str:
-    """The metric of scores as users read it: as it is given, else that of the customers."""
-    found = [given] if given is not None or "metric" not in table.column_names else table["metric"].unique().to_pylist()
-    named = [each for each in found if each is not None]
-    if not named:
-        raise TypeError("name the metric of these scores, such as metric='rmse': the table has no column `metric`.")
-    return user_metric(named[0])
-
-
-def _numbers(table: pa.Table, column: str) -> np.ndarray:
-    """A column with NaN where nothing is; nearly every other way from Arrow to numpy loads pandas."""
-    return np.array(table[column].to_pylist(), dtype=float)
-
-
-def _ids(customers: pa.Table, chosen: np.ndarray) -> list[str | None]:
-    """The ids of some of the customers; none where the table has no such column."""
-    if "customer" not in customers.column_names:
-        return []
-    ids: list[str | None] = customers["customer"].filter(pa.array(chosen)).to_pylist()
-    return ids
 
 
 def _some(count: int) -> slice:

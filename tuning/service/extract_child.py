@@ -32,7 +32,7 @@ REFUSED = 9  # the exit code with an error of ours, which stdout holds
 
 def write_model(run: str, customer: str | None) -> None:
     """A ZIP archive of a customer's saved model, each file checked against its digest, with a list of the digests."""
-    from tuning.models.customer_model import saved_files
+    from tuning.models.model_files import saved_files
     from tuning.runs.results import RunResult
 
     result = RunResult(run)

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 
 from tuning.basics.documents import Json
 from tuning.basics.environment import installed_version
+from tuning.models.model_files import Description, inputs, parts
 from tuning.tracking import loader
 
 if TYPE_CHECKING:
     from mlflow.models import Model
     from mlflow.types import ColSpec
 
-    from tuning.models.customer_model import Description
     from tuning.tracking.release_folder import ReleaseFolder
 
 LOADER = "tuning_service_loader"  # the loader's name in a model: a module of its own, beside whatever else is there
@@ -46,14 +46,12 @@ def save_mlflow_model(target: Path, source: Path, description: Description, mode
     """
     from mlflow.types import ColSpec, DataType
 
-    from tuning.models import customer_model  # with pandas, like MLflow only where models are logged
-
     classes = description["classes"]
     answer = DataType.double
     if classes:
         kinds = {bool: DataType.boolean, int: DataType.long, float: DataType.double}
         answer = kinds.get(type(classes[0]), DataType.string)
-    taken = customer_model.inputs(description)
+    taken = inputs(description)
     example = description.get("example")
     if example and not set(taken) <= set(example["columns"]):
         example = None
@@ -61,7 +59,7 @@ def save_mlflow_model(target: Path, source: Path, description: Description, mode
         "columns": dict(description["columns"]),
         "classes": classes,
         "family": description["family"],
-        "families": [family for family, _ in customer_model.parts(description)],
+        "families": [family for family, _ in parts(description)],
         loader.DIGEST: hashlib.sha256((source / "model.json").read_bytes()).hexdigest(),
     }
     _save(
@@ -72,7 +70,7 @@ def save_mlflow_model(target: Path, source: Path, description: Description, mode
         answer=[ColSpec(answer, "prediction")],
         intervals=description.get("residuals") is not None,
         example=example,
-        parts=customer_model.parts(description),
+        parts=parts(description),
         metadata=metadata,
     )
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tuning.models.model_files import describe_model, saved_files
 from tuning.records.figures import shown_in
 from tuning.records.schema import OK, StudyRecord
 from tuning.storage.names import slug
@@ -86,8 +87,6 @@ class ModelLogger:
     def log(self, record: StudyRecord) -> None:
         """Log one winner; its study's run must have been written in this session."""
         from mlflow.entities import LoggedModelOutput, Metric
-
-        from tuning.models.customer_model import describe_model  # with pandas, like MLflow only where models are logged
 
         key = self.search.id(record.study)
         there = self.logged.get(key)
@@ -185,7 +184,6 @@ class ModelLogger:
 
 def fetch(directory: RunDirectory, path: str, sha256: str | None, folder: Path) -> Path:
     """A saved model's files in a folder of their own below one, which comes back. path, sha256: as of `saved_files`."""
-    from tuning.models.customer_model import saved_files
 
     target = folder / "model"
     target.mkdir()

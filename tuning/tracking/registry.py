@@ -13,6 +13,7 @@ from tuning.champions.champion import Champion
 from tuning.champions.release import CHAMPIONS, OTHERS, Release
 from tuning.champions.releases import Releases
 from tuning.errors import RunError, TuningError
+from tuning.models.model_files import describe_model
 from tuning.storage.names import slug
 from tuning.tracking.model_folder import save_mlflow_model, save_mlflow_release
 from tuning.tracking.models import DIGEST_TAG, ModelLogger, NewModel, fetch
@@ -126,7 +127,6 @@ class Registry:
         return NewModel(key, slug(champion.customer), champion.answer, champion.model or "", tags=tags)
 
     def _write(self, champion: Champion, folder: Path, own: Model) -> None:
-        from tuning.models.customer_model import describe_model
 
         assert champion.model_path is not None
         directory = self._releases.run_directory(champion.run)

@@ -13,7 +13,7 @@ from tuning.champions.champion import NONE, Champion, rows_of
 from tuning.champions.models import ReleaseModels
 from tuning.champions.release import Release
 from tuning.champions.releases import Releases
-from tuning.models.customer_model import Description, inputs, parts, saved_files
+from tuning.models.model_files import Description, inputs, parts, saved_files
 from tuning.storage.names import slug
 from tuning.storage.packs import PackWriter
 from tuning.storage.run_directory import RunDirectory

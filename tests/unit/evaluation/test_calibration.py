@@ -17,7 +17,8 @@ from tuning.evaluation.out_of_fold import KeptPredictions
 from tuning.evaluation.study_data import StudyData, full_steps, train
 from tuning.evaluation.winner import StudyOutcome, conclude, fitted_on_all
 from tuning.models import customer_model
-from tuning.models.customer_model import describe_model, load_model
+from tuning.models.customer_model import load_model
+from tuning.models.model_files import describe_model
 from tuning.preprocessing.task import BINARY, Prediction, calibrated
 from tuning.records.schema import Config
 from tuning.storage.run_directory import RunDirectory

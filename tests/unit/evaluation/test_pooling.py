@@ -19,7 +19,8 @@ from tuning.errors import CustomerError, PlanError, RunError, StorageError
 from tuning.evaluation.ensemble import greedy, with_one_more
 from tuning.evaluation.pooling import PoolRows, fitted_pool, pooled_answers
 from tuning.evaluation.study_data import StudyData, study_data
-from tuning.models.customer_model import load_model, saved_files
+from tuning.models.customer_model import load_model
+from tuning.models.model_files import saved_files
 from tuning.models.pooled import Level, RunPool
 from tuning.preprocessing.task import REGRESSION, Task
 from tuning.runs.pool_file import read_pool

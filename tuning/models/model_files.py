@@ -1,0 +1,77 @@
+"""The files of a saved model: what `model.json` says of it, and each file by its digest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tuning.basics.documents import Json
+from tuning.errors import RunError
+from tuning.storage import packs
+from tuning.storage.run_directory import RunDirectory
+
+FORMAT, FORMAT_OF_ENSEMBLES, FORMAT_WITH_A_POOL, FORMAT_WITH_A_TEMPERATURE = 1, 2, 3, 4
+#: What `model.json` holds.
+Description: TypeAlias = Json
+
+
+def describe_model(directory: RunDirectory, folder: str, sha256: str | None = None) -> Description:
+    """What `model.json` says about a saved model; its digest is checked first."""
+    description: Description = json.loads(read_checked(directory, f"{folder}/model.json", sha256))
+    if description["format"] > FORMAT_WITH_A_TEMPERATURE:
+        raise RunError(f"{directory.display(folder)} has model format {description['format']}: upgrade tuning-service.")
+    return description
+
+
+@dataclass(frozen=True)
+class SavedFile:
+    """A file of a saved model, with the digest that the run has recorded."""
+
+    name: str
+    content: bytes
+    sha256: str
+
+
+def saved_files(directory: RunDirectory, folder: str, sha256: str | None) -> Iterator[SavedFile]:
+    """All files of a saved model, `model.json` first; each one's digest is checked."""
+    document = read_checked(directory, f"{folder}/model.json", sha256)
+    yield SavedFile("model.json", document, hashlib.sha256(document).hexdigest())
+    description: Description = json.loads(document)
+    for name, digest in description["sha256"].items():
+        yield SavedFile(name, read_checked(directory, place_of(directory, folder, name, description), digest), digest)
+
+
+def place_of(directory: RunDirectory, folder: str, name: str, description: Description) -> str:
+    """Where a file of a saved model is: what customers share lies once in the run, and in the folder of a model that
+    was taken out of it."""
+    shared = description.get("shared", {}).get(name)
+    return shared if shared is not None and directory.exists(shared) else f"{folder}/{name}"
+
+
+def inputs(description: Description) -> dict[str, bool]:
+    """The columns of what a saved model takes, and whether each must be there."""
+    if description.get("prepare") is None:
+        return {name: True for name, _ in description["columns"]}
+    return {name: False for name, _ in description["prepare"]["inputs"]}  # `Preparation` knows which it needs
+
+
+def parts(description: Description) -> list[tuple[str, str]]:
+    """(family, file) of each fitted model that a saved one consists of."""
+    found = description.get("members", [description])
+    return [(values.get("booster", values["family"]), values["model"]) for values in found]
+
+
+def read_checked(directory: RunDirectory, name: str, sha256: str | None) -> bytes:
+    """A file of a run; `RunError` where it is not there, or not what was recorded."""
+    try:
+        content = packs.read(directory, name)
+    except FileNotFoundError as error:
+        raise RunError(f"{directory.display(name)} is not there: the model was removed or never written.") from error
+    except OSError as error:
+        raise RunError(f"{directory.display(name)} cannot be read: {error}") from error
+    if sha256 is not None and hashlib.sha256(content).hexdigest() != sha256:
+        raise RunError(f"{directory.display(name)} is damaged: its SHA-256 is not the recorded one.")
+    return content
