@@ -33,11 +33,11 @@ demo: install
 	$(BIN)/tuning demo demo; code=$$?; test $$code -eq 3   # 3: some customers have no model, as they should
 
 # The tests of Ray mostly wait for its processes, so they run beside the rest; what they print comes after it. Ray would run
-# its workers at niceness 15, and they would wait for the rest. Three processes on two cores: each waits for servers, too.
+# its workers at niceness 15, and they would wait for the rest.
 test: install
 	@log=$$(mktemp); trap 'rm -f $$log' EXIT; \
 	RAY_worker_niceness=0 $(BIN)/python -m pytest -m "not slow and ray" > $$log 2>&1 & ray=$$!; \
-	$(BIN)/python -m pytest -m "not slow and not ray" -n 3 --dist worksteal; rest=$$?; \
+	$(BIN)/python -m pytest -m "not slow and not ray" -n 2 --dist worksteal; rest=$$?; \
 	wait $$ray; ray=$$?; cat $$log; test $$rest -eq 0 && test $$ray -eq 0
 
 unit: install

@@ -90,7 +90,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def served(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedFolder]:
     """A server with that data."""
-    made = ServedFolder(tmp_path_factory.mktemp("served"), "--data", str(prepared))
+    made = ServedFolder(tmp_path_factory.mktemp("served"), "--data", str(prepared), "--mlflow", "none")
     yield made
     made.end()
 

@@ -76,7 +76,7 @@ PALE = """() => {
 
 @pytest.fixture(scope="module")
 def served(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedFolder]:
-    made = ServedFolder(tmp_path_factory.mktemp("served"))
+    made = ServedFolder(tmp_path_factory.mktemp("served"), "--mlflow", "none")
     (made.folder / "data" / "tiny.csv").write_text("a,b,c,y\n1,2,3,4\n")
     expect.set_options(timeout=LONGEST_MS)
     yield made

@@ -24,7 +24,7 @@ from tuning.service.states import RunState
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedFolder]:
-    made = ServedFolder(tmp_path_factory.mktemp("served"))
+    made = ServedFolder(tmp_path_factory.mktemp("served"), "--mlflow", "none")
     (made.folder / "data" / "tiny.csv").write_text("a,b,c,y\n1,2,3,4\n")
     yield made
     assert made.end() == 0

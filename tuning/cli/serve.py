@@ -23,7 +23,7 @@ from tuning.cli.service_options import FOLDER, database_option, default_database
 @click.option("--host", help="Address to listen on (default: 127.0.0.1).")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on (default: 8420; 0 for a free one).")
 @click.option("--ray-address", metavar="HOST:PORT", help="Ray cluster on which all runs work, with its slots.")
-@click.option("--mlflow", metavar="URI", help="MLflow that all runs are copied to; also in --config.")
+@click.option("--mlflow", metavar="URI", help="MLflow that all runs are copied to, or none; also in --config.")
 @click.option("--public-url", metavar="URL", help="How people reach it, behind a reverse proxy.")
 @click.option(
     "--config", metavar="FILE", type=click.Path(exists=True, dir_okay=False), help="YAML with teams and the other keys."

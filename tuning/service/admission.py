@@ -24,7 +24,7 @@ from tuning.definition.reach import Reference
 from tuning.errors import DefinitionError, NotAllowedError
 from tuning.service.database.runs import Submission
 from tuning.service.schedules import next_time
-from tuning.service.settings import ServiceSettings, Team
+from tuning.service.settings import NO_MLFLOW, ServiceSettings, Team
 from tuning.storage.names import is_uri
 from tuning.user_code import is_file
 
@@ -77,7 +77,8 @@ def admit(
     _check_places(placed, roots)
     definition = define(_without_constraints(placed))
     _check_grid(definition)
-    kept = {**placed, "name": definition.name, "mlflow": {"experiment": f"{team}/{definition.name}"}}
+    copied = settings.mlflow != NO_MLFLOW and {"experiment": f"{team}/{definition.name}"}
+    kept = {**placed, "name": definition.name, "mlflow": copied}
     submission = Submission(team, definition.name, kept, priority, definition.slots, key=key, digest=digest)
     return Admitted(submission, timetable)
 

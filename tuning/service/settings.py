@@ -16,6 +16,7 @@ from tuning.errors import DefinitionError
 from tuning.storage.names import is_uri
 
 GB = 2**30
+NO_MLFLOW = "none"  # in place of a tracking URI
 SECRET_FILES = ("TUNING_TOKEN_FILE", "PGPASSFILE")  # variables that name files with secrets
 
 
@@ -61,7 +62,7 @@ class ServiceSettings(_Settings):
         data: roots that definitions may read below.
         slots: that all running runs share; None with `ray_address`, whose slots are the cluster's.
         teams: by name; a team that is not named here has the defaults.
-        mlflow: tracking URI that all runs copy to; None for a database in each run directory.
+        mlflow: tracking URI that all runs copy to; None for a database in each run directory, "none" for no copy.
         config: the file that this is from.
         public_url: how people reach it, behind a reverse proxy.
     """

@@ -16,7 +16,7 @@ from tuning.evaluation.metrics import Metric
 from tuning.evaluation.out_of_fold import KeptPredictions
 from tuning.evaluation.study_data import StudyData, full_steps, train
 from tuning.evaluation.winner import StudyOutcome, conclude, fitted_on_all
-from tuning.models import customer_model
+from tuning.models import model_files
 from tuning.models.customer_model import load_model
 from tuning.models.model_files import describe_model
 from tuning.preprocessing.task import BINARY, Prediction, calibrated
@@ -108,6 +108,6 @@ def test_a_program_that_knows_no_temperature_refuses_the_model(tmp_path: Path, m
     model = concluded(data_of(), LOG_LOSS).model
     assert model is not None
     model.save(RunDirectory(str(tmp_path)), "models/acme")
-    monkeypatch.setattr(customer_model, "FORMAT_WITH_A_TEMPERATURE", customer_model.FORMAT_WITH_A_POOL)
+    monkeypatch.setattr(model_files, "FORMAT_WITH_A_TEMPERATURE", model_files.FORMAT_WITH_A_POOL)
     with pytest.raises(RunError, match="model format 4: upgrade"):
         load_model(RunDirectory(str(tmp_path)), "models/acme")

@@ -20,6 +20,7 @@ from tuning.service.admission import Admitted, Timetable, admit, place_of
 from tuning.service.plans import AskedPlan, PlanState
 from tuning.service.service import Service
 from tuning.service.settings import ServiceSettings, Team
+from tuning.service.supervisor.drivers import driver_environment
 
 CHURN = {"data": "churn.csv", "target": "churned"}
 
@@ -64,6 +65,12 @@ def test_what_the_driver_gets_names_files_below_the_root_and_the_teams_experimen
         f"{root}/p.yaml",
     ]
     assert admitted(settings, portfolio="none").submission.definition["portfolio"] == "none"
+
+
+def test_a_server_without_mlflow_has_no_run_copied(settings: ServiceSettings) -> None:
+    without = settings.model_copy(update={"mlflow": "none"})
+    assert admitted(without).submission.definition["mlflow"] is False
+    assert "MLFLOW_TRACKING_URI" not in driver_environment(without, "churn")
 
 
 def test_of_several_roots_a_name_is_in_the_one_that_has_it(settings: ServiceSettings) -> None:

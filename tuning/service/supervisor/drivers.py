@@ -25,7 +25,7 @@ from tuning.planning.allowance import SLOTS_VARIABLE, VARIABLE
 from tuning.records.ownership import Owner, this_process
 from tuning.service.children import SECRETS, roots_variable
 from tuning.service.database.runs import SubmittedRun
-from tuning.service.settings import ServiceSettings
+from tuning.service.settings import NO_MLFLOW, ServiceSettings
 from tuning.service.supervisor import launcher
 from tuning.service.supervisor.launcher import EXIT, LAUNCHER
 
@@ -120,7 +120,7 @@ def driver_environment(settings: ServiceSettings, team: str) -> dict[str, str]:
     variables = {name: value for name, value in os.environ.items() if name not in SECRETS}
     for name, chosen in (("RAY_ADDRESS", settings.ray_address), ("MLFLOW_TRACKING_URI", settings.mlflow)):
         variables.pop(name, None)
-        if chosen:
+        if chosen and chosen != NO_MLFLOW:
             variables[name] = chosen
     trials = settings.team(team).quotas.trials_per_run
     allowed = {VARIABLE: "" if trials is None else str(trials)}
