@@ -21,10 +21,10 @@ from tuning.cli.program import main
 from tuning.errors import RunError, TuningError
 from tuning.service.children import ChildEnd
 from tuning.service.database.runs import Submission, new_id
-from tuning.service.database.tables import PLANS
+from tuning.service.database.tables import EVENTS, PLANS, RUNS
 from tuning.service.database.tokens import Role
 from tuning.service.service import Service
-from tuning.service.states import RunState
+from tuning.service.states import ENDED, WORKING, RunState
 from tuning.service.views.write import write
 
 ORIGIN = {"Origin": "http://testserver"}
@@ -119,6 +119,19 @@ def planned(service: Service, team: str = "churn", **values: object) -> str:
 def scheduled(service: Service, team: str = "churn") -> str:
     """The id of a schedule."""
     return service.schedules.add(Submission(team, "week", {}), "0 3 * * 1", "UTC", service.clock()).id
+
+
+def run_in(service: Service, state: RunState, team: str = "churn") -> str:
+    """The id of a run that is in a state, without what led to it."""
+    at, working = service.clock(), state in WORKING
+    row = {"id": new_id(), "team": team, "name": "week", "state": state, "submitted": at, "queued": at}
+    times = {"started": at if working else None, "ended": at if state in ENDED else None, "slots": int(working)}
+    asked = {"definition": {"data": f"{service.settings.data[0]}/a.csv", "target": "y"}}
+    directory = f"{service.settings.storage}/{team}/{row['id']}"
+    with service.database.write() as connection:
+        connection.execute(insert(RUNS).values({**row, **times, **asked, "run_directory": directory}))
+        connection.execute(insert(EVENTS).values(run=row["id"], at=at, state=state, reason=""))
+    return str(row["id"])
 
 
 def finished(service: Service, run_directory: str, team: str = "churn") -> str:

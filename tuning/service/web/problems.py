@@ -14,6 +14,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Match
 
 from search_spaces.errors import rule
 from tuning.basics.wording import shorten
@@ -38,6 +39,7 @@ logger = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
 LONGEST = 2000  # characters of a sentence
+METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
 #: The first that fits says the status; others of the tree are the server's matter.
 STATUSES: Sequence[tuple[type[TuningError], int]] = (
     (MissingError, 404),
@@ -171,7 +173,17 @@ async def _of_http(request: Request, error: Exception) -> Response:
         return _to_login(request)
     plain = found.detail in (HTTPStatus(found.status_code).phrase, "")
     detail = SENTENCES.get(found.status_code, found.detail) if plain else found.detail
-    return answer(request, found.status_code, detail, headers=found.headers)
+    headers = found.headers
+    if found.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        headers = {**(headers or {}), "Allow": ", ".join(_taken(request))}
+    return answer(request, found.status_code, detail, headers=headers)
+
+
+def _taken(request: Request) -> Sequence[str]:
+    """The methods that an address takes, of all its routes: Starlette names those of the first."""
+    routes = request.app.routes
+    scopes = ({**request.scope, "method": method} for method in METHODS)
+    return [scope["method"] for scope in scopes if any(route.matches(scope)[0] is Match.FULL for route in routes)]
 
 
 def _to_login(request: Request) -> Response:
