@@ -1,10 +1,10 @@
-"""How long a trial may live: one file per scheduler, each a frozen spec that builds a Ray `TrialScheduler`::
+"""How long a trial may live: one file per scheduler, each a frozen spec that builds a scheduler of a study::
 
     spec = schedulers.parse({"name": "asha", "reduction_factor": 3})
     schedulers.check(spec, "optuna", ["random"])           # None, or the sentence of refusal
     scheduler = spec.build(metric="auc", mode="max", max_steps=27, seed=0)
 
-Specs are plain values; Ray is imported when the first scheduler is built. Every built scheduler belongs to
+Specs are plain values; Ray is imported when the first one is built that refines Ray's. Every built scheduler belongs to
 one study (and one model family in it), draws from its own seed only and can say why it stopped a trial:
 `scheduler.reason(trial_id)`.
 """

@@ -10,9 +10,8 @@ from pydantic import Field
 
 from schedulers.mutation import NO_MUTATIONS, Mutations
 from schedulers.protocols import Controller, ScheduledTrial, Scheduler, TrialResult
-from schedulers.ray_classes import in_front_of_ray
 from schedulers.spec import Mode, ReductionFactor, SchedulerSpec, Steps
-from schedulers.study_scheduler import STEP, StudyScheduler
+from schedulers.study_scheduler import InOrder
 
 
 class AshaSpec(SchedulerSpec):
@@ -36,29 +35,18 @@ class AshaSpec(SchedulerSpec):
     def build(
         self, *, metric: str, mode: Mode, max_steps: int, seed: int, mutations: Mutations = NO_MUTATIONS
     ) -> Scheduler:
-        return in_front_of_ray(AshaScheduler)(self, metric, mode, max_steps, seed)
+        return AshaScheduler(self, metric, mode, max_steps, seed)
 
 
-class AshaScheduler(StudyScheduler):
+class AshaScheduler(InOrder):
     """Ray's ASHA with the same decisions, its own random generator, reasons, and a stop for NaN.
 
     The decisions are made here: Ray's spend 30 to 60 microseconds in `numpy.nanpercentile` at each rung, and
     never stop a NaN score.
     """
 
-    ray_class = "ray.tune.schedulers.AsyncHyperBandScheduler"
-
     def __init__(self, spec: AshaSpec, metric: str, mode: Mode, max_steps: int, seed: int) -> None:
         factor = spec.reduction_factor
-        super().__init__(
-            time_attr=STEP,
-            metric=metric,
-            mode=mode,
-            max_t=max_steps,
-            grace_period=min(spec.grace_period, max_steps),
-            reduction_factor=factor,
-            brackets=spec.brackets,
-        )
         self.set_up(spec, metric, mode, max_steps)
         self._keep = 1.0 / factor
         self._random = random.Random(seed)
@@ -66,7 +54,6 @@ class AshaScheduler(StudyScheduler):
         self._ladders = [_ladder(first, factor, max_steps) for first in firsts]
         self._weights = [math.exp(len(ladder)) for ladder in self._ladders]
         self._climbs: dict[str, _Climb] = {}
-        self._stopped = 0
 
     def on_trial_add(self, tune_controller: Controller, trial: ScheduledTrial) -> None:
         ladder = self._ladders[0]
@@ -78,7 +65,6 @@ class AshaScheduler(StudyScheduler):
         step, score = self._read(result)
         trial_id = trial.trial_id
         if self._stop_not_finite(trial_id, step, score):
-            self._stopped += 1
             return "STOP"
         if step >= self.max_steps:
             return "STOP"
@@ -95,21 +81,10 @@ class AshaScheduler(StudyScheduler):
         self._reasons[trial_id] = (
             f"asha: rung {rung.steps:g}, score {score:.6g} {side} cutoff {self._sign * cutoff:.6g}"
         )
-        self._stopped += 1
         return "STOP"
 
-    def on_trial_complete(self, tune_controller: Controller, trial: ScheduledTrial, result: TrialResult) -> None:
+    def forget(self, trial: ScheduledTrial) -> None:
         self._climbs.pop(trial.trial_id, None)
-
-    def on_trial_remove(self, tune_controller: Controller, trial: ScheduledTrial) -> None:
-        self._climbs.pop(trial.trial_id, None)
-
-    def on_trial_error(self, tune_controller: Controller, trial: ScheduledTrial) -> None:
-        self._climbs.pop(trial.trial_id, None)
-
-    def debug_string(self) -> str:
-        rungs = [", ".join(f"{rung.steps:g}: {len(rung.scores)}" for rung in ladder) for ladder in self._ladders]
-        return f"asha: {self._stopped} stopped; trials seen per rung: {' | '.join(rungs)}"
 
 
 class _Rung:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from schedulers.mutation import NO_MUTATIONS, Mutations
-from schedulers.protocols import Scheduler
-from schedulers.ray_classes import in_front_of_ray
+from schedulers.protocols import Controller, ScheduledTrial, Scheduler, TrialResult
 from schedulers.spec import Mode, SchedulerSpec
-from schedulers.study_scheduler import StudyScheduler
+from schedulers.study_scheduler import InOrder
 
 
 class FifoSpec(SchedulerSpec):
@@ -19,14 +18,14 @@ class FifoSpec(SchedulerSpec):
     def build(
         self, *, metric: str, mode: Mode, max_steps: int, seed: int, mutations: Mutations = NO_MUTATIONS
     ) -> Scheduler:
-        return in_front_of_ray(FifoScheduler)(self, metric, mode, max_steps)
+        return FifoScheduler(self, metric, mode, max_steps)
 
 
-class FifoScheduler(StudyScheduler):
-    """Ray's FIFO scheduler."""
-
-    ray_class = "ray.tune.schedulers.FIFOScheduler"
+class FifoScheduler(InOrder):
+    """What Ray's FIFO scheduler does."""
 
     def __init__(self, spec: FifoSpec, metric: str, mode: Mode, max_steps: int) -> None:
-        super().__init__()
         self.set_up(spec, metric, mode, max_steps)
+
+    def on_trial_result(self, tune_controller: Controller, trial: ScheduledTrial, result: TrialResult) -> str:
+        return "CONTINUE"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from schedulers.mutation import NO_MUTATIONS, Mutations
 from schedulers.protocols import Controller, ScheduledTrial, Scheduler, TrialResult
-from schedulers.ray_classes import in_front_of_ray
+from schedulers.ray_classes import InFrontOfRay, in_front_of_ray
 from schedulers.spec import Mode, ReductionFactor, SchedulerSpec
 from schedulers.study_scheduler import STEP, StudyScheduler
 
@@ -49,7 +49,7 @@ class _Places:
         return self.size - self.added
 
 
-class HyperbandScheduler(StudyScheduler):
+class HyperbandScheduler(InFrontOfRay, StudyScheduler):
     """Ray's HyperBand with reasons, a stop for NaN, and no trial left paused forever."""
 
     ray_class = "ray.tune.schedulers.HyperBandScheduler"

@@ -8,9 +8,8 @@ from pydantic import Field
 
 from schedulers.mutation import NO_MUTATIONS, Mutations
 from schedulers.protocols import Controller, ScheduledTrial, Scheduler, TrialResult
-from schedulers.ray_classes import in_front_of_ray
 from schedulers.spec import Mode, SchedulerSpec, Steps
-from schedulers.study_scheduler import STEP, StudyScheduler
+from schedulers.study_scheduler import InOrder
 
 
 class MedianSpec(SchedulerSpec):
@@ -30,10 +29,10 @@ class MedianSpec(SchedulerSpec):
     def build(
         self, *, metric: str, mode: Mode, max_steps: int, seed: int, mutations: Mutations = NO_MUTATIONS
     ) -> Scheduler:
-        return in_front_of_ray(MedianScheduler)(self, metric, mode, max_steps)
+        return MedianScheduler(self, metric, mode, max_steps)
 
 
-class MedianScheduler(StudyScheduler):
+class MedianScheduler(InOrder):
     """Ray's median stopping rule, never pausing, with reasons and a stop for NaN.
 
     Ray's goes through all results of all trials at every step; here each trial leaves its running average at
@@ -41,21 +40,11 @@ class MedianScheduler(StudyScheduler):
     completed trial's last result twice.)
     """
 
-    ray_class = "ray.tune.schedulers.MedianStoppingRule"
-
     def __init__(self, spec: MedianSpec, metric: str, mode: Mode, max_steps: int) -> None:
-        super().__init__(
-            time_attr=STEP,
-            metric=metric,
-            mode=mode,
-            grace_period=spec.grace_period,
-            min_samples_required=spec.min_samples_required,
-        )
         self.set_up(spec, metric, mode, max_steps)
         self._grace, self._required = spec.grace_period, spec.min_samples_required
         self._runs: dict[str, _Run] = {}
         self._means: dict[int, list[float]] = {}  # step -> the trials' running averages there, ascending
-        self._stopped = 0
 
     def on_trial_add(self, tune_controller: Controller, trial: ScheduledTrial) -> None:
         self._runs[trial.trial_id] = _Run()
@@ -63,7 +52,6 @@ class MedianScheduler(StudyScheduler):
     def on_trial_result(self, tune_controller: Controller, trial: ScheduledTrial, result: TrialResult) -> str:
         step, score = self._read(result)
         if self._stop_not_finite(trial.trial_id, step, score):
-            self._stopped += 1
             return "STOP"
         run, signed = self._runs[trial.trial_id], self._sign * score
         run.best = max(run.best, signed)
@@ -83,20 +71,10 @@ class MedianScheduler(StudyScheduler):
             f"median: step {step}, best score {self._sign * run.best:.6g} {side} the median "
             f"{self._sign * median:.6g} of {others} others' averages"
         )
-        self._stopped += 1
         return "STOP"
 
-    def on_trial_complete(self, tune_controller: Controller, trial: ScheduledTrial, result: TrialResult) -> None:
+    def forget(self, trial: ScheduledTrial) -> None:
         self._runs.pop(trial.trial_id, None)
-
-    def on_trial_remove(self, tune_controller: Controller, trial: ScheduledTrial) -> None:
-        self._runs.pop(trial.trial_id, None)
-
-    def on_trial_error(self, tune_controller: Controller, trial: ScheduledTrial) -> None:
-        self._runs.pop(trial.trial_id, None)
-
-    def debug_string(self) -> str:
-        return f"median: {self._stopped} stopped"
 
 
 class _Run:

@@ -13,7 +13,7 @@ from pydantic import Field, PositiveFloat, field_validator
 from schedulers.errors import SchedulerError
 from schedulers.mutation import NO_MUTATIONS, Mutations
 from schedulers.protocols import Controller, ScheduledTrial, Scheduler, TrialConfig, TrialResult
-from schedulers.ray_classes import in_front_of_ray
+from schedulers.ray_classes import InFrontOfRay, in_front_of_ray
 from schedulers.spec import MOST_STEPS, Mode, SchedulerSpec, Steps
 from schedulers.study_scheduler import STEP, StudyScheduler
 
@@ -70,7 +70,7 @@ class PbtSpec(SchedulerSpec):
         return in_front_of_ray(PbtScheduler)(self, metric, mode, max_steps, seed, mutations)
 
 
-class Population(StudyScheduler):
+class Population(InFrontOfRay, StudyScheduler):
     """What pbt and pb2 share: their own random states, diverged trials that can be rescued, a clear end."""
 
     #: A trial whose score is NaN continues until it takes over another one's model.

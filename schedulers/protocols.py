@@ -38,7 +38,7 @@ class Controller(Protocol):
 
 
 class Scheduler(Protocol):
-    """A built scheduler: Ray's `TrialScheduler`, and why it stopped a trial.
+    """A built scheduler: the part of Ray's `TrialScheduler` that a study needs, and why it stopped a trial.
 
     Attributes:
         name: as in the spec; every reason begins with it.

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import importlib
 from functools import cache
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+if TYPE_CHECKING:
+    from ray.tune.schedulers import TrialScheduler
+else:
+    TrialScheduler = object  # Ray's class is added below it when the first one is built
 
 
-class InFrontOfRay:
+class InFrontOfRay(TrialScheduler):
     """A class whose Ray base is added when the first instance is made (`in_front_of_ray`).
 
     Instances pickle by reference to their own class.

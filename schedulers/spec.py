@@ -80,9 +80,9 @@ class SchedulerSpec(BaseModel, ABC):
     def build(
         self, *, metric: str, mode: Mode, max_steps: int, seed: int, mutations: Mutations = NO_MUTATIONS
     ) -> Scheduler:
-        """A `ray.tune` `TrialScheduler` for one study and model family.
+        """A scheduler for one study and model family.
 
-        Costs microseconds, except for the import of Ray the first time.
+        Costs microseconds, except for the import of Ray by the first that refines Ray's.
 
         Args:
             metric: the key of the objective in every result.

@@ -1,25 +1,18 @@
-"""What every scheduler built here adds to Ray's: reasons for its stops, pickling, no NaN that lives on."""
+"""What every scheduler built here has: reasons for its stops, a measure of progress, no NaN that lives on."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from schedulers.errors import SchedulerError
-from schedulers.protocols import ScheduledTrial, TrialResult
-from schedulers.ray_classes import InFrontOfRay
+from schedulers.protocols import Controller, ScheduledTrial, TrialResult
 from schedulers.spec import Mode, SchedulerSpec
-
-if TYPE_CHECKING:
-    from ray.tune.schedulers import TrialScheduler
-else:
-    TrialScheduler = object  # Ray's class is added below it when the first one is built
 
 STEP = "training_iteration"  # the only measure of progress: exact, and the same on every machine
 
 
-class StudyScheduler(InFrontOfRay, TrialScheduler):
-    """Base of the schedulers here; each refines the Ray scheduler that its `ray_class` names."""
+class StudyScheduler:
+    """Base of the schedulers here."""
 
     #: As in the spec; every reason begins with the name.
     name: str
@@ -66,3 +59,26 @@ class StudyScheduler(InFrontOfRay, TrialScheduler):
             return False
         self._reasons[trial_id] = f"{self.name}: score {score} at step {step} is not a finite number"
         return True
+
+
+class InOrder(StudyScheduler):
+    """Base of those that start trials in the order in which they came and pause none: Ray is not needed."""
+
+    def on_trial_add(self, tune_controller: Controller, trial: ScheduledTrial) -> None: ...
+
+    def on_trial_complete(self, tune_controller: Controller, trial: ScheduledTrial, result: TrialResult) -> None:
+        self.forget(trial)
+
+    def on_trial_error(self, tune_controller: Controller, trial: ScheduledTrial) -> None:
+        self.forget(trial)
+
+    def on_trial_remove(self, tune_controller: Controller, trial: ScheduledTrial) -> None:
+        self.forget(trial)
+
+    def forget(self, trial: ScheduledTrial) -> None:
+        """A trial has ended, in whatever way."""
+
+    def choose_trial_to_run(self, tune_controller: Controller) -> ScheduledTrial | None:
+        trials = tune_controller.get_trials()
+        found = (trial for status in ("PENDING", "PAUSED") for trial in trials if trial.status == status)
+        return next(found, None)

@@ -1,8 +1,8 @@
 """What may vary, and which point is tried next: search spaces and the algorithms that walk them.
 
 A `SearchSpace` holds named parameters, conditional ones included, and belongs to no library. `presets` are
-ready-made spaces per model family, `algorithms` turn a space into a Ray Tune `Searcher`. Importing this
-package imports neither Ray nor NumPy nor any algorithm's library.
+ready-made spaces per model family, `algorithms` turn a space into a searcher with Ray Tune's
+interface. Importing this package imports neither Ray nor NumPy nor any algorithm's library.
 """
 
 from __future__ import annotations

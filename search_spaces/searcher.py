@@ -1,24 +1,22 @@
-"""The Ray Tune searcher of one study: given points first, then whatever the algorithm proposes.
+"""The searcher of one study: given points first, then whatever the algorithm proposes.
 
 Everything that the contract asks of all algorithms is here once: numbering, results that are missing, NaN
-or told twice, unknown trial ids, saving and restoring. Importing this module imports Ray; only
-`Algorithm.build` does.
+or told twice, unknown trial ids. The interface is Ray Tune's; Ray itself is not needed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-import cloudpickle
-from ray.tune.search import Searcher
-
 from search_spaces.outcome import Result, read_outcome
 from search_spaces.proposer import Mode, Proposer, RungProposer
 from search_spaces.values import Configuration, Point
 
+FINISHED = "FINISHED"  # Ray Tune's word for "no more configurations"
 
-class StudySearcher(Searcher):
-    """Suggests flat configurations of plain Python values; `Searcher.FINISHED` when there are no more.
+
+class StudySearcher:
+    """Suggests flat configurations of plain Python values; `FINISHED` when there are no more.
 
     Results need the metric and, where known, `training_iteration`; a true `stopped` in the last one says
     that the scheduler ended the trial early. Trial ids are only remembered while a trial runs; unknown ones
@@ -26,7 +24,7 @@ class StudySearcher(Searcher):
     """
 
     def __init__(self, proposer: Proposer, *, metric: str, mode: Mode, points: Sequence[Point] = ()) -> None:
-        super().__init__(metric=metric, mode=mode)
+        self.metric, self.mode = metric, mode
         self.proposer = proposer
         self._points = [dict(point) for point in points]
         self._running: dict[str, int] = {}
@@ -41,7 +39,7 @@ class StudySearcher(Searcher):
         else:
             proposed = self.proposer.propose(number)
             if proposed is None:
-                return str(Searcher.FINISHED)
+                return FINISHED
             config = proposed
         self._suggested += 1
         self._running[trial_id] = number
@@ -57,25 +55,6 @@ class StudySearcher(Searcher):
 
     def on_unpause(self, trial_id: str) -> None:
         """See `on_pause`."""
-
-    def get_state(self) -> dict[str, object]:
-        return dict(self.__dict__)
-
-    def set_state(self, state: dict[str, object]) -> None:
-        self.__dict__.update(state)
-
-    def save(self, checkpoint_path: str) -> None:
-        try:
-            content = cloudpickle.dumps(self.get_state())
-        except Exception as error:
-            # Some libraries keep threads. Ray takes this error for "nothing to save"; the study is replayed instead.
-            raise NotImplementedError(f"{type(self.proposer).__name__} cannot be saved: {error}") from error
-        with open(checkpoint_path, "wb") as file:
-            file.write(content)
-
-    def restore(self, checkpoint_path: str) -> None:
-        with open(checkpoint_path, "rb") as file:
-            self.set_state(cloudpickle.load(file))
 
 
 class RungSearcher(StudySearcher):

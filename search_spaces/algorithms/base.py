@@ -1,4 +1,4 @@
-"""What every algorithm is: a frozen specification that builds a Ray Tune searcher for one study."""
+"""What every algorithm is: a frozen specification that builds a searcher for one study."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import importlib.util
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 from packaging.version import Version
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
@@ -14,12 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 from search_spaces.errors import SpaceError, switch_for_number
 from search_spaces.proposer import Mode, Proposer
 from search_spaces.random_state import load
+from search_spaces.searcher import RungSearcher, StudySearcher
 from search_spaces.space import SearchSpace
 from search_spaces.values import Configuration, PlainValue, Point
-
-if TYPE_CHECKING:
-    from search_spaces.searcher import StudySearcher
-
 
 # Numbers of trials and of candidates that an option may name: a study has a million trials at most, and what is drawn
 # for each suggestion has to fit into memory.
@@ -146,9 +143,6 @@ class Algorithm(BaseModel, ABC):
         Raises:
             SpaceError: a point outside the space, or what `check` refuses.
         """
-        load(["search_spaces.searcher"])  # imports Ray, which draws from the process's random state
-        from search_spaces.searcher import RungSearcher, StudySearcher
-
         if mode not in ("max", "min"):
             raise SpaceError(f"{mode!r} must be 'max' or 'min'", path="mode")
         self.check(space, n_trials)

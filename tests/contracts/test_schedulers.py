@@ -336,11 +336,7 @@ def test_a_scheduler_can_be_pickled_between_trials(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_a_built_scheduler_is_rays_and_knows_its_spec(name: str) -> None:
-    from ray.tune.schedulers import TrialScheduler
-
+def test_a_built_scheduler_knows_its_spec(name: str) -> None:
     spec, scheduler = schedulers.parse(name), build(name)("")
-    assert isinstance(scheduler, TrialScheduler)
     assert (scheduler.name, scheduler.pauses, scheduler.population) == (name, spec.pauses, spec.population)
     assert scheduler.max_steps == STEPS
-    assert isinstance(scheduler.debug_string(), str)

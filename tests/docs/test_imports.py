@@ -22,7 +22,7 @@ RUN_COMMAND += "answer = CliRunner().invoke(main, sys.argv[1:]); assert answer.e
 
 def loaded(statement: str, *arguments: str) -> set[str]:
     """Which of the libraries are loaded after a statement in a new process."""
-    code = f"import sys; {statement}; print(*sorted({SEARCHING | READING} & set(sys.modules)))"
+    code = f"import sys; {statement}\nprint(*sorted({SEARCHING | READING} & set(sys.modules)))"
     answer = subprocess.run(
         [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True, cwd=ROOT
     )
@@ -46,6 +46,16 @@ def test_planning_loads_nothing_that_searches(tmp_path: Path) -> None:
     (tmp_path / "definition.yaml").write_text("data: acme.csv\ntarget: y\ntask: binary\n")
     # A metric is tried with scikit-learn, so that one that does not fit the task is refused before anything runs.
     assert not loaded(RUN_COMMAND, "plan", str(tmp_path / "definition.yaml")) & (SEARCHING - {"sklearn", "scipy"})
+
+
+SMALL_RUN = """from tuning import TuneRunner
+space = {"parameters": {"x": {"type": "float", "low": 0, "high": 1}}}
+given = {"objective": lambda config: config["x"], "search_space": space, "metric": "loss", "mode": "min", "trials": 3}
+TuneRunner(**given, mlflow=False, report=False).run(sys.argv[1], in_process=True, progress=False)"""
+
+
+def test_a_small_run_loads_no_ray(tmp_path: Path) -> None:
+    assert not loaded(f"\n{SMALL_RUN}\n", str(tmp_path / "run")) & {"ray", "mlflow", "sklearn"}
 
 
 def test_an_unknown_algorithm_is_refused_before_libraries_are_loaded(tmp_path: Path) -> None:

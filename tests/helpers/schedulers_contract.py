@@ -6,8 +6,6 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ray.tune.search import Searcher
-
 import schedulers
 from tuning.steps import Step
 from tuning.study.core import StudyCore
@@ -27,11 +25,10 @@ MUTATIONS = schedulers.Mutations(
 )
 
 
-class Chance(Searcher):
+class Chance:
     """Random search that remembers what it was told."""
 
     def __init__(self, seed: int = 0) -> None:
-        super().__init__(metric="score", mode="max")
         self.random = random.Random(seed)
         self.told: dict[str, str] = {}
 

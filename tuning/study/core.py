@@ -17,7 +17,7 @@ from schedulers.protocols import Scheduler
 from tuning.basics.wording import amount, raised
 from tuning.errors import StudyError
 from tuning.records.schema import FAILED, FINISHED, STOPPED
-from tuning.study.interfaces import Configuration, Rule, Searcher
+from tuning.study.interfaces import Configuration, ListeningSearcher, Rule, Searcher
 from tuning.study.race import Race
 from tuning.study.scheduler_view import TrialT
 from tuning.study.trial import ERROR, PENDING, TERMINATED, AnyStep, Verdict, not_finite
@@ -80,7 +80,7 @@ class StudyCore(Generic[TrialT]):
         #: The clock. A trial that fails before its first step counts one step.
         self.spent_steps = 0
         self.spent_seconds = 0.0
-        self._listens = _listens(searcher)
+        self._listener = searcher if isinstance(searcher, ListeningSearcher) else None
 
     @property
     def closed_by(self) -> str:
@@ -202,10 +202,10 @@ class StudyCore(Generic[TrialT]):
         except Exception as error:
             self._fail("scheduler", f"judging trial {trial.number} at step {step.step}", error)
         trial.last_result = result
-        if self._listens and decision != STOP:
+        if self._listener and decision != STOP:
             before = time.perf_counter()
             try:
-                self.searcher.on_trial_result(trial.trial_id, result)
+                self._listener.on_trial_result(trial.trial_id, result)
             except Exception as error:
                 self._fail("algorithm", f"hearing step {step.step} of trial {trial.number}", error)
             self._searched(trial, before)
@@ -342,10 +342,3 @@ def same_config(one: Configuration, other: Configuration) -> bool:
     if one == other:
         return True
     return bool(json.loads(json.dumps(one, default=repr)) == json.loads(json.dumps(other, default=repr)))
-
-
-def _listens(searcher: Searcher) -> bool:
-    """Whether a searcher does anything with intermediate results (Ray's base class ignores them)."""
-    from ray.tune.search import Searcher as RaySearcher
-
-    return getattr(type(searcher), "on_trial_result", None) is not RaySearcher.on_trial_result

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from schedulers.protocols import TrialResult
 
@@ -12,16 +12,21 @@ Configuration = Mapping[str, object]
 
 
 class Searcher(Protocol):
-    """Ray's `Searcher`."""
+    """The part of Ray Tune's `Searcher` that a study needs."""
 
     def suggest(self, trial_id: str) -> object:
         """A configuration; None when there is none now, anything else when there are no more."""
 
-    def on_trial_result(self, trial_id: str, result: TrialResult) -> None:
-        """A trial goes on after this step."""
-
     def on_trial_complete(self, trial_id: str, result: TrialResult | None = None, error: bool = False) -> None:
         """A trial has ended: with the result that counts, or with an error."""
+
+
+@runtime_checkable
+class ListeningSearcher(Searcher, Protocol):
+    """One that learns from intermediate results."""
+
+    def on_trial_result(self, trial_id: str, result: TrialResult) -> None:
+        """A trial goes on after this step."""
 
 
 class Rule(Protocol):

@@ -11,7 +11,6 @@ from operator import itemgetter
 from typing import Any
 
 import pytest
-from ray.tune.search import Searcher
 
 import schedulers
 from tuning.errors import StudyError
@@ -22,11 +21,10 @@ from tuning.study.loop import ReplayError, TrialLoop, in_process
 from tuning.study.trial import EarlierTrial, TrialShape
 
 
-class Hill(Searcher):
+class Hill:
     """Proposes near the best it was told about, so that every word of the past shows in its suggestions."""
 
     def __init__(self, seed: int = 0) -> None:
-        super().__init__(metric="score", mode="max")
         self.random = random.Random(seed)
         self.best = (0.0, 0.5)
         self.log: list[tuple[str, str, Any]] = []
@@ -191,7 +189,7 @@ def test_a_failing_scheduler_ends_the_study_as_a_typed_error() -> None:
 def test_a_space_that_is_used_up_ends_the_study() -> None:
     class Short(Hill):
         def suggest(self, trial_id: str) -> Any:
-            return super().suggest(trial_id) if trial_id < "00004" else Searcher.FINISHED
+            return super().suggest(trial_id) if trial_id < "00004" else "FINISHED"
 
     driving = drive(Short())
     assert len(list(driving)) == 4
