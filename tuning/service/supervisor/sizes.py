@@ -12,14 +12,17 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import pyarrow.fs
 
 from tuning.basics.environment import import_environment
 from tuning.errors import ServiceError
-from tuning.service.database.runs import SubmittedRun
-from tuning.service.settings import ServiceSettings
 from tuning.storage.run_directory import RunDirectory
+
+if TYPE_CHECKING:  # the child needs no database
+    from tuning.service.database.runs import SubmittedRun
+    from tuning.service.settings import ServiceSettings
 
 logger = logging.getLogger(__name__)
 

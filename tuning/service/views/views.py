@@ -31,7 +31,7 @@ Writer = Callable[[str, Path], None]
 
 def write_in_child(run_directory: str, folder: Path) -> None:
     """A `Writer`. `RunError` with the child's sentence."""
-    end = run_child("tuning.service.views.write", [run_directory, str(folder)], {}, LIMITS)
+    end = run_child("tuning.service.views.write_child", [run_directory, str(folder)], {}, LIMITS)
     if end.code:
         raise RunError(end.sentence)
 

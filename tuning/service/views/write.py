@@ -1,4 +1,4 @@
-"""The child process that writes a run's tables: `python -m tuning.service.views.write RUN FOLDER`.
+"""A run's tables for its pages, which a child process writes.
 
 Arrow files without compression, so that the server maps them: a page of them costs what it shows. The rows of the
 leaderboard are in the order of the column `customer`; for every other column, `orders.arrow` has the rows' numbers in
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from dataclasses import asdict
 from pathlib import Path
 
@@ -18,11 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.feather
 
-from tuning.basics.wording import advice_for_the_shell
-from tuning.errors import TuningError
 from tuning.records.parts import STUDIES, TRIALS
 from tuning.records.tables import no_rows
-from tuning.reporting.figure import svg
 from tuning.reporting.html import PictureRow
 from tuning.runs.leaderboard import LEADERBOARD, SCHEMA
 from tuning.runs.outcome import sentences
@@ -99,6 +95,8 @@ def _orders(result: RunResult) -> pa.Table:
 
 def _pictures(result: RunResult, folder: Path) -> list[dict[str, str]]:
     """Each picture's file, and what it shows in words."""
+    from tuning.reporting.figure import svg  # matplotlib, which the tables of a run that goes on do not need
+
     blocks = pictures(result, result.some_trials([*NEEDED, "customer"], MOST_DRAWN))
     drawn = [picture for block in blocks if isinstance(block, PictureRow) for picture in block.pictures]
     listed = []
@@ -120,11 +118,3 @@ def _save(table: pa.Table, file: Path) -> None:
         compression="uncompressed",
         chunksize=max(1, len(table)),
     )
-
-
-if __name__ == "__main__":
-    try:
-        with advice_for_the_shell():
-            write(RunResult(sys.argv[1]), Path(sys.argv[2]))
-    except TuningError as error:
-        sys.exit(f"error: {error}")
