@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 from urllib.parse import urlencode
 
 import comparisons
@@ -47,21 +48,36 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+Windows: TypeAlias = Callable[[int, Literal["light", "dark"]], Page]
+
+
+@pytest.fixture(scope="module")
+def windows(browser: Browser) -> tuple[Windows, list[str]]:
+    """A window by its width and colours, opened once, and what pages in any of them have complained of."""
+    said = list[str]()
+
+    @cache
+    def opened(width: int, colours: Literal["light", "dark"]) -> Page:
+        page = browser.new_context(viewport={"width": width, "height": 700}, color_scheme=colours).new_page()
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        return page
+
+    return opened, said
+
+
 @pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    """A wide window by day."""
-    yield from window(browser)
-
-
-def window(browser: Browser, width: int = WIDE, colours: Literal["light", "dark"] = "light") -> Iterator[Page]:
+def window(windows: tuple[Windows, list[str]]) -> Iterator[Windows]:
     """A window in which no page may complain."""
-    context = browser.new_context(viewport={"width": width, "height": 700}, color_scheme=colours)
-    page, said = context.new_page(), list[str]()
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    yield page
-    context.close()
+    opened, said = windows
+    yield opened
     assert said == []
+
+
+@pytest.fixture
+def page(window: Windows) -> Page:
+    """A wide window by day."""
+    return window(WIDE, "light")
 
 
 def rows(page: Page, report: Path, **view: str) -> list[list[str]]:
@@ -110,40 +126,40 @@ def test_details_are_there_when_a_row_is_opened(page: Page, report: Path) -> Non
 
 
 @pytest.mark.parametrize("width", [NARROW, WIDE])
-def test_a_link_to_a_customer_opens_at_that_customer(browser: Browser, report: Path, width: int) -> None:
-    for page in window(browser, width):
-        rows(page, report, open="customer-76")  # on the second page of the table
-        expect(page.get_by_role("button", name="customer-76")).to_be_in_viewport()
-        expect(page.get_by_text("left out: column 76")).to_be_in_viewport()
-        page.evaluate("location.hash = 'open=customer-118'")  # as a link followed from here
-        expect(page.get_by_text("left out: column 118")).to_be_in_viewport()
+def test_a_link_to_a_customer_opens_at_that_customer(window: Windows, report: Path, width: int) -> None:
+    page = window(width, "light")
+    rows(page, report, open="customer-76")  # on the second page of the table
+    expect(page.get_by_role("button", name="customer-76")).to_be_in_viewport()
+    expect(page.get_by_text("left out: column 76")).to_be_in_viewport()
+    page.evaluate("location.hash = 'open=customer-118'")  # as a link followed from here
+    expect(page.get_by_text("left out: column 118")).to_be_in_viewport()
 
 
 @pytest.mark.parametrize("width", [NARROW, WIDE])
 def test_no_page_is_wider_than_its_window_and_texts_are_broken_into_lines(
-    browser: Browser, report: Path, width: int
+    window: Windows, report: Path, width: int
 ) -> None:
-    for page in window(browser, width):
-        rows(page, report)
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        caption, params = page.locator("caption").bounding_box(), page.get_by_text(PARAMS).bounding_box()
-        assert caption is not None
-        assert params is not None
-        assert caption["x"] + caption["width"] <= width
-        assert params["height"] > 40, "several lines"
-        assert page.get_by_text("stopped after 3").evaluate("cell => getComputedStyle(cell).textAlign") == "left"
+    page = window(width, "light")
+    rows(page, report)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    caption, params = page.locator("caption").bounding_box(), page.get_by_text(PARAMS).bounding_box()
+    assert caption is not None
+    assert params is not None
+    assert caption["x"] + caption["width"] <= width
+    assert params["height"] > 40, "several lines"
+    assert page.get_by_text("stopped after 3").evaluate("cell => getComputedStyle(cell).textAlign") == "left"
 
 
-def test_darker_is_worse_by_day_and_at_night(browser: Browser, tmp_path: Path) -> None:
+def test_darker_is_worse_by_day_and_at_night(window: Windows, tmp_path: Path) -> None:
     """In a comparison's heat map, whose scale stands beside it with the worst regret on top."""
-    path = tmp_path / "comparison.html"
-    comparisons.run(tmp_path, customers=4).save(path)
+    comparisons.run(tmp_path, customers=4, algorithms="random,optuna", trials=3)
+    path = tmp_path / "run" / "comparison.html"
     seen = {}
     for colours in COLOURS:
-        for page in window(browser, WIDE, colours):
-            page.goto(path.as_uri())
-            expect(page.get_by_text("darker is worse")).to_be_visible()
-            seen[colours] = pixels(page.get_by_alt_text("Regret per").screenshot())
+        page = window(WIDE, colours)
+        page.goto(path.as_uri())
+        expect(page.get_by_text("darker is worse")).to_be_visible()
+        seen[colours] = pixels(page.get_by_alt_text("Regret per").screenshot())
     night = seen["dark"]
     scale = night[:, int(0.8 * night.shape[1]) :]
     high, low = (np.argwhere(np.abs(scale - colour).max(axis=2) < 12)[:, 0].mean() for colour in (VIOLET, YELLOW))

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from commands import tuning
 from postgres_server import PostgresServer
 from served_folder import ServedFolder
 from sqlalchemy import text
@@ -48,7 +49,9 @@ def rows_of(database: str) -> str:
 
 
 @pytest.mark.timeout(900)
-def test_no_planted_secret_is_found_after_a_run_a_failure_and_a_stop(served: ServedFolder) -> None:
+def test_no_planted_secret_is_found_after_a_run_a_failure_and_a_stop(
+    served: ServedFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen: dict[str, str] = {}
     (token,) = json.loads((served.folder / "config" / "service-tokens.json").read_text()).values()
     with served.client() as client:
@@ -66,7 +69,9 @@ def test_no_planted_secret_is_found_after_a_run_a_failure_and_a_stop(served: Ser
             client.plan(served.definition, target="nothing")
         answers = [refused.value, *(run.to_dict() for run in ended), first.leaderboard().to_json()]
         seen["answers"] = "\n".join(map(str, answers))
-    listed = served.command("status", "--server", served.url)
+    monkeypatch.setenv("TUNING_CONFIG", served.environment["TUNING_CONFIG"])
+    listed = tuning("status", "--server", served.url)
+    assert first.id in listed.stdout
     seen["commands"] = listed.stdout + listed.stderr
     seen["database"] = rows_of(served.environment["TUNING_DATABASE"])
     for file in served.folder.rglob("*"):

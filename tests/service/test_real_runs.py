@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from builders import write_customers
@@ -17,18 +16,24 @@ from tuning.runs.results import RunResult
 from tuning.service.states import RunState
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[RealServer]:
-    write_customers(tmp_path / "data", 2)
-    made = RealServer(tmp_path)
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealServer]:
+    folder = tmp_path_factory.mktemp("real-runs")
+    write_customers(folder / "data", 2)
+    made = RealServer(folder)
     yield made
     made.process.end(signal.SIGKILL)
     made.database.close()
 
 
+def folders(server: RealServer) -> set[str]:
+    return {file.name for file in (server.folder / "runs" / "churn").glob("*")}
+
+
 @pytest.mark.timeout(900)
 @pytest.mark.slow
 def test_a_killed_server_loses_no_run_and_none_runs_twice(server: RealServer) -> None:
+    before = folders(server)
     runs = [server.submit() for _ in range(3)]  # two run at once
     wait_for(lambda: any(server.driver(run) for run in runs), 240)
     server.process.end(signal.SIGKILL)
@@ -43,7 +48,7 @@ def test_a_killed_server_loses_no_run_and_none_runs_twice(server: RealServer) ->
         assert server.runs.get(run).reason == "2 of 2 customers have a model"
         assert server.owners(run) == 1
         assert [event.state for event in server.runs.events(run)] == ["queued", "running", "finished"]
-    assert {file.name for file in (server.folder / "runs" / "churn").iterdir()} == set(runs)
+    assert folders(server) - before == set(runs)
 
 
 @pytest.mark.timeout(900)
