@@ -76,19 +76,21 @@ def main(
 
 
 def judge(all_rounds: list[Round], names: list[str]) -> Judgement:
-    """Run contenders one after the other, ours first: FLAML's time is what ours took."""
+    """Run contenders one after the other, ours first: FLAML's time and MLJAR's is what ours took."""
     rows: list[tuple[str, str, int, str, float]] = []
     core_s: dict[str, float] = {}
     trial_errors: dict[str, dict[str, list[float]]] = {}
     for name in sorted(names, key=lambda name: not name.startswith("ours")):
-        if not contenders()[name].here:
-            click.echo(f"{name}: left out, {contenders()[name].requires} is not installed", err=True)
+        if missing := contenders()[name].missing:
+            click.echo(f"{name}: left out, {missing}", err=True)
             continue
         seconds = core_s.get(REFERENCE, 1.0)
         began = time.monotonic()
         answers, used = _answers(name, all_rounds, seconds)
         core_s[name] = used / len(all_rounds)
-        click.echo(f"{name}: {time.monotonic() - began:.0f} s, {core_s[name]:.2f} core-s per customer", err=True)
+        took = f"{time.monotonic() - began:.0f} s, {core_s[name]:.2f} core-s per customer"
+        unanswered = f", {len(answers.without_model)} without a model" if answers.without_model else ""
+        click.echo(f"{name}: {took}{unanswered}", err=True)
         rows += [
             (one.customer.set, one.customer.name, one.repetition, name, error(one, answers.values[one.key]))
             for one in all_rounds

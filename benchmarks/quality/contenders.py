@@ -3,7 +3,7 @@
     python -m benchmarks.quality.contenders NAME ROUNDS ANSWERS [SECONDS]
 
 ROUNDS and ANSWERS are pickles that this benchmark writes and reads itself. A contender sees the given rows and the
-features of the unseen ones. FLAML gets SECONDS per customer: what ours took.
+features of the unseen ones. FLAML and MLJAR get SECONDS per customer: what ours took.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from benchmarks.quality import defaults, tools
+from benchmarks.quality import defaults, rivals, tools
 from benchmarks.quality.rounds import Answers, Round
 
 OURS = (5, 8, 10, 20, 50)
@@ -36,24 +36,26 @@ Run: TypeAlias = Callable[[Sequence[Round], float], Answers]
 
 @dataclass(frozen=True)
 class Contender:
-    """title: for tables. run: answers of all rounds, for (rounds, seconds per customer). requires: a package."""
+    """title: for tables. run: answers of all rounds, for (rounds, seconds per customer). missing: what it needs and is
+    not here, empty where nothing is."""
 
     name: str
     title: str
     run: Run
-    requires: str = "sklearn"
-
-    @property
-    def here(self) -> bool:
-        return find_spec(self.requires) is not None
-
-    @property
-    def searches(self) -> bool:
-        return self.name.startswith(("ours", "flaml", "halving"))
+    missing: str = ""
 
 
 def _each(answer: Callable[[Round], np.ndarray]) -> Run:
     return lambda rounds, _: Answers({one.key: answer(one) for one in rounds})
+
+
+def _rival(tool: str, title: str, limit: float | None = None) -> Contender:
+    """With the seconds that ours took, or with a limit of its own."""
+    return Contender(tool, title, lambda found, seconds: rivals.rival(tool, found, limit or seconds), rivals.missing())
+
+
+def _without(package: str) -> str:
+    return "" if find_spec(package) else f"{package} is not installed"
 
 
 def _ours(keys: Mapping[str, Any]) -> Run:
@@ -70,16 +72,19 @@ def contenders() -> dict[str, Contender]:
         Contender("extra_trees", "extra trees, defaults", _each(defaults.extra_trees)),
         Contender("hist_boosting", "histogram boosting, defaults", _each(defaults.hist_boosting)),
         Contender("xgboost", "XGBoost, defaults", _each(defaults.xgboost)),
-        Contender("lightgbm", "LightGBM, defaults", _each(defaults.lightgbm), "lightgbm"),
-        Contender("catboost", "CatBoost, defaults", _each(defaults.catboost), "catboost"),
+        Contender("lightgbm", "LightGBM, defaults", _each(defaults.lightgbm), _without("lightgbm")),
+        Contender("catboost", "CatBoost, defaults", _each(defaults.catboost), _without("catboost")),
         Contender("vote", "vote of linear, forest, extra trees, two boosters", _each(defaults.vote)),
         Contender("halving", "HalvingRandomSearchCV over histogram boosting", _each(defaults.halving)),
         Contender(
             "flaml",
             "FLAML, the CPU seconds of ours with 20 trials",
             lambda rounds, seconds: Answers({one.key: tools.flaml(one, seconds) for one in rounds}),
-            "flaml",
+            _without("flaml"),
         ),
+        _rival("mljar", "MLJAR, the CPU seconds of ours with 20 trials"),
+        _rival("autogluon_medium", "AutoGluon `medium`, 30 s at most", 30.0),
+        _rival("autogluon_best", "AutoGluon `best`, 30 s at most", 30.0),
         Contender("nothing", "the median, or the shares of the classes", _each(defaults.nothing)),
     )
     return {contender.name: contender for contender in found}

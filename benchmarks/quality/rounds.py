@@ -38,10 +38,14 @@ class Round:
 @dataclass
 class Answers:
     """What a contender says of the unseen rows, by round; of ours also the error of every trial on its folds, in the
-    order of the search (infinite where a trial did not finish)."""
+    order of the search (infinite where a trial did not finish).
+
+    without_model: rounds for which it had none, answered by what is known without one.
+    """
 
     values: dict[str, np.ndarray] = field(default_factory=dict)
     trial_errors: dict[str, list[float]] = field(default_factory=dict)
+    without_model: list[str] = field(default_factory=list)
 
 
 def rounds(customer: Customer, repetitions: int) -> list[Round]:

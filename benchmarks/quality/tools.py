@@ -56,6 +56,7 @@ def _of_set(name: str, rounds: Sequence[Round], keys: Mapping[str, Any], folder:
             model = result.model(one.key.replace("/", "_"))
         except Exception:  # no model, for whatever reason: the row of the leaderboard says it
             answers.values[one.key] = nothing(one)
+            answers.without_model.append(one.key)
             continue
         if task != CLASSES:
             answers.values[one.key] = model.predict(one.unseen)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +14,37 @@ from paths import ROOT
 
 from benchmarks.portfolio.by_rows import against, frame
 from benchmarks.portfolio.prefixes import prefixes
+from benchmarks.quality import rivals
 from benchmarks.quality.__main__ import main
+from benchmarks.quality.defaults import nothing
 from benchmarks.quality.judgement import Judgement
 from benchmarks.quality.rounds import Round, error, rounds
 from benchmarks.quality.sets import TARGET, Customer, sets
 from benchmarks.quality.tools import METRICS
 from tuning import TuneRunner
+
+FAKE_TOOL = f"""
+import sys
+sys.path.append({str(rivals.CHILD.parent)!r})
+import rivals_child
+
+asked = []
+
+
+def fake(given, unseen, labels, seconds):
+    assert list(given.drop(columns="target")) == list(unseen)
+    asked.append(labels)
+    if len(asked) == 2:
+        raise ValueError("no model")
+    shares = given["target"].value_counts(normalize=True)
+    return unseen.iloc[:, :0].assign(**{{label: shares[label] for label in labels}}).to_numpy() if labels else (
+        unseen.iloc[:, 0].to_numpy() * 0 + seconds * len(given)
+    )
+
+
+rivals_child.TOOLS["fake"] = fake
+rivals_child.main(*sys.argv[1:])
+"""
 
 
 def test_no_contender_sees_the_rows_that_it_is_judged_on() -> None:
@@ -64,7 +90,8 @@ def test_wins_ties_and_medians_are_counted_by_customer() -> None:
 
 def test_the_command_ends_with_one_object_and_a_model_beats_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)  # its contenders are processes of `python -m benchmarks…`
-    options = ["--sets", "friedman", "--every", "10", "--output", "json", "--contenders", "linear,nothing"]
+    monkeypatch.delenv(rivals.VARIABLE, raising=False)
+    options = ["--sets", "friedman", "--every", "10", "--output", "json", "--contenders", "linear,nothing,mljar"]
     answer = CliRunner().invoke(main, options)
     assert answer.exit_code == 0, answer.stderr
     figures = json.loads(answer.stdout.splitlines()[-1])
@@ -72,6 +99,29 @@ def test_the_command_ends_with_one_object_and_a_model_beats_none(monkeypatch: py
     assert figures["mean_ranks"]["linear"] < figures["mean_ranks"]["nothing"]
     assert figures["core_s_per_customer"] > 0
     assert "### friedman: 3 customers" in answer.stderr
+    assert set(figures["mean_ranks"]) == {"linear", "nothing"}
+    assert f"mljar: left out, {rivals.VARIABLE} names no environment: python -m venv DIR" in answer.stderr
+
+
+def test_a_rival_in_an_environment_of_its_own_answers_or_is_counted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(rivals.VARIABLE, str(tmp_path))
+    assert rivals.missing()
+    python, child = tmp_path / "bin" / "python", tmp_path / "child.py"
+    python.parent.mkdir()
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    assert not rivals.missing()
+    child.write_text(FAKE_TOOL)
+    monkeypatch.setattr(rivals, "CHILD", child)
+    numbers = rounds(next(iter(sets()["friedman"]())), 2)
+    classes = rounds(next(iter(sets()["churn"]())), 1)
+    found = rivals.rival("fake", [*numbers, *classes], 2.5)
+    assert found.without_model == [numbers[1].key]
+    assert found.values[numbers[0].key] == pytest.approx([2.5 * len(numbers[0].given)] * len(numbers[0].unseen))
+    assert found.values[numbers[1].key] == pytest.approx(nothing(numbers[1]))
+    assert found.values[classes[0].key] == pytest.approx(nothing(classes[0]))
 
 
 def test_regret_is_normalised_by_the_best_and_the_median_of_all_trials() -> None:
