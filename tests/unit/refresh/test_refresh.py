@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -50,13 +51,19 @@ def write(folder: Path, name: str, rows: int, seed: int = 0, slope: float = 3.0)
 class Weeks:
     """Champions of shops."""
 
-    def __init__(self, folder: Path, names: Sequence[str] = ("a", "b", "c")) -> None:
+    def __init__(self, folder: Path) -> None:
         self.data, self.releases = folder / "data", Releases("shops", folder / "runs")
-        for number, name in enumerate(names):
-            write(self.data, name, 60, number)
         self.definition = definition_of(None, {**FIELDS, "data": f"{self.data}/*.csv"})
-        TuneRunner(self.definition).run(folder / "runs" / "first", in_process=True, progress=False)
-        promote_run(RunResult(folder / "runs" / "first"), self.releases)
+
+    @classmethod
+    def begun(cls, folder: Path, names: Sequence[str] = ("a", "b", "c")) -> Weeks:
+        """With a first release."""
+        weeks = cls(folder)
+        for number, name in enumerate(names):
+            write(weeks.data, name, 60, number)
+        TuneRunner(weeks.definition).run(folder / "runs" / "first", in_process=True, progress=False)
+        promote_run(RunResult(folder / "runs" / "first"), weeks.releases)
+        return weeks
 
     def plan(self, **options: object) -> RefreshPlan:
         return plan_refresh(self.definition, self.releases, RefreshOptions(**options))
@@ -72,9 +79,17 @@ class Weeks:
         return {} if table is None else {each.customer: each for each in rows_of(table, Challenger)}
 
 
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a first release; to be copied."""
+    folder = tmp_path_factory.mktemp("first")
+    Weeks.begun(folder)
+    return folder
+
+
 @pytest.fixture
-def weeks(tmp_path: Path) -> Weeks:
-    return Weeks(tmp_path)
+def weeks(first: Path, tmp_path: Path) -> Weeks:
+    return Weeks(Path(shutil.copytree(first, tmp_path, dirs_exist_ok=True)))
 
 
 def test_rows_that_came_are_learned_with_one_fit_and_unchanged_customers_are_left_alone(weeks: Weeks) -> None:
@@ -241,7 +256,7 @@ def test_a_champion_that_cannot_serve_is_replaced_without_a_test(weeks: Weeks) -
 @pytest.mark.long
 def test_an_expected_gain_is_enough_once_challengers_of_a_size_are_better_as_a_group(tmp_path: Path) -> None:
     names = ["a", "b", "c", "d"]
-    weeks = Weeks(tmp_path, names)
+    weeks = Weeks.begun(tmp_path, names)
     poor = definition_of(weeks.definition, {"models": FLAT, "trials": 1})
     TuneRunner(poor).run(tmp_path / "runs" / "poor", in_process=True, progress=False)
     weeks.releases = Releases("others", tmp_path / "runs")
@@ -270,8 +285,7 @@ def sure_of_the_group(releases: Releases) -> None:
 
 
 @pytest.mark.long
-def test_customers_of_keyed_files_are_compared_on_the_rows_of_a_new_file(tmp_path: Path) -> None:
-    weeks = Weeks(tmp_path)
+def test_customers_of_keyed_files_are_compared_on_the_rows_of_a_new_file(weeks: Weeks, tmp_path: Path) -> None:
     parts = [pd.read_csv(weeks.data / f"{name}.csv").assign(shop=name) for name in ("a", "b", "c")]
     folder = tmp_path / "keyed"
     folder.mkdir()
