@@ -15,6 +15,8 @@ from tuning.champions.rules.rule import BEATEN, STANDS, PromotionFigures, Promot
 from tuning.champions.shrinkage import shrunken
 from tuning.champions.sizes import size_of
 
+# On which rows a champion and a challenger were compared.
+NEW_ROWS, HOLD_OUT = "new rows", "hold-out"
 # e-values are shown up to here; what is larger is as sure.
 LARGEST_LOG = 700.0
 
@@ -40,7 +42,8 @@ class Decision:
 
     Attributes:
         customer: its id.
-        champion_loss, challenger_loss: their means over `rows` rows, which both have predicted; None without rows.
+        champion_loss, challenger_loss: their means over `rows` rows, which both have predicted; None without rows, and
+            for a metric whose hold-out score tells no loss of a row.
         e_value: of "the challenger is better"; None where nothing was tested.
         threshold: of e-BH: the e-value that is enough for this customer.
         gain: which share of the champion's loss the challenger saves, as measured.
@@ -48,6 +51,8 @@ class Decision:
         rule: the rule's name.
         outcome: `promoted`, `proposed`, `beaten` or `stands`.
         reason: in words.
+        compared_on: `new rows`, or `hold-out`: that of the search which has found the challenger, before there are new
+            rows. Nothing is decided by that.
     """
 
     customer: str
@@ -61,6 +66,7 @@ class Decision:
     rule: str
     outcome: str
     reason: str
+    compared_on: str = NEW_ROWS
 
 
 @dataclass(frozen=True)

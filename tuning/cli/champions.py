@@ -23,7 +23,7 @@ SHOWN = ("customer", "answer", "model", "rows", "since", "reason")
 #: What a change's comparison says: mean losses of rows, how sure, how much.
 COMPARED = ("champion_loss", "challenger_loss", "e_value", "gain")
 #: What is shown of the newest refresh's decisions; what has changed comes first, then who is nearest to a change.
-DECIDED = ("customer", "outcome", *COMPARED[:2], "rows", "e_value", "threshold", "reason")
+DECIDED = ("customer", "outcome", *COMPARED[:2], "rows", "compared_on", "e_value", "threshold", "reason")
 OUTCOMES = ("promoted", "proposed", "beaten", "drifts", "stands")
 _NOUNS = {"own": "own model", "pool": "answer of the pool", "constant": "constant", "none": "without an answer"}
 

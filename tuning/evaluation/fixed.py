@@ -68,9 +68,13 @@ def _stages(record: TrialRecord) -> Sequence[FixedStage]:
 
 @dataclass(frozen=True)
 class FixedConfiguration:
-    """What a customer's model is made of, without a search: one member, or those of an ensemble, the best one first."""
+    """What a customer's model is made of, without a search: one member, or those of an ensemble, the best one first.
+
+    only_scored: it is fitted on the rows of a search whatever the definition says, scored on its hold-out, not saved.
+    """
 
     members: tuple[FixedMember, ...]
+    only_scored: bool = False
 
     @property
     def pooled(self) -> bool:
@@ -90,7 +94,7 @@ class FixedConfiguration:
         return json.dumps([{"trial": None, "family": each.family, "weight": each.weight} for each in self.members])
 
     def to_json(self) -> str:
-        """A JSON list of its members; the same configuration is always the same text."""
+        """A JSON list of its members, in an object where it is only scored; the same one is always the same text."""
         members = [
             {
                 "config": dict(each.config),
@@ -101,12 +105,14 @@ class FixedConfiguration:
             }
             for each in self.members
         ]
-        return json.dumps(members, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        whole = {"members": members, "only_scored": True} if self.only_scored else members
+        return json.dumps(whole, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> FixedConfiguration:
         """What `to_json` wrote; of a member no more is needed than its `config`."""
-        found: list[Json] = json.loads(text)
+        whole = json.loads(text)
+        found: list[Json] = whole["members"] if isinstance(whole, dict) else whole
         return cls(
             tuple(
                 FixedMember(
@@ -117,5 +123,6 @@ class FixedConfiguration:
                     tuple(FixedStage(*stage) for stage in each.get("stages", ())),
                 )
                 for each in found
-            )
+            ),
+            isinstance(whole, dict),
         )

@@ -227,10 +227,10 @@ class _Ending:
         assert isinstance(data, StudyData)  # a plan has no others
         self.watch.concluding()
         metric, alive = self.context.customers.metric(data), self.watch.concluding
-        all_rows = definition.final_fit == ALL_ROWS
+        all_rows = definition.final_fit == ALL_ROWS and not fixed.only_scored
         self._outcome = fit_fixed(fixed, data, metric, self.study.customer.id, all_rows=all_rows, alive=alive)
         self.watch.saving()
-        if self._outcome.model is not None and definition.save_models:
+        if self._outcome.model is not None and definition.save_models and not fixed.only_scored:
             self._saved = self._save(self._outcome.model)
         self._status = OK
 

@@ -34,7 +34,7 @@ class RefreshCosts:
         fit = trial = None
         for studies in _studies(releases):
             searches = pc.greater(studies["trials"], 0)
-            fits = studies.filter(pc.invert(searches))
+            fits = studies.filter(pc.and_(pc.invert(searches), pc.is_valid(studies["model_path"])))
             searched = studies.filter(searches)
             if fit is None and len(fits):
                 fit = pc.mean(fits["fit_seconds"]).as_py()
@@ -80,4 +80,4 @@ def _studies(releases: Releases) -> Iterator[pa.Table]:
         with suppress(RunError, StorageError):  # pruned, or moved away
             directory = releases.run_directory(release.run)
             parts = accepted(directory, begun_term(directory))[::-1]
-            yield read_table(directory, parts, STUDIES, ["study", "status", "trials", "fit_seconds"])
+            yield read_table(directory, parts, STUDIES, ["study", "status", "trials", "fit_seconds", "model_path"])

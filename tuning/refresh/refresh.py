@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 import pyarrow as pa
@@ -42,6 +42,7 @@ from tuning.data.prepared import OwnCode
 from tuning.driver.runner import TuneRunner
 from tuning.evaluation.fixed import FixedConfiguration
 from tuning.planning.studies import Known
+from tuning.records.gains import user_metric
 from tuning.records.ownership import begun_term
 from tuning.records.schema import OK
 from tuning.refresh.groups import CHANGED, GROWN
@@ -51,14 +52,15 @@ from tuning.refresh.notes import add_note
 from tuning.refresh.plan import RefreshPlan
 from tuning.refresh.starts import first_tries
 from tuning.refresh.unseen_rows import NewRowsReader
-from tuning.refresh.verdicts import Verdicts, drift_decisions, groups_table, looked_at
+from tuning.refresh.verdicts import Verdicts, drift_decisions, groups_table, hold_out_decision, looked_at
 from tuning.runs.plan_file import plain, read_names
 from tuning.runs.results import RunResult
 from tuning.runs.resume import MAY_CHANGE
 from tuning.storage.run_directory import RunDirectory
 
-#: The names of a customer's studies in the run of a refresh: what serves, what stands against it, and a search.
-CHAMPION, CHALLENGER, SEARCH = "champion", "challenger", "search"
+#: The names of a customer's studies in the run of a refresh: what serves, what stands against it, a search, and what
+#: serves on the rows of that search, so that its hold-out compares both.
+CHAMPION, CHALLENGER, SEARCH, SCORED = "champion", "challenger", "search", "scored"
 
 
 @dataclass(frozen=True)
@@ -167,9 +169,9 @@ class Refresh:
         fitted, against = self._fitted(CHAMPION), self._fitted(CHALLENGER)
         champions |= {name: model.of_champion(champions[name]) for name, model in fitted.items()}
         challengers |= {name: model.of_challenger(challengers[name]) for name, model in against.items()}
-        self._judge_search(champions, challengers, verdicts.faulty, again)
+        found = self._judge_search(champions, challengers, verdicts.faulty, again)
         proposal = self._proposed(decided.decisions)  # before the release, so that none lacks it
-        decisions = [*decided.decisions, *drift_decisions(drift)]
+        decisions = [*decided.decisions, *drift_decisions(drift), *self._on_the_hold_out(found)]
         release = self._placed(champions, challengers, decisions, verdicts.groups)
         return Refreshed(
             release=release,
@@ -224,7 +226,11 @@ class Refresh:
                     studies.setdefault(name, {})[kind] = FixedConfiguration.from_json(text)
         first = first_tries(self.releases, champions, searched)
         for name in searched:
-            studies.setdefault(name, {})[SEARCH] = first.get(name, ())
+            of_customer = studies.setdefault(name, {})
+            of_customer[SEARCH] = first.get(name, ())
+            champion = champions.get(name)
+            if champion is not None and champion.answer == OWN and champion.configuration is not None:
+                of_customer[SCORED] = replace(FixedConfiguration.from_json(champion.configuration), only_scored=True)
         if not studies:
             return None
         runner = TuneRunner(plan.definition, fixed=studies, customers=tuple(sorted(studies)))
@@ -260,12 +266,12 @@ class Refresh:
         challengers: dict[str, Challenger],
         faulty: Collection[str],
         drifting: Collection[str],
-    ) -> None:
+    ) -> list[str]:
         """What the search has found. Who had no model of its own, or one that cannot serve, gets the winner; others a
-        challenger, in place of one that was found before they drifted."""
-        plan = self.plan
+        challenger, in place of one that was found before they drifted. These customers come back."""
+        plan, found = self.plan, list[str]()
         if self._run is None:
-            return
+            return found
         for winner in RunChampions(RunResult(self._run, SEARCH), self.releases, plan.number, self.allow_code):
             name, now = winner.customer, champions.get(winner.customer)
             replaceable = now is not None and (now.answer != OWN or name in faulty) and winner.answer == OWN
@@ -279,6 +285,19 @@ class Refresh:
                 add_note(self.notes, name, f"its search found nothing better, so its champion stays: {winner.reason}")
             elif not same_configuration(now, winner) and self._may_stand(winner, challengers.get(name), drifting):
                 challengers[name] = Challenger.of(winner, plan.number)
+                found.append(name)
+        return found
+
+    def _on_the_hold_out(self, customers: Collection[str]) -> Iterator[Decision]:
+        """What the hold-out of a search says of the challenger that it has found, and of the champion."""
+        if self._run is None or not customers:
+            return
+        metric, rule = user_metric(RunResult(self._run, SEARCH).board().metric), self.plan.options.promotion
+        tables = (RunResult(self._run, study).best_studies().to_pylist() for study in (SEARCH, SCORED))
+        searched, scored = ({row["customer"]: row for row in rows} for rows in tables)
+        for name in customers:
+            if name in scored and scored[name]["test_score"] is not None:
+                yield hold_out_decision(searched[name], scored[name], metric, rule)
 
     def _may_stand(self, winner: Champion, standing: Challenger | None, drifting: Collection[str]) -> bool:
         if standing is None:

@@ -11,16 +11,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tuning.basics.wording import amount, value_text
+from tuning.basics.documents import Json
+from tuning.basics.wording import amount, score_text, value_text
 from tuning.champions.champion import Challenger, Champion
 from tuning.champions.comparison import RowComparison
 from tuning.champions.drift import Drift, LossSoFar, drifting
 from tuning.champions.evidence import Evidence
-from tuning.champions.promotion import Contest, Decision, Decisions, decide
+from tuning.champions.first_release import hold_out_loss
+from tuning.champions.promotion import HOLD_OUT, Contest, Decision, Decisions, decide
 from tuning.champions.release import DECISIONS, GROUPS
 from tuning.champions.releases import Releases
 from tuning.champions.rules import promotion_rules
-from tuning.champions.rules.rule import BEATEN, PROMOTED
+from tuning.champions.rules.rule import BEATEN, PROMOTED, STANDS
 from tuning.champions.sizes import group_gains, size_of
 from tuning.data.child_process import ChildProcess
 from tuning.data.customers import Customer
@@ -188,6 +190,32 @@ def drift_decisions(drift: Iterable[Drift]) -> Iterator[Decision]:
             outcome=DRIFTS,
             reason=drift_text(each),
         )
+
+
+def hold_out_decision(searched: Json, scored: Json, metric: str, rule: str) -> Decision:
+    """A new challenger and its champion on the hold-out of the search, as they stand beside the other decisions.
+
+    searched, scored: the studies of the search and of the champion's configuration, fitted on the same rows. Evidence
+    gathers on new rows alone: a later search may choose by these.
+    """
+    champion, challenger = (hold_out_loss(metric, each["test_score"]) for each in (scored, searched))
+    gain = None if champion is None or challenger is None or champion <= 0 else 1.0 - challenger / champion
+    own, its = (score_text(each["test_score"], each["test_error"]) for each in (searched, scored))
+    rows = amount(searched["test_rows"], "row")
+    return Decision(
+        customer=searched["customer"],
+        champion_loss=champion,
+        challenger_loss=challenger,
+        rows=searched["test_rows"],
+        e_value=None,
+        threshold=None,
+        gain=gain,
+        shrunken_gain=None,
+        rule=rule,
+        outcome=STANDS,
+        reason=f"new: {metric} {own} on the {rows} of the hold-out, the champion {its}; new rows decide",
+        compared_on=HOLD_OUT,
+    )
 
 
 def groups_of(table: pa.Table | None) -> dict[str, Evidence]:

@@ -50,7 +50,7 @@ _NO_MODELS = {
     False: "models were not saved (save_models: false)",
     True: "an objective was tuned; result.best_config() is what won",
 }
-_NEEDED = list(dict.fromkeys((*NEEDED, *COUNTED, "fit_seconds", "model_sha256")))
+_NEEDED = list(dict.fromkeys((*NEEDED, *COUNTED, "fit_seconds", "model_sha256", "test_rows")))
 GOES_ON = "not finished yet"
 PENDING = "not finished yet: resume the run"
 USED_UP = "not finished: the time budget ({budget}) is spent; resume with a larger one"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from shop_weeks import ShopWeeks, rows
 
+from tuning import TuneRunner
 from tuning.champions.champion import Challenger
 from tuning.champions.comparison import RowComparison
+from tuning.definition.given import definition_of
 
 BEST, FAIR, POOR = 1.0, 100.0, 1000.0  # how much a ridge is held back
 
@@ -43,6 +46,37 @@ def test_another_one_takes_its_place_after_its_weeks_and_evidence_begins_anew(
         weeks.refresh(stand=2, grown=0.0, search_every=99)
         found.append(standing(weeks))
     assert found == [(2, 3), (4, 0), (4, 3), (4, 6)]  # what a search finds again stands on with its evidence
+
+
+def test_a_new_challenger_is_compared_on_the_hold_out_of_its_search_until_new_rows_come(
+    begun: dict[float, ShopWeeks], tmp_path: Path
+) -> None:
+    begun[POOR].copied(tmp_path)
+    weeks = ShopWeeks(tmp_path, **ridge(BEST))
+    weeks.write("a", rows(0, 80))
+    done = weeks.refresh(grown=0.0)
+    (said,) = decisions(weeks)
+    assert done.decisions == ()
+    assert (said["customer"], said["outcome"], said["compared_on"], said["rows"]) == ("a", "stands", "hold-out", 16)
+    alone = [
+        TuneRunner(definition_of(weeks.definition, {**ridge(each), "customers": ["a"]})).run(
+            tmp_path / f"{each}", in_process=True, progress=False
+        )
+        for each in (POOR, BEST)
+    ]
+    errors = [result.leaderboard()["test_score"][0] for result in alone]
+    assert [said["champion_loss"], said["challenger_loss"]] == pytest.approx([error**2 for error in errors])
+    assert said["e_value"] is None  # it is no evidence: a later search may choose by these rows
+    assert standing(weeks) == (2, 0)
+    weeks.write("a", rows(0, 84))
+    weeks.refresh(grown=9.0, search_every=99)
+    (said,) = decisions(weeks)
+    assert (said["compared_on"], said["rows"]) == ("new rows", 4)
+
+
+def decisions(weeks: ShopWeeks) -> list[dict[str, Any]]:
+    table = weeks.releases.table(weeks.releases.current(), "decisions")
+    return [] if table is None else table.to_pylist()
 
 
 def test_a_search_that_finds_the_champion_again_makes_no_challenger(

@@ -160,7 +160,7 @@ def test_who_has_grown_by_a_quarter_is_searched_for_and_its_winner_stands(weeks:
     assert after["a"].run == after["d"].run == done.release.run
     (made,) = (weeks.data.parent / "runs" / "champions" / "shops" / "runs").iterdir()  # one run for fits and searches
     assert made.samefile(run.root)
-    assert sorted(RunResult(run).planned) == ["a/champion", "a/search", "d/search"]
+    assert sorted(RunResult(run).planned) == ["a/champion", "a/scored", "a/search", "d/search"]
     assert weeks.refresh().new is False
 
 
