@@ -15,7 +15,7 @@ from benchmarks.quality.defaults import as_categories, nothing
 from benchmarks.quality.rounds import Answers, Round
 from benchmarks.quality.sets import CLASSES, TARGET
 
-METRICS = {CLASSES: "neg_log_loss", "regression": "neg_root_mean_squared_error"}
+METRICS = {CLASSES: "log_loss", "regression": "rmse"}
 
 
 def ours(rounds: Sequence[Round], keys: Mapping[str, Any]) -> Answers:
@@ -50,8 +50,7 @@ def _of_set(name: str, rounds: Sequence[Round], keys: Mapping[str, Any], folder:
     by_customer = {str(customer): part for customer, part in found.groupby("customer")}
     for one in rounds:
         if (own := by_customer.get(one.key.replace("/", "_"))) is not None:
-            finished = own["score"].where(own["state"] == "finished").fillna(-math.inf)
-            answers.trial_errors[one.key] = [-float(score) for score in finished]
+            answers.trial_errors[one.key] = own["score"].where(own["state"] == "finished", math.inf).tolist()
         try:
             model = result.model(one.key.replace("/", "_"))
         except Exception:  # no model, for whatever reason: the row of the leaderboard says it

@@ -20,8 +20,7 @@ from benchmarks.quality.defaults import nothing
 from benchmarks.quality.judgement import Judgement
 from benchmarks.quality.rounds import Round, error, rounds
 from benchmarks.quality.sets import TARGET, Customer, sets
-from benchmarks.quality.tools import METRICS
-from tuning import TuneRunner
+from benchmarks.quality.tools import ours
 
 FAKE_TOOL = f"""
 import sys
@@ -135,20 +134,16 @@ def test_regret_is_normalised_by_the_best_and_the_median_of_all_trials() -> None
 
 
 @pytest.mark.long
-def test_one_search_says_what_a_shorter_one_hands_over(tmp_path: Path) -> None:
+def test_one_search_says_what_a_shorter_one_hands_over() -> None:
     customer = min(sets()["friedman"](), key=lambda one: len(one.rows))
     (one,) = rounds(customer, 1)
     found = prefixes(one, 4)
-    path, name = tmp_path / "given.parquet", one.key.replace("/", "_")
-    one.given.to_parquet(path)
     for count in (2, 4):
-        keys = {"target": TARGET, "metric": METRICS[customer.task], "trials": count, "mlflow": False}
-        result = TuneRunner(data={name: str(path)}, **keys).run(
-            str(tmp_path / str(count)), in_process=True, progress=False
-        )
-        model = result.model(name)
-        assert found.after[count - 1].error == pytest.approx(error(one, model.predict(one.unseen)), rel=1e-9)
-        assert found.after[count - 1].members == len(model.members)
+        answers = ours([one], {"trials": count, "mlflow": False, "report": False, "slots": 1})
+        last = found.after[count - 1]
+        assert last.error == pytest.approx(error(one, answers.values[one.key]), rel=1e-9)
+        assert len(answers.trial_errors[one.key]) == count
+        assert 0 < min(answers.trial_errors[one.key]) < error(one, nothing(one))  # errors, smaller is better
 
 
 def test_fewer_trials_are_counted_against_the_most_by_table() -> None:
