@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from tuning.basics.wording import amount, natural_order
 from tuning.champions.champion import ANSWERS, Champion, rows_of
 from tuning.champions.promoting import changed_customers
+from tuning.champions.promotion import HOLD_OUT, Decision
 from tuning.champions.release import DECISIONS, REFRESH, Release
 from tuning.champions.releases import Releases
 from tuning.cli.output import aligned, show_pages, window_width
@@ -85,8 +86,9 @@ def _row(releases: Releases, champion: Champion) -> dict[str, object]:
 def _change(releases: Releases, release: Release, champion: Champion) -> dict[str, object]:
     """A champion from a release on, with the figures of the comparison that has made it champion, if there was one."""
     found = releases.rows_of_customer(release, DECISIONS, champion.customer)
-    figures = [] if found is None else [row for row in found.to_pylist() if row["challenger_loss"] is not None]
-    compared = {name: figures[0].get(name) if figures else None for name in COMPARED}
+    rows = [] if found is None else rows_of(found, Decision)
+    figures = [row for row in rows if row.challenger_loss is not None and row.compared_on != HOLD_OUT]
+    compared = {name: getattr(figures[0], name) if figures else None for name in COMPARED}
     return {**_of_release(release), **_row(releases, champion), **compared}
 
 
@@ -94,7 +96,7 @@ def _decided(releases: Releases) -> list[dict[str, object]]:
     """The decisions of the newest refresh: what has changed, and then who is nearest to a change."""
     refreshed = next((each for each in releases.last(len(releases.numbers())) if each.why == REFRESH), None)
     table = None if refreshed is None else releases.table(refreshed, DECISIONS)
-    rows: list[dict[str, object]] = [] if table is None else table.to_pylist()
+    rows = [] if table is None else [asdict(row) for row in rows_of(table, Decision)]
 
     def place(row: Mapping[str, object]) -> tuple[int, float]:
         e_value, threshold = row["e_value"], row["threshold"]

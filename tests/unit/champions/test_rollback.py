@@ -14,6 +14,7 @@ from commands import tuning
 from tuning import RunResult
 from tuning.champions.champion import Champion, rows_of, table_of
 from tuning.champions.promoting import promote_run
+from tuning.champions.promotion import Decision
 from tuning.champions.release import CHAMPIONS, DECISIONS, REFRESH, ROLLBACK, Release
 from tuning.champions.releases import Releases
 from tuning.champions.rollback import roll_back
@@ -142,3 +143,19 @@ def test_a_change_is_shown_with_the_figures_of_its_comparison(storage: Path) -> 
     _, last = json.loads(tuning("champions", *where, "--output", "json").stdout)
     assert [last[name] for name in compared] == ["good", 2.0, 1.5, 40.0, 0.25]
     assert "e_value" in tuning("champions", *where, "--output", "csv").stdout.splitlines()[0]
+
+
+def test_a_hold_out_that_decides_nothing_is_no_figure_of_a_change(storage: Path) -> None:
+    releases = Releases("shops", storage)
+    first = promote_run(RunResult(storage / "monday"), releases).release
+    fitted = replace(releases.champion(first, "good"), reason="fitted again", since=2)
+    shown = Decision("good", 2.0, 1.5, 9, None, None, 0.25, None, "sure", "stands", "new", compared_on="hold-out")
+    decisions = table_of([shown], Decision)
+    releases.place(Release(2, 1, REFRESH), {CHAMPIONS: table_of([fitted], Champion), DECISIONS: decisions})
+    where = ("champions", "shops", "--storage", storage, "--output", "json")
+    _, last = json.loads(tuning(*where, "--history", "good").stdout)
+    assert (last["champion_loss"], last["challenger_loss"], last["gain"]) == (None, None, None)
+    assert json.loads(tuning(*where, "--decisions").stdout)[0]["compared_on"] == "hold-out"
+    earlier = decisions.drop_columns(["compared_on"])  # as a version before wrote it
+    releases.place(Release(3, 2, REFRESH), {CHAMPIONS: table_of([fitted], Champion), DECISIONS: earlier})
+    assert json.loads(tuning(*where, "--decisions").stdout)[0]["compared_on"] is None
