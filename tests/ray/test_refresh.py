@@ -1,0 +1,36 @@
+"""A refresh whose fits and searches are done by Ray's workers."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+from shop_weeks import NAME, ShopWeeks, rows
+
+from tuning import RunResult
+from tuning.champions.models import ReleaseModels
+from tuning.refresh.refresh import Refresh
+
+
+def test_a_refresh_on_ray_serves_what_one_in_this_process_does(ray_cluster: None, tmp_path: Path) -> None:
+    here = ShopWeeks.begun(tmp_path / "here", ["grown", "more", "same"], name=NAME)
+    there = here.copied(tmp_path / "there")
+    for weeks in (here, there):
+        weeks.write("grown", rows(0, 90))  # is searched for
+        weeks.write("more", rows(1, 63))  # is fitted again
+    here.refresh(search_every=99)
+    there.fields["placement"] = "packed"
+    Refresh(there.plan(search_every=99), there.releases).run()
+    champions = [weeks.state()[0] for weeks in (here, there)]
+    run = RunResult(there.releases.run_directory(champions[1]["more"].run).shown)
+    assert {record.customer for record in run.trial_records} == {"grown"}
+    assert not any(record.worker.endswith(f":{os.getpid()}") for record in run.trial_records)
+    for name in ("grown", "more", "same"):
+        served, other = (each[name] for each in champions)
+        assert (served.configuration, served.since, served.rows_digest) == (
+            other.configuration, other.since, other.rows_digest,
+        )  # fmt: skip
+        models = [ReleaseModels(NAME, str(weeks.folder / "runs"), 2).of(name).model for weeks in (here, there)]
+        new = rows(9, 50)
+        assert np.array_equal(models[0].predict(new), models[1].predict(new))
