@@ -34,6 +34,7 @@ def standing(weeks: ShopWeeks) -> tuple[int, int]:
     return challenger.since, 0 if text is None else RowComparison.of_json(text).rows
 
 
+@pytest.mark.long
 def test_another_one_takes_its_place_after_its_weeks_and_evidence_begins_anew(
     begun: dict[float, ShopWeeks], tmp_path: Path
 ) -> None:
@@ -48,6 +49,7 @@ def test_another_one_takes_its_place_after_its_weeks_and_evidence_begins_anew(
     assert found == [(2, 3), (4, 0), (4, 3), (4, 6)]  # what a search finds again stands on with its evidence
 
 
+@pytest.mark.long
 def test_a_new_challenger_is_compared_on_the_hold_out_of_its_search_until_new_rows_come(
     begun: dict[float, ShopWeeks], tmp_path: Path
 ) -> None:
@@ -89,6 +91,7 @@ def test_a_search_that_finds_the_champion_again_makes_no_challenger(
     assert weeks.state()[1] == {}
 
 
+@pytest.mark.long
 def test_who_is_surely_worse_is_beaten_and_stands_no_more(begun: dict[float, ShopWeeks], tmp_path: Path) -> None:
     weeks = begun[BEST].copied(tmp_path)
     weeks.promote("poor", **ridge(POOR))

@@ -28,6 +28,7 @@ sys.exit(2)
     assert child(tmp_path, code) == (2, b"an argument\n", "trials: 0 is wrong.   Use 1.")
 
 
+@pytest.mark.long
 def test_one_that_hangs_is_ended_with_its_own_children(tmp_path: Path) -> None:
     code = f"""
 import subprocess, sys, time

@@ -158,6 +158,7 @@ def test_rows_to_predict_may_be_larger_than_a_definition(service: Service) -> No
     assert sent(service, {"content-length": str(2**25)}, receive, path)["status"] == 413
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pieces", [[], [b"{"] * 10_000])
 def test_a_body_that_drips_is_waited_for_no_longer(service: Service, pieces: list[bytes]) -> None:
     left: Iterator[bytes] = iter(pieces)
@@ -297,6 +298,7 @@ def impatient(service: Service) -> Iterator[int]:
         thread.join(60)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("sent", "answered"),
     [

@@ -270,6 +270,7 @@ def test_bohb_learns_at_the_largest_budget() -> None:
     assert chosen(0.1) == pytest.approx(0.1, abs=0.15)
 
 
+@pytest.mark.long
 def test_bohb_says_nothing_about_good_trials_of_one_kind(caplog: pytest.LogCaptureFixture, capsys: Any) -> None:
     """hpbandster logs nine lines whenever all good trials took the same value of a choice."""
     points = [{"c": "good"}] * 2 + [{"c": "bad"}] * 3
