@@ -5,6 +5,7 @@ Exit codes: `tuning.cli.exit_codes`. Data goes to stdout, everything else to std
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import importlib
 import json
@@ -138,6 +139,8 @@ class LazyGroup(click.Group):
             return super().main(args, *others, **options)
         from tuning.driver.signals import Signals
 
+        leave = _Leave()
+        atexit.register(leave)  # first, so that it is the last to be called
         code: str | int | None = 0
         with Signals(at_once=True) as signals:
             try:
@@ -150,7 +153,7 @@ class LazyGroup(click.Group):
                 code = exit_codes.ERROR  # a module of C that was just being loaded makes an ImportError of it
             if signals.received and code == exit_codes.ERROR:  # or it came between two of click's own steps
                 code = 128 + signals.received
-            return _end(signals, code)
+            return _end(signals, code, leave)
 
     def invoke(self, ctx: click.Context) -> object:
         try:
@@ -169,18 +172,35 @@ class LazyGroup(click.Group):
             ctx.exit(code)
 
 
-def _end(signals: Signals, code: str | int | None) -> NoReturn:
+class _Leave:
+    """Ends the process before the destructors of native libraries run: threads of Arrow that are about to end have made
+    them abort a program that was done (apache/arrow#34314). It needs the exit code; without one it does nothing."""
+
+    code: int | None = None
+
+    def __call__(self) -> None:
+        if self.code is not None:
+            _flush()
+            os._exit(self.code)
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+
+
+def _end(signals: Signals, code: str | int | None, leave: _Leave) -> NoReturn:
     """End the program; with Ray in it, or interrupted, without a farewell: Ray's processes are killed.
 
     What Ray does when an interpreter ends takes seconds, and after an interruption has crashed it.
     """
     code = 0 if code is None else code
     if not isinstance(code, int) or ("ray" not in sys.modules and code < exit_codes.INTERRUPTED):
+        leave.code = code if isinstance(code, int) else None
         sys.exit(code)
     signals.leave(code)
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):
-            stream.flush()
+    _flush()
     if "ray" in sys.modules:
         from tuning.driver.cluster import kill_ray
 

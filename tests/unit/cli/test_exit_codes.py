@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -117,3 +119,20 @@ def test_what_came_of_a_run_is_a_word_too(definition: Path, tmp_path: Path) -> N
     assert (answer.exit_code, json.loads(answer.stdout)["outcome"]) == (0, "complete")
     checked = tuning("validate", definition, *JSON)
     assert (checked.exit_code, json.loads(checked.stdout)["outcome"]) == (3, "partial")
+
+
+ABORTS = """
+import ctypes, sys
+from tuning.cli.program import main
+libc = ctypes.CDLL(None)
+libc.__cxa_atexit(libc.abort, None, None)  # as a native library does whose threads are about to end
+sys.argv = ["tuning", "completion", "bash"]
+main()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="of the GNU C library")
+def test_a_library_that_aborts_once_the_program_is_done_changes_no_code() -> None:
+    done = subprocess.run([sys.executable, "-c", ABORTS], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.rstrip().endswith("_tuning_completion_setup;")  # all that it has said is there
