@@ -179,7 +179,9 @@ class Answers:
     def _constant_of(self, customer: str, values: pd.Series, whose: str = "") -> Answer:
         """The constant of some targets. whose: they are, in words."""
         y, task = self._encoded(values)
-        member = constant_of(y, task, Metric(self.plan.spec.metric, task, self._data.code.metric), self._sign)
+        spec = self.plan.spec
+        metric = Metric(spec.metric, task, self._data.code.metric)
+        member = constant_of(y, task, metric, self._sign, spec.definition.bounds)
         what = f"{answer_of(member.config)} {whose}".rstrip()
         return self._saved(CONSTANT, CustomerModel(customer, task, (member,)), len(y), what)
 

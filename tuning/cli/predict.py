@@ -20,7 +20,7 @@ from tuning.errors import DataError
 from tuning.models.residuals import PREDICTION
 from tuning.runs.batch.models import CustomerModels, RunModels
 from tuning.runs.batch.predict_files import BatchCounts, predict_files
-from tuning.runs.prediction import predict_rows
+from tuning.runs.prediction import PredictedRows, predict_rows
 from tuning.runs.results import RunResult
 from tuning.storage.names import mask
 
@@ -120,9 +120,7 @@ def _predict_file(
     if answer.pooled:
         whose = f"{amount(len(answer.pooled), 'customer')} without an own model"
         click.echo(f"the run's pool predicts the rows of {whose}: {some_names(answer.pooled)}", err=True)
-    if answer.held_back:
-        said = amount(len(answer.rows), "prediction")
-        click.echo(f"{answer.held_back:,} of {said} went beyond `bounds`, and were held there", err=True)
+    _tell_exceptions(answer, len(answer.rows))
     if answer.unseen:
         columns = ", ".join(f"{name!r} in {amount(rows, 'row')}" for name, rows in answer.unseen.items())
         click.echo(f"texts that no model here was trained with, and so knows nothing of: {columns}", err=True)
@@ -159,12 +157,20 @@ def _tell(counts: BatchCounts, output: str) -> None:
             f"and for {amount(len(counts.without) - MOST_NAMED, 'customer')} more; the column `answer` has them",
             err=True,
         )
-    if counts.held_back:
-        said = amount(counts.predicted, "prediction")
-        click.echo(f"{counts.held_back:,} of {said} went beyond `bounds`, and were held there", err=True)
+    _tell_exceptions(counts, counts.predicted)
     if counts.broken or counts.without:
         some = counts.predicted or counts.unchanged
         sys.exit(exit_codes.SOME_WITHOUT_MODEL if some else exit_codes.ALL_WITHOUT_MODEL)
+
+
+def _tell_exceptions(found: PredictedRows | BatchCounts, predictions: int) -> None:
+    """How many of the predictions are not what most are."""
+    said = amount(predictions, "prediction")
+    if found.held_back:
+        click.echo(f"{found.held_back:,} of {said} went beyond `bounds`, and were held there", err=True)
+    if found.without_interval:
+        why = "the pool's, a constant's of too few rows, or those of models that were fitted without a search"
+        click.echo(f"{found.without_interval:,} of {said} without an interval: {why}", err=True)
 
 
 def _write(frame: pd.DataFrame, output: str | None) -> None:

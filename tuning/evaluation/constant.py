@@ -15,6 +15,7 @@ import pandas as pd
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.study_data import StudyData
 from tuning.models.base import Matrix
+from tuning.models.bounds import GivenBounds, bounds_of
 from tuning.models.families.constant import FAMILY, statistic_of
 from tuning.models.member import Member
 from tuning.preprocessing.columns import to_raw
@@ -57,7 +58,7 @@ class ConstantPrediction:
         """Its model, fitted on the rows of the search or on all. It asks for the columns that any model asks for."""
         encoder, rows = data.everything(FAMILY) if all_rows else data.whole(FAMILY)[:2]
         fitted = FAMILY.fit(data.parameters_of(self.config), rows, data.task, 0)
-        return Member(FAMILY.name, data.columns, encoder, fitted, config=self.config)
+        return Member(FAMILY.name, data.columns, encoder, fitted, config=self.config, bounds=data.bounds_of(rows))
 
     def left_out(self, data: StudyData) -> np.ndarray:
         """Its numbers for the rows that the folds leave out, one fold after the other."""
@@ -99,12 +100,13 @@ def find_constant(data: StudyData, metric: Metric, sign: float) -> ConstantPredi
     return ConstantPrediction(config, tuple(folds), test_score if defined else None)
 
 
-def constant_of(y: np.ndarray, task: Task, metric: Metric, sign: float) -> Member:
+def constant_of(y: np.ndarray, task: Task, metric: Metric, sign: float, bounds: GivenBounds) -> Member:
     """The constant of some targets, however few, which asks for no column; the best one where the metric tells.
 
-    sign: as of `find_constant`.
+    sign: as of `find_constant`. bounds: as a definition has them.
     """
     rows = Matrix(np.empty((len(y), 0)), y)
+    within = None if task.classification else bounds_of(rows, bounds)
 
     def worth(config: Config) -> float:
         try:
@@ -115,7 +117,8 @@ def constant_of(y: np.ndarray, task: Task, metric: Metric, sign: float) -> Membe
 
     config = max(_configs(task), key=worth)
     encoder = Encoder(*FAMILY.preprocessing).fit(to_raw(pd.DataFrame(index=range(len(y))), ()))
-    return Member(FAMILY.name, (), encoder, FAMILY.fit(_parameters(config), rows, task, 0), config=config)
+    fitted = FAMILY.fit(_parameters(config), rows, task, 0)
+    return Member(FAMILY.name, (), encoder, fitted, config=config, bounds=within)
 
 
 def _configs(task: Task) -> list[Config]:
@@ -140,8 +143,11 @@ def _score(config: Config, data: StudyData, metric: Metric, train: np.ndarray, o
 
 
 def _answer(config: Config, data: StudyData, train: np.ndarray, rows: int) -> Prediction:
-    if not data.task.classification and data.weight is None:  # what scikit-learn's dummy says, without its checks
-        return Prediction(values=np.full(rows, statistic_of(data.y[train], config["strategy"])[0]))
     given = Matrix(np.empty((len(train), 0)), data.y[train], data.fit_weight(train))
-    model = FAMILY.fit(data.parameters_of(config), given, data.task, 0)
-    return FAMILY.predict(model, Matrix(np.empty((rows, 0)), np.zeros(rows)), data.task)
+    if not data.task.classification and data.weight is None:  # what scikit-learn's dummy says, without its checks
+        said = Prediction(values=np.full(rows, statistic_of(given.y, config["strategy"])[0]))
+    else:
+        model = FAMILY.fit(data.parameters_of(config), given, data.task, 0)
+        said = FAMILY.predict(model, Matrix(np.empty((rows, 0)), np.zeros(rows)), data.task)
+    within = data.bounds_of(given)
+    return said if within is None else within.hold(said)

@@ -28,22 +28,33 @@ MOST_COLUMNS, MOST_ROWS = 50, 5000  # looked at
 _DROP = re.compile(r"`drop: (\[.+?\])`")
 
 
-def is_too_good(metric: str, score: float | None, error: float | None, rows: int) -> bool:
-    """Whether a model is perfect on every fold: on real rows, a sign of a column that tells the target.
+def is_too_good(metric: str, score: float | None, error: float | None, rows: int, test: float | None) -> bool:
+    """Whether a model is perfect on every fold and on the hold-out: on real rows, a sign of a column that tells the
+    target.
 
-    metric: a scorer's name; nothing is known of a user's own function. score, error: `cv_score` and `cv_error`.
+    metric: a scorer's name; nothing is known of a user's own function. score, error, test: `cv_score`, `cv_error` and
+    `test_score`, None without a hold-out.
     """
-    return ":" not in metric and rows >= BELIEVABLE_ROWS and score == score_range(metric)[1] and error == 0.0
+    best = score_range(metric)[1]
+    return ":" not in metric and rows >= BELIEVABLE_ROWS and score == best and error == 0.0 and test in (None, best)
 
 
-def leak_note(data: StudyData, metric: Metric, score: float | None, error: float | None, constant: float | None) -> str:
+def leak_note(
+    data: StudyData,
+    metric: Metric,
+    score: float | None,
+    error: float | None,
+    constant: float | None,
+    test: float | None,
+) -> str:
     """What is said of a model that is perfect, or no better than a single column; empty of others.
 
-    score, error: of the winner over the folds. constant: the score of knowing nothing.
+    score, error: of the winner over the folds. constant: the score of knowing nothing. test: the model's, on the
+    hold-out.
     """
     if score is None or metric.function is not None or len(data.y) < BELIEVABLE_ROWS:
         return ""
-    perfect = is_too_good(metric.name, score, error, len(data.y))
+    perfect = is_too_good(metric.name, score, error, len(data.y), test)
     if not perfect and not _strong(score, constant, score_range(metric.name)[1]):
         return ""
     least = score - (error or 0.0)

@@ -29,6 +29,7 @@ from tuning.preprocessing.encoding import Encoder
 from tuning.preprocessing.roles import (
     check_plain,
     encode_target,
+    far_target_note,
     read_groups,
     read_moments,
     read_target,
@@ -213,7 +214,9 @@ def study_data(
         raise CustomerError(f"no usable feature: {'; '.join(unusable[:5]) or 'there is no other column'}.")
     if any(family.encoding == FRAME for family in (own or {}).values()):
         raw = replace(raw, frame=frame[names])
-    notes = [note, _bounds_note(y, definition.bounds, found), *_label_notes(found, positive, definition.class_weight)]
+    far = "" if found.classification else far_target_note(y)
+    notes = [note, far, _bounds_note(y, definition.bounds, found)]
+    notes += _label_notes(found, positive, definition.class_weight)
     if unusable:
         notes.append(f"left out: {', '.join(unusable)}")
     notes += [*usable.notes, *split.notes]

@@ -129,6 +129,8 @@ def _kept_note(winner: TrialRecord, records: Sequence[TrialRecord], what: str) -
     best = min(finished, key=lambda record: record.loss)
     rule = ", within one standard error of the best" if best.loss < winner.loss else ""
     own, other = (value_text(user_score(each.score, each.metric)) for each in (winner, best))
+    if own == other and not rule:
+        return f"{what} was kept: on the folds it scores {own}, and none of the others more"
     return f"{what} was kept: on the folds it scores {own}{rule}, the best of the others {other}"
 
 
@@ -216,7 +218,7 @@ def conclude(
         first = "the baseline" if is_first_trial(given) else "the first configuration"
         alone = (_kept_note(winner, records, first), _refit_note(winner)) if ensemble is None else ()
         nothing = None if constant is None else constant.score
-        leak = leak_note(data, metric, winner.score, outcome.cv_error, nothing)
+        leak = leak_note(data, metric, winner.score, outcome.cv_error, nothing, test_score)
         promised = winner.score if ensemble is None else ensemble.score
         promise = Promise(promised or 0.0, tuple(winner.fold_scores), winner.mode == "max")
         contradicted = contradiction_note(

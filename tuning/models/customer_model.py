@@ -134,6 +134,13 @@ class CustomerModel(OfModel):
         index = frame.index if isinstance(frame, pd.DataFrame) else None
         return pd.DataFrame({PREDICTION: found.values, LOW: low, HIGH: high}, index=index)
 
+    def known_ends(self, prediction: Prediction, interval: float) -> tuple[np.ndarray, np.ndarray]:
+        """The same among the rows of many customers: NaN without `residuals`."""
+        if self.residuals is not None:
+            return self.ends(prediction, interval)
+        missing = np.full(len(prediction.values), np.nan)
+        return missing, missing
+
     def ends(self, prediction: Prediction, interval: float) -> tuple[np.ndarray, np.ndarray]:
         """(low, high) of a prediction's intervals; `RunError` without `residuals`."""
         if self.residuals is None and self.family == POOL:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from tuning.basics.wording import amount, name_list
+from tuning.basics.wording import amount, name_list, value_text
 from tuning.errors import CustomerError
 from tuning.preprocessing.classes import Label, find_label, guess_positive, read_classes
 from tuning.preprocessing.dates import ISO, NEARLY_ALL, UNDECIDED, date_format, parse_dates
 from tuning.preprocessing.kinds import seeming
 from tuning.preprocessing.task import BINARY, REGRESSION, Task, numbers_among
 
+LARGEST = 1e150  # of a target
+FAR, FEW = 1000.0, 0.02  # how many interquartile ranges from the median a target is odd, if at most so many rows are
 MAX_CLASSES = 50  # more are believed only where a class has two rows or more on average
 
 
@@ -42,6 +44,20 @@ def read_target(values: pd.Series, task: str) -> tuple[pd.Series, str]:
     return numbers, f"{count} of {amount(total, 'row')} are left out, whose target is no number: {first}"
 
 
+def far_target_note(y: np.ndarray) -> str:
+    """What is said of single targets (n,) that are far from all others: whoever mistypes one spoils the model."""
+    most = np.abs(y).max()
+    if most <= FAR * np.median(np.abs(y)):  # the usual case, in microseconds
+        return ""
+    low, middle, high = np.percentile(y, [25, 50, 75])
+    far = np.flatnonzero(np.abs(y - middle) > FAR * (high - low))
+    if high == low or not 0 < len(far) <= max(1.0, FEW * len(y)):
+        return ""
+    at = float(y[far[np.argmax(np.abs(y[far] - middle))]])
+    usual = f"half of the others are {value_text(float(low))} to {value_text(float(high))}"
+    return f"a target of {value_text(at)} is far from all others ({usual}): correct it, or cap it with prepare"
+
+
 def _distinct(values: pd.Series) -> int:
     try:
         return int(values.nunique())
@@ -62,6 +78,8 @@ def encode_target(
         y = values.to_numpy(dtype=np.float64)
         if not np.isfinite(y).all():
             raise CustomerError(f"the target {name!r} holds {int((~np.isfinite(y)).sum())} infinite values.")
+        if (most := float(np.abs(y).max())) > LARGEST:
+            raise CustomerError(f"the target {name!r} holds {most:g}: beyond {LARGEST:g} a square is infinite.")
         if (y == y[0]).all():
             raise CustomerError(f"the target {name!r} is constant ({y[0]:g}): there is nothing to predict.")
         return y, Task(task)

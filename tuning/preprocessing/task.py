@@ -16,6 +16,7 @@ from tuning.preprocessing.dates import NEARLY_ALL
 from tuning.preprocessing.kinds import IS_CODE, seeming
 
 REGRESSION, BINARY, MULTICLASS = "regression", "binary", "multiclass"
+AMOUNT = 1000  # whole numbers from here on are amounts rather than codes of classes
 MOST_WHOLE = 2.0**63  # larger floats are whole because they are large
 TASKS = (REGRESSION, BINARY, MULTICLASS)
 
@@ -149,10 +150,11 @@ class _Guess:
 def agreed_task(targets: Mapping[str, pd.Series], *, of_numbers: bool = False) -> tuple[str, str]:
     """The task that the customers with most rows suggest, each looked at by itself, and why; who differs is named.
 
-    Text, booleans and categories are classes; so are whole numbers with at most 20 different values when these are at
-    most a tenth of the rows (or just two). Everything else is a number to predict. Numbers are also those in a column
-    of text, when nearly all of its values are numbers, and none is a code such as 007. Values have to be comparable. A
-    target that is constant, or half numbers and half text, has no vote, unless they all are like that.
+    Text, booleans and categories are classes; so are whole numbers below 1,000 with at most 20 different values when
+    these are at most a tenth of the rows (or just two, however large). Everything else is a number to predict. Numbers
+    are also those in a column of text, when nearly all of its values are numbers, and none is a code such as 007.
+    Values have to be comparable. A target that is constant, or half numbers and half text, has no vote, unless they all
+    are like that.
 
     of_numbers: whether the metric is one of numbers, so that numbers are no classes, however few they are.
     """
@@ -185,7 +187,8 @@ def _guess(target: pd.Series, *, of_numbers: bool = False) -> _Guess:
     kind = "text or classes"
     if numeric:
         whole = bool(((numbers.abs() < MOST_WHOLE) & (numbers == numbers.round())).all()) if len(numbers) else False
-        if of_numbers or not (whole and (distinct == 2 or (distinct <= 20 and distinct * 10 <= len(numbers)))):
+        few = distinct <= 20 and distinct * 10 <= len(numbers) and numbers.abs().max() < AMOUNT
+        if of_numbers or not (whole and (distinct == 2 or few)):
             return _Guess(
                 REGRESSION, f"numbers, {distinct} different ones in {amount(len(numbers), 'row')}", len(values), odd
             )

@@ -179,8 +179,8 @@ STUDY_FIGURES = (
     Figure(
         "gain_error",
         FLOAT,
-        "standard error of `gain` in the metric's own unit, over the same rows as `test_error`: of the differences of "
-        "both models; 0 where the baseline is the model",
+        "standard error of `gain` in the same unit, over the same rows as `test_error`: of the differences of both "
+        "models; 0 where the baseline is the model",
         ("leaderboard", "details", "mlflow_model"),
     ),
     Figure(

@@ -145,5 +145,5 @@ def _difference(row: FigureRow) -> str:
     better = "better" if gain > 0 else "worse"
     if not isinstance(error, float):
         return f"the model is {better}, and how surely is not known"
-    apart = abs(float(str(row["test_score"])) - float(str(row["baseline_test_score"])))
-    return f"the model is surely {better}" if apart > SURE * error else f"the model is {better}, which may be chance"
+    sure = abs(gain) > SURE * error
+    return f"the model is surely {better}" if sure else f"the model is {better}, which may be chance"

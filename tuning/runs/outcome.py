@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from shlex import quote
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ from tuning.basics.public import typing
 from tuning.basics.wording import amount, size_text
 from tuning.definition.baselines import GivenBaseline, baseline_name, is_first_trial
 from tuning.runs.answer import answer
+from tuning.runs.typical import by_chance
 
 if TYPE_CHECKING:
     from tuning.runs.results import RunResult
@@ -40,12 +40,6 @@ def remarks(result: RunResult, counts: RunCounts) -> list[str]:
 def report_line(result: RunResult) -> list[str]:
     """Where the run's report is, as the last line of what is said of a run; nothing without one."""
     return [f"report       {result.directory.display(REPORT)}"] if result.directory.exists(REPORT) else []
-
-
-def by_chance(count: int) -> tuple[int, int]:
-    """Of so many customers the fewest and the most that are better by chance alone, 19 times of 20."""
-    spread = math.sqrt(count)  # two standard errors of a fair coin
-    return math.ceil(count / 2 - spread) if count > spread * 2 else 0, min(count, math.floor(count / 2 + spread))
 
 
 def _worse_than_baseline(counts: RunCounts, given: GivenBaseline) -> list[str]:

@@ -54,6 +54,8 @@ class PredictedRows:
         held_back: rows for which a model went beyond its bounds, and was held there.
         pooled: the customers without a model of their own, whose rows the run's pool predicts.
         unseen: by column the rows with a text that no row had on which their model was fitted.
+        without_interval: predictions without the interval that was asked for: the pool's, and those of models of which
+            no error on unseen rows is known.
     """
 
     rows: pd.DataFrame
@@ -62,12 +64,18 @@ class PredictedRows:
     held_back: int = 0
     pooled: tuple[str, ...] = ()
     unseen: Mapping[str, int] = field(default_factory=dict)
+    without_interval: int = 0
 
     @property
     def remarks(self) -> dict[str, object]:
         """What is to be said beside the rows, as plain values."""
-        counts = {"held_back": self.held_back, "pooled": [*self.pooled], "unseen": dict(self.unseen)}
-        return {"without": self.without, **counts}
+        return {
+            "without": self.without,
+            "held_back": self.held_back,
+            "without_interval": self.without_interval,
+            "pooled": [*self.pooled],
+            "unseen": dict(self.unseen),
+        }
 
 
 def predict_rows(
@@ -121,7 +129,7 @@ def predict_by(
         model, more = whole
         check_interval(interval, model.task)
         shown = new.shown(model.text)
-        answers.add(model, new.of(model), more)
+        answers.add(model, new.of(model), more, alone=True)
     else:
         check_columns(definition.by, new.names)
         shown = new.shown(())
@@ -129,7 +137,7 @@ def predict_by(
     column = free_name(PREDICTION, new.names)
     found = shown.join(pd.concat(answers.parts)) if answers.parts else shown.assign(**{column: None})
     pooled, unseen = tuple(answers.pooled), answers.unseen
-    return PredictedRows(found.set_axis(new.index), column, without, answers.held_back, pooled, unseen)
+    return PredictedRows(found.set_axis(new.index), column, without, answers.held_back, pooled, unseen, answers.endless)
 
 
 def free_name(name: str, taken: Iterable[str]) -> str:
@@ -209,19 +217,21 @@ class _Answers:
         self._taken, self.interval = taken, interval
         self.parts: list[pd.DataFrame] = []
         self.held_back = 0
+        self.endless = 0
         self.pooled: list[str] = []
         self.unseen: Counter[str] = Counter()
 
-    def add(self, model: CustomerModel, rows: pd.DataFrame, more: Mapping[str, object]) -> None:
-        """Predict rows. more: columns with the same value in each of them."""
+    def add(self, model: CustomerModel, rows: pd.DataFrame, more: Mapping[str, object], *, alone: bool = False) -> None:
+        """Predict rows. more: columns with the same value in each of them. alone: there are no other customers."""
         found = model.prediction(rows)
         columns: dict[str, object] = {free_name(PREDICTION, self._taken): model.labels(found)}
         if found.proba is not None:
             for position, label in enumerate(model.task.classes):
                 columns[free_name(f"probability_{label}", self._taken)] = found.proba[:, position]
         elif self.interval is not None and not model.task.classification:
-            for name, ends in zip((LOW, HIGH), model.ends(found, self.interval), strict=True):
-                columns[free_name(name, self._taken)] = ends
+            low, high = (model.ends if alone else model.known_ends)(found, self.interval)
+            columns |= {free_name(LOW, self._taken): low, free_name(HIGH, self._taken): high}
+            self.endless += int(np.isnan(low).sum())
         columns |= {free_name(name, self._taken): value for name, value in more.items()}
         self.parts.append(pd.DataFrame(columns, index=rows.index))
         self.held_back += found.held_back

@@ -17,7 +17,7 @@ from tuning.runs.plan_file import PlannedNames
 from tuning.runs.typical import ANSWERED, Typical, typical_of
 
 MOST_NOTED, MOST_NAMED = 10_000, 5  # customers whose notes are read; columns
-_TOLD_BY = ["cv_score", "cv_error", "rows"]
+_TOLD_BY = ["cv_score", "cv_error", "rows", "test_score"]
 #: What is needed of customers' best studies.
 COUNTED = ["cv_error", "rows", "status", "family", "trial", "trials", "ensemble", "notes", "model_bytes", *ANSWERED]
 
@@ -122,7 +122,7 @@ def _count(values: pa.ChunkedArray) -> int:
 
 
 def _too_good(metric: str, studies: pa.Table) -> int:
-    """How many models are perfect on every fold, which on real rows is a sign of a column that tells the target."""
+    """How many models are perfect on folds and hold-out: on real rows, a sign of a column that tells the target."""
     found = studies.filter(pc.equal(studies["cv_error"], 0.0))
     return sum(is_too_good(metric, *row.values()) for row in found.select(_TOLD_BY).to_pylist())
 

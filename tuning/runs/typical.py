@@ -11,6 +11,7 @@ import pyarrow as pa
 from tuning.records.user_scores import GAINS, SCORES, user_table
 
 SURE = 2.0  # standard errors
+NORMAL, EXACT = 1.96, 1000  # standard errors that hold 19 of 20; up to how many customers counting is quick
 #: What is needed of customers' best studies.
 ANSWERED = ["test_score", "cv_score", *(name for pair in GAINS.items() for name in pair), "gain_error"]
 
@@ -19,8 +20,9 @@ class Typical(TypedDict):
     """Customers' medians, as users read scores and gains; None where nothing is known.
 
     test_score to gain_over_constant: on the hold-out rows. gain_low, gain_high: an interval of the median gain that
-    holds it 19 times of 20, by ranks (Conover, Practical Nonparametric Statistics, 1999, section 3.2); from 8 customers
-    on. compared: customers with a gain; surely_better, surely_worse: of these, by more than two standard errors.
+    holds it at least 19 times of 20, by ranks (Conover, Practical Nonparametric Statistics, 1999, section 3.2); from 6
+    customers on. compared: customers with a gain; surely_better, surely_worse: of these, by more than two standard
+    errors.
     """
 
     cv_score: float | None
@@ -40,7 +42,7 @@ def typical_of(best: pa.Table, metric: str) -> Typical:
     shown = user_table(best, metric)
     values = {name: _there(shown[name]) for name in (*GAINS, *SCORES) if name in shown.column_names}
     gains = np.sort(values["gain"])
-    unknown = max(math.floor(len(gains) / 2 - math.sqrt(len(gains))), 0)  # gains outside the interval, on a side
+    rank = by_chance(len(gains))[0]
     gained, error = (np.array(best[name].to_pylist(), dtype=float) for name in ("gain", "gain_error"))
     return {
         "cv_score": _median(values["cv_score"]),
@@ -48,12 +50,27 @@ def typical_of(best: pa.Table, metric: str) -> Typical:
         "constant_test_score": _median(values["constant_test_score"]),
         "gain_over_constant": _median(values["gain_over_constant"]),
         "gain": _median(gains),
-        "gain_low": _finite(gains[unknown - 1]) if unknown else None,
-        "gain_high": _finite(gains[-unknown]) if unknown else None,
+        "gain_low": _finite(gains[rank - 1]) if rank else None,
+        "gain_high": _finite(gains[-rank]) if rank else None,
         "compared": len(gains),
         "surely_better": int((gained > SURE * error).sum()),
         "surely_worse": int((gained < -SURE * error).sum()),
     }
+
+
+def by_chance(count: int) -> tuple[int, int]:
+    """Of so many customers the fewest and the most that are better by chance alone, at least 19 times of 20.
+
+    That is how often a fair coin falls. So these are also the ranks, from either end, between which a median lies.
+    """
+    if count > EXACT:
+        fewest = math.floor((count + 1 - NORMAL * math.sqrt(count)) / 2)
+        return fewest, count - fewest
+    below, fewest = 1, 0  # of 2 ** count sequences those with at most `fewest`
+    while 40 * below <= 2**count:
+        fewest += 1
+        below += math.comb(count, fewest)
+    return fewest, count - fewest
 
 
 def _there(column: pa.ChunkedArray) -> np.ndarray:

@@ -157,6 +157,7 @@ def _answered(rows: Sequence[Mapping[str, object]], found: PredictedRows) -> dic
         "column": found.column,
         "without": found.without,
         "held_back": found.held_back,
+        "without_interval": found.without_interval,
         "pooled": list(found.pooled),
         "unseen": dict(found.unseen),
     }

@@ -49,7 +49,7 @@ def test_a_run_ends_with_how_its_winners_do_against_the_baseline(
     said = (
         "For 2 of 5 customers the chosen model did worse than the baseline on the hold-out rows; were both equally good"
     )
-    assert (said + ", chance would give 1 to 4. It is kept because it was better on" in error) == (worse > 0)
+    assert (said + ", chance would give 0 to 5. It is kept because it was better on" in error) == (worse > 0)
 
 
 def test_a_run_that_is_there_is_resumed_by_the_command_that_is_said(definition: Path, finished: Path) -> None:

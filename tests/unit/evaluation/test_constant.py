@@ -17,6 +17,7 @@ from tuning.evaluation.metrics import Metric
 from tuning.execution.context import WorkerContext
 from tuning.execution.study_run import conclude_study
 from tuning.models.base import Matrix
+from tuning.models.bounds import GivenBounds
 from tuning.models.families.constant import FAMILY
 from tuning.preprocessing.task import REGRESSION, Task
 from tuning.runs.outcome import sentences
@@ -110,16 +111,19 @@ def test_a_constant_is_scored_by_hand() -> None:
 
 
 @pytest.mark.parametrize("whole", [False, True])
-def test_a_constant_is_what_its_model_says_to_the_last_bit(whole: bool) -> None:
+@pytest.mark.parametrize("bounds", ["auto", (None, -3e3)])
+def test_a_constant_is_what_its_model_says_to_the_last_bit(whole: bool, bounds: GivenBounds) -> None:
     frame = told(61).assign(y=lambda rows: rows["y"] * 1e3)
-    data = prepare_data(frame.round() if whole else frame, target="y", task="regression", seed=3)
+    data = prepare_data(frame.round() if whole else frame, target="y", task="regression", seed=3, bounds=bounds)
     for name in ("neg_root_mean_squared_error", "neg_mean_absolute_error"):
         metric = Metric(name, data.task)
         found = find_constant(data, metric, 1.0)
         assert found is not None
         member = found.member(data, all_rows=False)
         unseen = data.whole(member.kind)[2]
-        assert found.test_score == metric.score(unseen.y, member.prediction(unseen, data.task))
+        said = member.prediction(unseen, data.task)
+        assert found.test_score == metric.score(unseen.y, said)
+        assert bounds == "auto" or set(said.values) == set(found.held_out(data)) == {-3e3}  # it is held like any model
 
 
 def test_shares_of_weighted_classes_by_hand() -> None:

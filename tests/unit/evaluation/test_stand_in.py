@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from tuning import RunResult, TuneRunner
 from tuning.cli.program import main
 from tuning.definition.definition import define
-from tuning.errors import UnknownCustomerError
+from tuning.errors import RunError, UnknownCustomerError
 from tuning.evaluation.stand_in import stand_in
 from tuning.models.pooled import Level, RunPool
 from tuning.runs.outcome import sentences
@@ -86,6 +86,12 @@ def test_whom_nobody_has_seen_is_answered_as_the_typical_customer(pooled: RunRes
     answers = pooled.predict(rows)
     assert answers["prediction"].notna().all()
     assert (answers.attrs["without"], sorted(answers.attrs["pooled"])) == ({}, ["few", "new"])
+    between = pooled.predict(rows, interval=0.8)
+    assert between["prediction"].equals(answers["prediction"])
+    assert between["prediction_low"].isna().tolist() == (rows["who"] != "c1").tolist()
+    assert between.attrs["without_interval"] == 2 * len(unseen)
+    with pytest.raises(RunError, match="the run's pool answers, without intervals"):
+        model.predict(unseen, interval=0.8)
 
 
 def test_counts_and_exit_codes_tell_own_models_from_answers_of_the_pool(pooled: RunResult, tmp_path: Path) -> None:
@@ -98,6 +104,14 @@ def test_counts_and_exit_codes_tell_own_models_from_answers_of_the_pool(pooled: 
     ran = CliRunner().invoke(main, ["predict", pooled.directory.shown, "--data", str(tmp_path / "new.csv")])
     assert ran.exit_code == 0, ran.output
     assert "the run's pool predicts the rows of 1 customer without an own model: 'new'" in ran.stderr
+    asked = ["--data", str(tmp_path / "new.csv"), "--interval", "0.8"]
+    single = CliRunner().invoke(main, ["predict", pooled.directory.shown, *asked])
+    batch = CliRunner().invoke(
+        main, ["predict", "--run", pooled.directory.shown, *asked, "--output", str(tmp_path / "out")]
+    )
+    for one in (single, batch):
+        assert one.exit_code == 0, one.output
+        assert f"{len(rows)} of {len(rows)} predictions without an interval: the pool's, a constant's" in one.stderr
     shown = CliRunner().invoke(main, ["leaderboard", pooled.directory.shown])
     assert [line.split()[:3] for line in shown.stdout.splitlines() if line.startswith(("few", "three"))] == [
         ["few", "pool", "pool"],

@@ -144,6 +144,30 @@ def test_very_large_numbers_are_no_classes() -> None:
     assert len(why) < 100
 
 
+def test_a_few_amounts_are_numbers_and_a_few_codes_are_classes() -> None:
+    incomes, grades = [101_376, 11_466, 3_000, 480_144], [101, 201, 999, 7]
+    assert agreed_task({"a": pd.Series(incomes * 20)})[0] == REGRESSION
+    assert agreed_task({"a": pd.Series(grades * 20)})[0] == MULTICLASS
+    assert agreed_task({"a": pd.Series([5_000, 9_000] * 20)})[0] == BINARY
+
+
+def test_a_mistyped_target_is_named_and_one_whose_square_is_infinite_refused() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=120), "y": rng.uniform(20_000, 60_000, 120)})
+    assert not any("far from all others" in note for note in of_numbers(frame))
+    (note,) = list(of_numbers(frame.assign(y=lambda rows: rows["y"].where(rows.index != 7, 1e9))))
+    assert note.startswith("a target of 1e+09 is far from all others (half of the others are 3")
+    assert note.endswith("correct it, or cap it with prepare")
+    counts = frame.assign(y=np.where(rng.uniform(size=120) < 0.7, 0.0, 5_000.0))
+    assert of_numbers(counts) == ()  # mostly 0 is no typing error
+    with pytest.raises(CustomerError, match=r"the target 'y' holds 1e\+200: beyond 1e\+150 a square is infinite"):
+        of_numbers(frame.assign(y=lambda rows: rows["y"].where(rows.index != 7, -1e200)))
+
+
+def of_numbers(frame: pd.DataFrame) -> tuple[str, ...]:
+    return prepare_data(frame, target="y", task=REGRESSION, seed=0).notes
+
+
 def test_numbers_with_a_decimal_comma_are_said_to_be_such() -> None:
     target = pd.Series([f"{number},5" for number in range(40)], name="y")
     assert "seem to be numbers with a decimal comma: set `csv: {decimal: ','}`" in agreed_task({"a": target})[1]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from sklearn.metrics import get_scorer_names
 
 from tuning.basics.wording import gain_text
 from tuning.evaluation.metrics import resolve_metric
 from tuning.records.gains import ERRORS, compared_gains, is_error, relative_gains, user_metric
+from tuning.records.user_scores import user_row, user_table
 
 
 def test_of_an_error_a_gain_is_a_share_of_the_baselines() -> None:
@@ -19,6 +21,20 @@ def test_of_an_error_a_gain_is_a_share_of_the_baselines() -> None:
     assert relative_gains(gain, baseline) == pytest.approx(1 - error / -baseline)
     assert compared_gains(gain, baseline, "neg_root_mean_squared_error").tolist() == [0.25, 0.25, -0.5]
     assert compared_gains(gain, baseline, "r2").tolist() == gain.tolist()
+
+
+def test_a_gain_and_its_error_are_shown_in_one_unit() -> None:
+    row = {
+        "metric": "neg_mean_absolute_error",
+        "mode": "max",
+        "baseline_test_score": -4.0,
+        "gain": 1.0,
+        "gain_error": 0.5,
+    }
+    assert (user_row(row)["gain"], user_row(row)["gain_error"]) == (25.0, 12.5)
+    shown = user_table(pa.table({name: [value] for name, value in row.items()}), row["metric"]).to_pylist()[0]
+    assert (shown["gain"], shown["gain_error"]) == (25.0, 12.5)
+    assert user_row({**row, "metric": "r2"})["gain_error"] == 0.5
 
 
 def test_a_share_is_defined_whatever_the_baseline_scores() -> None:

@@ -18,6 +18,7 @@ import pytest
 from builders import definition, tuner_of, write_customers
 from click.testing import CliRunner
 from paths import ROOT
+from scipy.stats import binom
 
 from search_spaces.yaml_text import dump_yaml
 from tuning import RunResult, TuneRunner
@@ -27,7 +28,7 @@ from tuning.records.gains import is_error
 from tuning.reporting.html import Page, Points, Section
 from tuning.runs.answer import of_many
 from tuning.runs.report import failures, page
-from tuning.runs.typical import Typical, typical_of
+from tuning.runs.typical import Typical, by_chance, typical_of
 
 EVIL = "</script><script>alert('x')</script> & \"Co\""
 
@@ -286,6 +287,17 @@ def typical(gains: list[float], error: float, metric: str = "roc_auc") -> Typica
 )
 def test_a_gain_is_claimed_only_where_it_is_sure(gains: list[float], metric: str, said: str) -> None:
     assert said in of_many(typical(gains, 0.04, metric), metric, "max")
+
+
+@pytest.mark.parametrize("count", [5, 6, 9, 18, 20, 100, 1000, 1001, 100_000])
+def test_what_chance_gives_is_a_fair_coin(count: int) -> None:
+    low, high = by_chance(count)
+    assert low + high == count
+    assert 2 * binom.cdf(low - 1, count, 0.5) <= 0.05
+    assert 2 * binom.cdf(low + (count > 1000), count, 0.5) > 0.05  # no wider than it must be
+    gains = [float(rank) for rank in range(1, count + 1)]
+    found = typical(gains, 1.0)
+    assert (found["gain_low"], found["gain_high"]) == ((low, high + 1) if low else (None, None))
 
 
 def test_few_customers_and_gains_within_their_errors_are_never_sure() -> None:

@@ -13,13 +13,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 
 from tuning.basics.cpus import usable_cpus
 from tuning.basics.documents import Json
 from tuning.data.registry import format_of
 from tuning.errors import CustomerError, DataError, TuningError, UntrustedCodeError
-from tuning.models.residuals import check_interval
+from tuning.models.residuals import LOW, check_interval
 from tuning.runs.batch.models import CustomerModels
 from tuning.runs.batch.output import AnswerColumns, with_answers, write_tables
 from tuning.runs.batch.rows import NewFile, Window, customers_in, new_files, windows
@@ -41,7 +42,7 @@ class BatchCounts:
         rows, predicted: rows that were written, and those of them with a prediction.
         customers: that had rows.
         without: customers that got no predictions, each with the reason.
-        held_back: rows for which a model went beyond its bounds, and was held there.
+        held_back, without_interval: as of `PredictedRows`.
         models: that were loaded.
         load_seconds, predict_seconds: of all processes together.
         seconds: from the first file to the last.
@@ -55,6 +56,7 @@ class BatchCounts:
     customers: set[str] = field(default_factory=set)
     without: dict[str, str] = field(default_factory=dict)
     held_back: int = 0
+    without_interval: int = 0
     models: int = 0
     load_seconds: float = 0.0
     predict_seconds: float = 0.0
@@ -72,6 +74,8 @@ class BatchCounts:
         self.load_seconds += answered.load_seconds
         self.predict_seconds += answered.predict_seconds
         self.held_back += answered.held_back
+        if (low := answered.beside.get(LOW)) is not None:
+            self.without_interval += int(np.isnan(low).sum())
         if answered.labels is None:
             self.without[customer] = answered.reason
         else:

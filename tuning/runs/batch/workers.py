@@ -221,7 +221,7 @@ def _predicted(
     if len(found.values) != len(rows):
         raise CustomerError(f"its model gave {amount(len(found.values), 'prediction')} for {amount(len(rows), 'row')}.")
     if not model.task.classification:
-        ends = {} if interval is None else dict(zip((LOW, HIGH), model.ends(found, interval), strict=True))
+        ends = {} if interval is None else dict(zip((LOW, HIGH), model.known_ends(found, interval), strict=True))
         return pa.array(found.values, pa.float64()), ends, found.held_back
     check_interval(interval, model.task)
     labels = label_array(model.task.classes).take(pa.array(found.values))

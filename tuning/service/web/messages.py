@@ -141,6 +141,11 @@ class PredictionsMessage(_Message):
     column: str = Field(description="That of the predictions, one that no row had.", examples=["prediction"])
     without: Mapping[str, str] = Field(description="Customers without a prediction, and why.", examples=[{}])
     held_back: int = Field(description="Predictions that went beyond `bounds`, and were held there.", examples=[0])
+    without_interval: int = Field(
+        description="Predictions without the interval that was asked for: the pool's, and those of models that were "
+        "fitted without a search.",
+        examples=[0],
+    )
     pooled: list[str] = Field(
         description="Customers without a model of their own, whose rows the run's pool predicts.", examples=[[]]
     )
