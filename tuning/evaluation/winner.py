@@ -130,7 +130,7 @@ def _kept_note(winner: TrialRecord, records: Sequence[TrialRecord], what: str) -
     rule = ", within one standard error of the best" if best.loss < winner.loss else ""
     own, other = (value_text(user_score(each.score, each.metric)) for each in (winner, best))
     if own == other and not rule:
-        return f"{what} was kept: on the folds it scores {own}, and none of the others more"
+        return f"{what} was kept: on the folds it scores {own}, and none of the others does better"
     return f"{what} was kept: on the folds it scores {own}{rule}, the best of the others {other}"
 
 
