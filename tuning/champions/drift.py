@@ -75,7 +75,7 @@ class Drift:
     """One champion that was looked at.
 
     loss: its mean on the new rows. drifts: whether it is tuned anew, and first. moved: which column's values have moved
-    most, in words; empty where that is not known.
+    most, in words; empty where that is not known. metric: as users read it.
     """
 
     customer: str
@@ -86,6 +86,7 @@ class Drift:
     threshold: float
     drifts: bool
     moved: str = ""
+    metric: str = ""
 
 
 def drifting(

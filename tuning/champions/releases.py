@@ -96,7 +96,7 @@ class Releases:
             return decoded(self.directory.read(file_of(number)))
         except FileNotFoundError as error:
             raise RunError(
-                f"{self.name} has no release {number}. `tuning champions {self.name}` shows the newest."
+                f"{self.name} has no release {number}. `tuning champions {self.name} --releases` shows them."
             ) from error
         except (OSError, ValueError) as error:
             raise self._changed(file_of(number), error) from error

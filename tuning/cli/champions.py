@@ -93,8 +93,11 @@ def _change(releases: Releases, release: Release, champion: Champion) -> dict[st
 
 
 def _decided(releases: Releases) -> list[dict[str, object]]:
-    """The decisions of the newest refresh: what has changed, and then who is nearest to a change."""
-    refreshed = next((each for each in releases.last(len(releases.numbers())) if each.why == REFRESH), None)
+    """The decisions of the refresh that is in force: what has changed, and then who is nearest to a change."""
+    refreshed: Release | None = releases.current()
+    while refreshed is not None and refreshed.why != REFRESH:  # what was rolled back is not in force any more
+        before = refreshed.equals or refreshed.parent
+        refreshed = None if before is None else releases.at(before)
     table = None if refreshed is None else releases.table(refreshed, DECISIONS)
     rows = [] if table is None else [asdict(row) for row in rows_of(table, Decision)]
 

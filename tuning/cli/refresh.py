@@ -122,9 +122,12 @@ def refresh(
     done = Refresh(plan, releases, allow_code=allow_code).run(progress, in_process)
     for line in note_lines(done.notes):
         click.echo(line, err=True)
+    if done.new and (done.drift or done.notes or plan.changes.notes):
+        click.echo(f"if the data is wrong: tuning rollback {name}, mend it, and refresh again", err=True)
     code = exit_codes.of_models(sum(done.answers.values()), done.with_model)
     if output == "json":
-        click.echo(json.dumps({"outcome": exit_codes.outcome_of(code), **done.to_dict()}, ensure_ascii=False))
+        found = {"outcome": exit_codes.outcome_of(code), **done.to_dict(), "week": list(plan.changes.notes)}
+        click.echo(json.dumps(found, ensure_ascii=False))
     else:
         click.echo(_sentence(name, done))
     say_copied(releases)

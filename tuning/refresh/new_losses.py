@@ -34,12 +34,14 @@ class NewLosses:
     Attributes:
         champion: (blocks,) its losses; None where it cannot serve.
         comparison: with these rows; None where no challenger was compared.
-        fault: why the champion cannot serve. note: why the challenger was not compared.
+        fault: why the champion cannot serve. unread: why the rows tell nothing of any model, as where they have no
+            target. note: why the challenger was not compared, or, beside a fault, cannot serve either.
     """
 
     champion: np.ndarray | None = None
     comparison: RowComparison | None = None
     fault: str = ""
+    unread: str = ""
     note: str = ""
 
 
@@ -64,14 +66,23 @@ class ComparedModels:
         all."""
         try:
             model = self._model(champion)
-            said, y = model.prediction(rows.frame), _encoded(rows.frame[self.target], model)
-            metric = Metric(self.metric, model.task, self.function)
-            loss = row_loss(metric, probabilities=said.proba is not None)
-            found = NewLosses(block_means(loss.of(y, said), rows.where))
+            said = model.prediction(rows.frame)
         except UntrustedCodeError:
             raise
         except (Exception, SystemExit) as error:  # of the user's own code, too
-            return NewLosses(fault=error_text(error))
+            return NewLosses(fault=error_text(error), note=self._why_not(challenger, rows))
+        try:
+            if self.target not in rows.frame.columns:
+                raise CustomerError(f"the target {self.target!r} is not among their columns.")
+            y = _encoded(rows.frame[self.target], model)
+        except (Exception, SystemExit) as error:  # whatever is in a file
+            return NewLosses(unread=error_text(error))
+        try:
+            metric = Metric(self.metric, model.task, self.function)
+            loss = row_loss(metric, probabilities=said.proba is not None)
+            found = NewLosses(block_means(loss.of(y, said), rows.where))
+        except (Exception, SystemExit) as error:  # of the user's own metric, too
+            return NewLosses(unread=error_text(error))
         if challenger is None:
             return found
         try:
@@ -80,6 +91,18 @@ class ComparedModels:
             raise
         except (Exception, SystemExit) as error:
             return replace(found, note=error_text(error))
+
+    def _why_not(self, challenger: Challenger | None, rows: UnseenRows) -> str:
+        """Why a challenger cannot serve either; empty where it can, or where there is none."""
+        if challenger is None:
+            return ""
+        try:
+            self._model(challenger).prediction(rows.frame)
+        except UntrustedCodeError:
+            raise
+        except (Exception, SystemExit) as error:
+            return error_text(error)
+        return ""
 
     def _compared(
         self, challenger: Challenger, rows: UnseenRows, y: np.ndarray, metric: Metric, said: Prediction

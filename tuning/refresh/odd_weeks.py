@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tuning.basics.wording import amount, name_list
+from tuning.basics.wording import amount, name_list, some_names
 
 ODD_SHARE = 0.1  # of the customers: so many with the same oddity are no accident of single ones
 KINDS = {"number": "numbers", "date": "dates", "truth": "true or false", "text": "text"}
@@ -39,13 +39,23 @@ def odd_week_notes(known: pa.Table, before: pa.Table, now: pa.Table) -> Iterator
     if _is_odd(count := _count(half), total):
         yield f"{_share_of(count, total)} fewer than half of their rows of last time: a part of the data may be missing"
     if _is_odd(count := total - len(here), total):
-        yield f"{count:,} of {amount(total, 'customer')} are not there any more: a part of the data may be missing"
+        gone = known.filter(pc.equal(known["group"], "gone"))
+        are = "is" if count == 1 else "are"
+        yield (
+            f"{count:,} of {amount(total, 'customer')} {are} not there any more ({_who(gone)}): a part of the data may "
+            "be missing"
+        )
     if _is_odd(count := _count(copies), total):
         rows = pc.sum(here["repeated"]).as_py()
         yield (
-            f"{_share_of(count, total)} {amount(rows, 'new row')} that are copies of rows that they had: a part of the "
-            "data may have been delivered twice, or two customers may have one id"
+            f"{_share_of(count, total)} {amount(rows, 'new row')} that are copies of rows that they had "
+            f"({_who(here.filter(copies))}): a part of the data may have been delivered twice, or two customers may "
+            "have one id"
         )
+
+
+def _who(changes: pa.Table) -> str:
+    return some_names(changes["customer"].to_pylist())
 
 
 def _is_odd(count: int, total: int) -> bool:

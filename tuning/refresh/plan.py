@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from statistics import median
 from zlib import crc32
 
 import pyarrow as pa
@@ -39,6 +40,8 @@ from tuning.refresh.groups import (
 )
 from tuning.refresh.notes import note_lines
 from tuning.refresh.options import RefreshOptions
+
+DOUBTFUL = 1.5  # times as much as usual is how much the rows of one customer grow that are looked at
 
 
 @dataclass(frozen=True)
@@ -126,13 +129,11 @@ class RefreshPlan:
 
     @cached_property
     def notes(self) -> dict[str, str]:
-        """By customer, what is odd about its rows; that they have doubled is not where most have."""
+        """By customer, what is odd about its rows; that they have doubled is not where others grow nearly as much."""
         grown = self.changes.of(GROWN)
-        doubled = [each for each in grown if each.note]
-        odd = [
-            *self.changes.of(BROKEN, CHANGED),
-            *(doubled if 2 * len(doubled) <= len(grown) or len(grown) < 3 else ()),
-        ]
+        usual = median(each.now / max(each.before, 1) for each in grown) if len(grown) > 2 else 1.0
+        doubled = [each for each in grown if each.note and each.now > DOUBTFUL * usual * each.before]
+        odd = [*self.changes.of(BROKEN, CHANGED), *doubled]
         return {each.customer: each.note for each in odd if each.note}
 
     @property
@@ -188,9 +189,10 @@ class RefreshPlan:
         lines += [*(f"note: {note}" for note in self.changes.notes), *note_lines(self.notes)]
         if self.nothing_to_do:
             return "\n".join([*lines, "Nothing is to be done."])
+        later = "more where a champion loses more on new rows than it promised, or cannot serve them"
         fits = f"to fit again: {amount(len(self.fitted), 'customer')}, with the champion's configuration, one fit each"
         each = f"{amount(self.definition.trials, 'trial')} each"
-        search = f"to search for a better model: {amount(len(self.searched), 'customer')}, {each}"
+        search = f"to search for a better model: {amount(len(self.searched), 'customer')}, {each}; {later}"
         whole = [each.core_seconds for each in self.work.values()]
         known = [each for each in whole if each is not None]
         about = [f"in all about {seconds_text(sum(known))}, as long as earlier fits and trials took"] * bool(known)

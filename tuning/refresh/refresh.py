@@ -13,9 +13,11 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 
 import pyarrow as pa
 
+from tuning.basics.documents import Json
 from tuning.champions.accepting import FOLDER as PROPOSALS
 from tuning.champions.champion import HERE, NONE, OWN, Challenger, Champion, same_configuration, table_of
 from tuning.champions.drift import Drift
@@ -37,9 +39,11 @@ from tuning.champions.release import (
     TableFile,
 )
 from tuning.champions.releases import Releases
+from tuning.champions.rules.rule import PROMOTED
 from tuning.data.child_process import ChildProcess
 from tuning.data.prepared import OwnCode
 from tuning.driver.runner import TuneRunner
+from tuning.errors import PlanError
 from tuning.evaluation.fixed import FixedConfiguration
 from tuning.planning.studies import Known
 from tuning.records.gains import user_metric
@@ -52,7 +56,15 @@ from tuning.refresh.notes import add_note
 from tuning.refresh.plan import RefreshPlan
 from tuning.refresh.starts import first_tries
 from tuning.refresh.unseen_rows import NewRowsReader
-from tuning.refresh.verdicts import Verdicts, drift_decisions, groups_table, hold_out_decision, looked_at
+from tuning.refresh.verdicts import (
+    Verdicts,
+    drift_decisions,
+    groups_table,
+    hold_out_decision,
+    looked_at,
+    promised_anew,
+    replaced_decision,
+)
 from tuning.runs.plan_file import plain, read_names
 from tuning.runs.results import RunResult
 from tuning.runs.resume import MAY_CHANGE
@@ -109,6 +121,7 @@ class Refreshed:
             "fitted": self.fitted,
             "challengers": self.challengers,
             "decisions": dict(self.outcomes),
+            "promoted": [each.customer for each in self.decisions if each.outcome == PROMOTED],
             "drift": [each.customer for each in self.drift],
             "notes": dict(self.notes),
             "proposal": self.proposal,
@@ -171,7 +184,11 @@ class Refresh:
         challengers |= {name: model.of_challenger(challengers[name]) for name, model in against.items()}
         found = self._judge_search(champions, challengers, verdicts.faulty, again)
         proposal = self._proposed(decided.decisions)  # before the release, so that none lacks it
-        decisions = [*decided.decisions, *drift_decisions(drift), *self._on_the_hold_out(found)]
+        known = {each.customer for each in decided.decisions}
+        taken = [each for each in champions.values() if each.since == plan.number and each.customer in verdicts.faulty]
+        replaced = [replaced_decision(each, plan.options.promotion) for each in taken if each.customer not in known]
+        judged = (*decided.decisions, *replaced)
+        decisions = [*judged, *drift_decisions(drift), *self._on_the_hold_out(found)]
         release = self._placed(champions, challengers, decisions, verdicts.groups)
         return Refreshed(
             release=release,
@@ -179,7 +196,7 @@ class Refresh:
             answers=_answers(champions),
             fitted=len(fitted),
             challengers=len(challengers),
-            decisions=decided.decisions,
+            decisions=judged,
             drift=drift,
             notes=self.notes,
             said_of_all=decided.said_of_all,
@@ -233,12 +250,20 @@ class Refresh:
                 of_customer[SCORED] = replace(FixedConfiguration.from_json(champion.configuration), only_scored=True)
         if not studies:
             return None
-        runner = TuneRunner(plan.definition, fixed=studies, customers=tuple(sorted(studies)))
+        names = tuple(sorted(studies))
+        runner = TuneRunner(plan.definition, fixed=studies, customers=names)
         same = {key: value for key, value in plain(plan.definition).items() if key not in MAY_CHANGE}
         asked = json.dumps([same, studies], sort_keys=True, default=_plain)
         name = f"{RUNS}/{plan.number:06d}-{hashlib.sha256(asked.encode()).hexdigest()[:12]}"
         directory = f"{self.releases.directory.uri.rstrip('/')}/{name}"
-        return runner.run(directory, progress=progress, in_process=in_process, resume=True).directory
+        try:
+            return runner.run(directory, progress=progress, in_process=in_process, resume=True).directory
+        except PlanError as error:
+            if len(names) == len(plan.customers):
+                raise
+            for each in names:  # what no other customer has is odd about their data and not about the definition
+                add_note(self.notes, each, f"nothing was fitted or searched for: {error}")
+            return None
 
     def _fitted(self, kind: str) -> dict[str, FittedModel]:
         """The models of configurations, fitted on all rows that there are now; where that fails, a note."""
@@ -264,7 +289,7 @@ class Refresh:
         self,
         champions: dict[str, Champion],
         challengers: dict[str, Challenger],
-        faulty: Collection[str],
+        faulty: Mapping[str, str],
         drifting: Collection[str],
     ) -> list[str]:
         """What the search has found. Who had no model of its own, or one that cannot serve, gets the winner; others a
@@ -272,15 +297,18 @@ class Refresh:
         plan, found = self.plan, list[str]()
         if self._run is None:
             return found
+        metric = user_metric(RunResult(self._run, SEARCH).board().metric)
         for winner in RunChampions(RunResult(self._run, SEARCH), self.releases, plan.number, self.allow_code):
             name, now = winner.customer, champions.get(winner.customer)
             replaceable = now is not None and (now.answer != OWN or name in faulty) and winner.answer == OWN
             if now is None or now.answer == NONE or replaceable:
-                champions[name] = winner
+                why = f"{faulty[name]}; the winner of a search took its place" if name in faulty else winner.reason
+                champions[name] = replace(winner, reason=why)
                 challengers.pop(name, None)  # its evidence is against another one
                 continue
             rows = winner.rows or now.rows
-            champions[name] = now = replace(now, searched=plan.number, rows_at_search=rows, drift=None)
+            now = replace(now, searched=plan.number, rows_at_search=rows, drift=None)
+            champions[name] = now = promised_anew(now, metric, self._scored.get(name))
             if winner.answer != OWN:
                 add_note(self.notes, name, f"its search found nothing better, so its champion stays: {winner.reason}")
             elif not same_configuration(now, winner) and self._may_stand(winner, challengers.get(name), drifting):
@@ -292,12 +320,20 @@ class Refresh:
         """What the hold-out of a search says of the challenger that it has found, and of the champion."""
         if self._run is None or not customers:
             return
-        metric, rule = user_metric(RunResult(self._run, SEARCH).board().metric), self.plan.options.promotion
-        tables = (RunResult(self._run, study).best_studies().to_pylist() for study in (SEARCH, SCORED))
-        searched, scored = ({row["customer"]: row for row in rows} for rows in tables)
+        search = RunResult(self._run, SEARCH)
+        metric, rule = user_metric(search.board().metric), self.plan.options.promotion
+        searched = {row["customer"]: row for row in search.best_studies().to_pylist()}
         for name in customers:
-            if name in scored and scored[name]["test_score"] is not None:
-                yield hold_out_decision(searched[name], scored[name], metric, rule)
+            if name in self._scored:
+                yield hold_out_decision(searched[name], self._scored[name], metric, rule)
+
+    @cached_property
+    def _scored(self) -> dict[str, Json]:
+        """What champions score on the hold-out of today's search, fitted on the rest."""
+        if self._run is None:
+            return {}
+        rows = RunResult(self._run, SCORED).best_studies().to_pylist()
+        return {row["customer"]: row for row in rows if row["test_score"] is not None}
 
     def _may_stand(self, winner: Champion, standing: Challenger | None, drifting: Collection[str]) -> bool:
         if standing is None:

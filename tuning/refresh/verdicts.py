@@ -17,7 +17,7 @@ from tuning.champions.champion import Challenger, Champion
 from tuning.champions.comparison import RowComparison
 from tuning.champions.drift import Drift, LossSoFar, drifting
 from tuning.champions.evidence import Evidence
-from tuning.champions.first_release import hold_out_loss
+from tuning.champions.first_release import hold_out_error, hold_out_loss
 from tuning.champions.promotion import HOLD_OUT, Contest, Decision, Decisions, decide
 from tuning.champions.release import DECISIONS, GROUPS
 from tuning.champions.releases import Releases
@@ -26,6 +26,7 @@ from tuning.champions.rules.rule import BEATEN, PROMOTED, STANDS
 from tuning.champions.sizes import group_gains, size_of
 from tuning.data.child_process import ChildProcess
 from tuning.data.customers import Customer
+from tuning.records.gains import user_metric
 from tuning.refresh.groups import UNKNOWN
 from tuning.refresh.new_losses import ComparedModels, error_text, losses_in
 from tuning.refresh.notes import add_note
@@ -92,7 +93,8 @@ class Verdicts:
         names, so_far, promised = zip(*seen, strict=True)
         evidence, means = [each.evidence for each in so_far], [each.mean for each in so_far]
         found = drifting(names, evidence, means, promised, self.plan.options.false_discoveries)
-        return [replace(each, moved=self._moved(each.customer)) for each in found if each.drifts]
+        metric = user_metric(self.models.metric)
+        return [replace(each, moved=self._moved(each.customer), metric=metric) for each in found if each.drifts]
 
     def _moved(self, name: str) -> str:
         customer = next((each for each in self.reader.customers if each.id == name), None)
@@ -114,8 +116,13 @@ class Verdicts:
         if not len(rows.frame):
             return  # copies of known rows alone
         found = losses_in(self.child, self.models, champion, challenger, rows)
+        if found.unread:
+            add_note(self.notes, name, f"its new rows tell nothing of its models: {found.unread}")
+            return
         if found.fault:
-            self.faulty[name] = f"the champion cannot serve: {found.fault}"
+            if found.note:
+                self.challengers.pop(name, None)  # it cannot serve either
+            self.faulty[name] = f"the champion cannot serve: {found.fault.removesuffix('.')}"
             add_note(self.notes, name, self.faulty[name])
             return
         if self.plan.change[name].is_other_data:
@@ -170,8 +177,11 @@ def looked_at(plan: RefreshPlan) -> list[Customer]:
 
 def drift_text(drift: Drift) -> str:
     """Why a champion is tuned anew, as the rest of a sentence."""
-    lost = f"loses {value_text(drift.loss)} on {amount(drift.rows, 'new row')}"
-    return "; ".join(filter(None, (f"{lost}, its hold-out promised {value_text(drift.hold_out_loss)}", drift.moved)))
+    squared = drift.metric == "rmse"  # whose rows lose squared errors, which nobody reads
+    name = drift.metric if squared else "a mean loss of"
+    lost, promised = (value_text(each**0.5 if squared else each) for each in (drift.loss, drift.hold_out_loss))
+    said = f"has {name} {lost} on {amount(drift.rows, 'new row')}, its hold-out promised {promised}"
+    return "; ".join(filter(None, (said, drift.moved)))
 
 
 def drift_decisions(drift: Iterable[Drift]) -> Iterator[Decision]:
@@ -190,6 +200,26 @@ def drift_decisions(drift: Iterable[Drift]) -> Iterator[Decision]:
             outcome=DRIFTS,
             reason=drift_text(each),
         )
+
+
+def promised_anew(champion: Champion, metric: str, scored: Json | None) -> Champion:
+    """A champion that promises what its configuration has just scored on a hold-out, where it has.
+
+    metric: as users read it.
+    """
+    if scored is None:
+        return champion
+    score, error = scored["test_score"], scored["test_error"]
+    return replace(
+        champion,
+        hold_out_loss=hold_out_loss(metric, score),
+        hold_out_error=hold_out_error(metric, score, error),
+    )
+
+
+def replaced_decision(champion: Champion, rule: str) -> Decision:
+    """A champion that has taken the place of one that could not serve, as it stands beside the other decisions."""
+    return Decision(champion.customer, None, None, 0, None, None, None, None, rule, PROMOTED, champion.reason)
 
 
 def hold_out_decision(searched: Json, scored: Json, metric: str, rule: str) -> Decision:

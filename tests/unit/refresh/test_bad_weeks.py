@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from shop_weeks import ShopWeeks, rows
+from commands import tuning
+from shop_weeks import FLAT, ShopWeeks, rows
 
 from tuning.champions.drift import LossSoFar
 from tuning.champions.models import ReleaseModels
+from tuning.champions.rollback import roll_back
 
 NAMES = ("a", "b", "c", "d", "e", "f")
 SPARE = {"grown": 99.0, "search_every": 99}  # nobody is tuned for his age
@@ -79,7 +82,9 @@ def test_rows_in_another_order_change_nothing(weeks: ShopWeeks) -> None:
 def test_who_is_gone_keeps_its_champion_until_it_is_retired(weeks: ShopWeeks) -> None:
     before, rest = weeks.state()[0], [name for name in NAMES if name != "a"]
     (weeks.data / "a.csv").unlink()
-    assert weeks.plan().changes.notes == ("1 of 6 customers are not there any more: a part of the data may be missing",)
+    assert weeks.plan().changes.notes == (
+        "1 of 6 customers is not there any more ('a'): a part of the data may be missing",
+    )
     assert weeks.refresh(**SPARE).new is False
     weeks.write("b", rows(1, 66))
     weeks.refresh(**SPARE)
@@ -105,6 +110,42 @@ def test_who_cannot_be_read_keeps_its_champion_with_a_note_while_others_learn(we
     assert (done.fitted, list(done.notes)) == (1, ["a", "c"])
     assert {name: after[name] for name in NAMES if name != "b"} == {n: before[n] for n in NAMES if n != "b"}
     assert after["b"].rows == 66
+
+
+def test_rows_without_the_target_replace_nobody_and_stop_nobody(weeks: ShopWeeks) -> None:
+    """The target is not needed to serve, so that a champion can, and its challenger has proven nothing."""
+    weeks.promote("other", models=FLAT)
+    before, standing = weeks.state()
+    weeks.write("a", rows(0, 66).rename(columns={"y": "sales"}))
+    weeks.write("b", rows(1, 66))
+    (weeks.data / "c.csv").unlink()
+    done = weeks.refresh(**SPARE)
+    assert (done.fitted, done.outcomes["promoted"]) == (1, 0)
+    assert "its new rows tell nothing of its models: the target 'y' is not among their columns" in done.notes["a"]
+    after = weeks.state()
+    assert {name: each["a"] for name, each in zip("cs", after, strict=True)} == {"c": before["a"], "s": standing["a"]}
+    weeks.write("a", rows(0, 70).rename(columns={"y": "sales"}))  # this week nobody else has new rows
+    alone = weeks.refresh(retire=True, **SPARE)
+    assert "nothing was fitted or searched for" in alone.notes["a"]
+    assert "no customer has a column 'y'" in alone.notes["a"]
+    assert [*weeks.state()[0]] == [name for name in NAMES if name != "c"]
+    weeks.write("a", rows(0, 70))
+    assert (weeks.refresh(**SPARE).fitted, weeks.state()[0]["a"].rows) == (1, 70)
+
+
+def test_whose_columns_are_others_is_said_to_be_replaced(weeks: ShopWeeks) -> None:
+    weeks.promote("other", models=FLAT)  # which looks at the same columns, so it cannot serve either
+    weeks.write("a", rows(0, 66).rename(columns={"z": "w"}))
+    done = weeks.refresh(**SPARE)
+    assert done.to_dict()["promoted"] == ["a"]
+    (said,) = [each for each in done.decisions if each.customer == "a"]
+    assert said.reason.endswith("was fitted with them; the winner of a search took its place")
+    assert weeks.state()[0]["a"].reason == said.reason
+    assert "a" not in weeks.state()[1]
+    shown = ["champions", "shops", "--storage", str(weeks.folder / "runs"), "--decisions", "--output", "json"]
+    assert [row["customer"] for row in json.loads(tuning(*shown).stdout) if row["outcome"] == "promoted"] == ["a"]
+    roll_back(weeks.releases)
+    assert json.loads(tuning(*shown).stdout) == []  # none of it is in force
 
 
 @pytest.mark.parametrize("same_week", [True, False])
