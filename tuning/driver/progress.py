@@ -145,6 +145,10 @@ class Counter:
         while len(self._marks) > 1 and self._marks[1][0] <= since:
             self._marks.popleft()
 
+    def settle(self) -> None:
+        """All is done, whether or not the last reports of workers have come."""
+        self.done_studies, self._fitting = self.n_studies, 0.0
+
     @property
     def now(self) -> Progress:
         """How far the run is."""

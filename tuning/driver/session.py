@@ -101,6 +101,8 @@ class RunSession:
                         state = _state_after(error)
                     if halt.interrupted:
                         self._recount()
+                    elif state is EndState.DONE and not self.counter.errors:
+                        self.counter.settle()
                     end = self._end(state, result)
                     self._tell(end)
                 if error is not None:
