@@ -74,5 +74,6 @@ def error(one: Round, answer: np.ndarray) -> float:
     answer: (n,) numbers, or (n, classes) probabilities in the order of `labels`.
     """
     if one.customer.task == CLASSES:
-        return float(log_loss(one.truth, np.clip(answer, 1e-6, 1.0), labels=one.labels))
+        chances = np.clip(answer, 1e-6, 1.0)
+        return float(log_loss(one.truth, chances / chances.sum(axis=1, keepdims=True), labels=one.labels))
     return float(np.sqrt(mean_squared_error(one.truth, answer)))
