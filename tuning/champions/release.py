@@ -73,6 +73,11 @@ class Release:
         """Of its file."""
         return file_of(self.number)
 
+    @property
+    def why_text(self) -> str:
+        """Why it was made, with what a rollback brings back."""
+        return self.why if self.equals is None else f"{self.why} to {self.equals}"
+
     def encoded(self) -> bytes:
         """Its file."""
         content = json.dumps(asdict(self), ensure_ascii=False, sort_keys=True)

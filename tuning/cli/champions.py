@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 import click
-import pyarrow.compute as pc
 
-from tuning.basics.wording import amount, natural_order
+from tuning.basics.wording import natural_order
 from tuning.champions.champion import ANSWERS, Champion, rows_of
+from tuning.champions.newest_decisions import newest_decisions
 from tuning.champions.promoting import changed_customers
 from tuning.champions.promotion import HOLD_OUT, Decision
-from tuning.champions.release import DECISIONS, REFRESH, Release
+from tuning.champions.release import DECISIONS, Release
 from tuning.champions.releases import Releases
+from tuning.champions.report import answers_of, answers_text, write_report
 from tuning.cli.output import aligned, show_pages, window_width
 from tuning.cli.program import Command
 from tuning.cli.shared_options import champions_options, formulas_option, output_option
@@ -25,8 +25,6 @@ SHOWN = ("customer", "answer", "model", "rows", "since", "reason")
 COMPARED = ("champion_loss", "challenger_loss", "e_value", "gain")
 #: What is shown of the newest refresh's decisions; what has changed comes first, then who is nearest to a change.
 DECIDED = ("customer", "outcome", *COMPARED[:2], "rows", "compared_on", "e_value", "threshold", "reason")
-OUTCOMES = ("promoted", "proposed", "beaten", "drifts", "stands")
-_NOUNS = {"own": "own model", "pool": "answer of the pool", "constant": "constant", "none": "without an answer"}
 
 
 @click.command(cls=Command)
@@ -34,21 +32,33 @@ _NOUNS = {"own": "own model", "pool": "answer of the pool", "constant": "constan
 @click.option("--history", "customer", metavar="CUSTOMER", help="Each change of this customer's champion.")
 @click.option("--decisions", "decided", is_flag=True, help="Who was promoted, who nearly was, and who drifts.")
 @click.option("--releases", "listed", is_flag=True, help="The releases, the newest first.")
+@click.option("--report", "reported", is_flag=True, help="Write the page of these champions, as each refresh does.")
 @formulas_option("guard")
 @output_option
 def champions(
-    name: str, storage: str, customer: str | None, decided: bool, listed: bool, formulas: str, output: str
+    name: str,
+    storage: str,
+    customer: str | None,
+    decided: bool,
+    listed: bool,
+    reported: bool,
+    formulas: str,
+    output: str,
 ) -> None:
     """Show the champions NAME: which model serves each customer, since which release, and why."""
-    if (customer is not None) + decided + listed > 1:
-        raise click.UsageError("--history, --decisions and --releases are several questions: ask one.")
+    if (customer is not None) + decided + listed + reported > 1:
+        raise click.UsageError("--history, --decisions, --releases and --report are several questions: ask one.")
     releases = Releases(name, storage)
+    if reported:
+        click.echo(write_report(releases))
+        say_refused(releases)
+        return
     newest = releases.current()
     if customer is not None:
         rows = [_change(releases, release, each) for release, each in releases.history(customer)]
         columns: Sequence[str] = ("release", "created", "why", *SHOWN[1:4], "hold_out_loss", *COMPARED, "reason")
     elif decided:
-        rows, columns = _decided(releases), DECIDED
+        rows, columns = [asdict(each) for each in newest_decisions(releases)], DECIDED
     elif listed:
         rows, columns = _listed(releases), ("release", "created", "why", "customers", *ANSWERS, "changed")
     else:
@@ -60,7 +70,7 @@ def champions(
     elif output == "csv":
         _print_csv(rows, formulas)
     else:
-        said = answers_text(_answers(releases, newest))
+        said = answers_text(answers_of(releases, newest))
         click.echo(f"release {newest.number} of {name}, {newest.created}: {said}", err=True)
         shown = [[_text(row, column) for column in columns] for row in rows]
         show_pages(aligned(columns, shown, window_width()))
@@ -73,8 +83,7 @@ def _text(row: Mapping[str, object], column: str) -> object:
 
 def _of_release(release: Release) -> dict[str, object]:
     """What is shown of a release."""
-    why = release.why if release.equals is None else f"{release.why} to {release.equals}"
-    return {"release": release.number, "created": release.created, "why": why}
+    return {"release": release.number, "created": release.created, "why": release.why_text}
 
 
 def _row(releases: Releases, champion: Champion) -> dict[str, object]:
@@ -92,44 +101,15 @@ def _change(releases: Releases, release: Release, champion: Champion) -> dict[st
     return {**_of_release(release), **_row(releases, champion), **compared}
 
 
-def _decided(releases: Releases) -> list[dict[str, object]]:
-    """The decisions of the refresh that is in force: what has changed, and then who is nearest to a change."""
-    refreshed: Release | None = releases.current()
-    while refreshed is not None and refreshed.why != REFRESH:  # what was rolled back is not in force any more
-        before = refreshed.equals or refreshed.parent
-        refreshed = None if before is None else releases.at(before)
-    table = None if refreshed is None else releases.table(refreshed, DECISIONS)
-    rows = [] if table is None else [asdict(row) for row in rows_of(table, Decision)]
-
-    def place(row: Mapping[str, object]) -> tuple[int, float]:
-        e_value, threshold = row["e_value"], row["threshold"]
-        near = e_value / threshold if isinstance(e_value, float) and isinstance(threshold, float) else math.inf
-        return OUTCOMES.index(str(row["outcome"])), -near
-
-    return sorted(rows, key=place)
-
-
 def _listed(releases: Releases) -> list[dict[str, object]]:
     """A line for each release, the newest first; `changed`: customers with another champion than in the one before."""
     rows: list[dict[str, object]] = []
     for release in releases.last(len(releases.numbers())):
-        answers = _answers(releases, release)
+        answers = answers_of(releases, release)
         changed = changed_customers(releases, release)
         row = {**_of_release(release), "customers": sum(answers.values()), "changed": changed}
         rows.append({**row, **{answer: answers.get(answer, 0) for answer in ANSWERS}})
     return rows
-
-
-def _answers(releases: Releases, release: Release) -> dict[str, int]:
-    counts = pc.value_counts(releases.champions(release)["answer"]).to_pylist()
-    return {each["values"]: each["counts"] for each in counts}
-
-
-def answers_text(answers: Mapping[str, int]) -> str:
-    """How many customers get which answer, in part of a sentence."""
-    there = [(answers[name], _NOUNS[name]) for name in ANSWERS if answers.get(name)]
-    counts = [f"{count:,} {noun}" if noun.startswith("without") else amount(count, noun) for count, noun in there]
-    return f"{amount(sum(answers.values()), 'customer')}, {', '.join(counts) or 'none'}"
 
 
 def say_refused(releases: Releases) -> None:

@@ -13,9 +13,10 @@ from tuning.champions.champion import NONE
 from tuning.champions.promoting import SURE, Promoted, promote_run
 from tuning.champions.proposal import Proposal
 from tuning.champions.releases import Releases
+from tuning.champions.report import answers_text
 from tuning.champions.rules import promotion_rules
 from tuning.cli import exit_codes
-from tuning.cli.champions import answers_text, say_copied, say_refused
+from tuning.cli.champions import say_copied, say_refused
 from tuning.cli.program import Command
 from tuning.cli.run_argument import newest
 from tuning.cli.shared_options import allow_code_option, storage_option

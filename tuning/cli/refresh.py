@@ -10,10 +10,11 @@ import click
 
 from tuning.basics.wording import amount
 from tuning.champions.releases import Releases
+from tuning.champions.report import answers_text, write_report
 from tuning.champions.rules import promotion_rules
 from tuning.champions.rules.rule import STANDS
 from tuning.cli import exit_codes
-from tuning.cli.champions import answers_text, say_copied, say_refused
+from tuning.cli.champions import say_copied, say_refused
 from tuning.cli.program import Command
 from tuning.cli.shared_options import (
     Overrides,
@@ -130,6 +131,8 @@ def refresh(
         click.echo(json.dumps(found, ensure_ascii=False))
     else:
         click.echo(_sentence(name, done))
+    if done.new:
+        click.echo(f"report       {write_report(releases)}", err=True)
     say_copied(releases)
     sys.exit(code)
 

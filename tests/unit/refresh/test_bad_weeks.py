@@ -144,8 +144,14 @@ def test_whose_columns_are_others_is_said_to_be_replaced(weeks: ShopWeeks) -> No
     assert "a" not in weeks.state()[1]
     shown = ["champions", "shops", "--storage", str(weeks.folder / "runs"), "--decisions", "--output", "json"]
     assert [row["customer"] for row in json.loads(tuning(*shown).stdout) if row["outcome"] == "promoted"] == ["a"]
+    (path,) = tuning(*shown[:4], "--report").stdout.splitlines()
+    page = Path(path).read_text(encoding="utf-8")
+    assert "Promoted, proposed or beaten by the newest refresh" in page
+    assert "the winner of a search took its place" in page
+    assert f"tuning rollback shops --storage {weeks.folder / 'runs'}" in page
     roll_back(weeks.releases)
     assert json.loads(tuning(*shown).stdout) == []  # none of it is in force
+    assert "took its place" not in Path(tuning(*shown[:4], "--report").stdout.strip()).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("same_week", [True, False])
