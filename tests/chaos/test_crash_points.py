@@ -68,6 +68,7 @@ WRITERS = {
     ("tuning/runs/pool_file.py", "_placed"): "this file: test_a_run_with_a_pool_that_ends_at_any_step_of_it",
     ("tuning/runs/pool_file.py", "write_pool"): "this file: test_a_run_with_a_pool_that_ends_at_any_step_of_it",
     ("tuning/champions/references.py", "mark"): RELEASES,
+    ("tuning/champions/report.py", "write_report"): "made from the releases again by `tuning champions NAME --report`",
     ("tuning/champions/releases.py", "place"): RELEASES,
     ("tuning/champions/releases.py", "_placed"): RELEASES,
     ("tuning/refresh/refresh.py", "_proposed"): "before its release: unit/refresh/test_refresh.py",
