@@ -147,9 +147,11 @@ def _beyond(data: StudyData, worst: np.ndarray) -> str:
 
 
 def _odd_target(data: StudyData, worst: np.ndarray) -> str:
-    """A target far beyond all others, where the error is largest."""
-    seen, here = data.y[data.split.search], data.y[worst]
+    """A target far beyond all others, where the error is largest; nothing where most of the hold-out's are."""
+    seen, here, held = data.y[data.split.search], data.y[worst], data.y[data.split.test]
     low, high = float(seen.min()), float(seen.max())
+    if ((held > 2 * high - low) | (held < 2 * low - high)).mean() > 0.5:
+        return ""
     at = max((float(here.min()), float(here.max())), key=lambda value: max(low - value, value - high))
     if max(low - at, at - high) <= high - low:
         return ""

@@ -135,6 +135,7 @@ def _caused(task: str = "regression", alone: bool = False, **changes: object) ->
         ({"x": lambda rows: rows["x"] + 40}, "'x' goes beyond what the search rows hold, 4", "See whether the column"),
         ({"y": lambda rows: rows["y"].where(rows["t"] < 199, 8e4)}, "a target of 80000 where the", "See whether this"),
         ({"y": lambda rows: 18 - rows["y"]}, "the target has moved, its mean is ", "These rows are of another time"),
+        ({"y": lambda rows: 40 * rows["y"]}, "the target has moved, its mean is 2", "These rows are of another time"),
         ({"y": lambda rows: 10 - rows["y"]}, "nothing in the columns tells why", "Look at the rows with the largest"),
         ({"y": lambda rows: 10 - rows["y"], "alone": True}, "a column may tell the target", "Leave the column out"),
         ({"task": "binary", "x": lambda rows: rows["x"] - 40}, "'x' goes beyond what the search rows hold, -", ""),
