@@ -20,11 +20,12 @@ def test_a_refresh_on_ray_serves_what_one_in_this_process_does(ray_cluster: None
         weeks.write("grown", rows(0, 90))  # is searched for
         weeks.write("more", rows(1, 63))  # is fitted again
     here.refresh(search_every=99)
-    there.fields["placement"] = "packed"
+    there.fields |= {"placement": "packed", "report": True}
     Refresh(there.plan(search_every=99), there.releases).run()
     champions = [weeks.state()[0] for weeks in (here, there)]
     run = RunResult(there.releases.run_directory(champions[1]["more"].run).shown)
     assert {record.customer for record in run.trial_records} == {"grown"}
+    assert not run.directory.exists("report.html")  # it would praise models that do not serve
     assert not any(record.worker.endswith(f":{os.getpid()}") for record in run.trial_records)
     for name in ("grown", "more", "same"):
         served, other = (each[name] for each in champions)
