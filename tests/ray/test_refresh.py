@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -25,6 +26,7 @@ def test_a_refresh_on_ray_serves_what_one_in_this_process_does(ray_cluster: None
     champions = [weeks.state()[0] for weeks in (here, there)]
     run = RunResult(there.releases.run_directory(champions[1]["more"].run).shown)
     assert {record.customer for record in run.trial_records} == {"grown"}
+    assert json.loads(run.directory.read("progress.json"))["noun"] == "study"  # some customers have several
     assert not run.directory.exists("report.html")  # it would praise models that do not serve
     assert not any(record.worker.endswith(f":{os.getpid()}") for record in run.trial_records)
     for name in ("grown", "more", "same"):

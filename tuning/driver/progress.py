@@ -96,7 +96,8 @@ class Counter:
         """For what a plan has left. recorded: trials of it that are recorded already. best: score of these. gains: of
         studies that had ended before."""
         trials, work, definition = plan.n_trials, total_work(plan.studies), plan.spec.definition
-        customer = definition.compare is None and (definition.objective is None or len(plan.studies) > 1)
+        each = len(plan.studies) <= plan.customers  # else some have several, as in a refresh
+        customer = each and definition.compare is None and (definition.objective is None or len(plan.studies) > 1)
         return cls(
             trials,
             len(plan.studies),
