@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,9 +11,10 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tuning.basics.columnar import Columnar
-from tuning.basics.wording import amount, value_text
+from tuning.basics.wording import amount, name_list, value_text
 from tuning.data.customers import Customer
 from tuning.data.loading import Loader, OrderedRows
 from tuning.data.new_rows import new_rows
@@ -34,7 +36,7 @@ LEAST_MOVE = 0.5
 class UnseenRows:
     """Rows of a customer that its models have not seen.
 
-    where: which block each of them is of; None where each is its own. note: what is odd about their moments.
+    where: which block each of them is of; None where each is its own. note: what is odd about their columns or moments.
     """
 
     frame: pd.DataFrame
@@ -75,10 +77,20 @@ class NewRowsReader:
         frame = None if self._found is None else self._found.rows(customer.id)
         if frame is None or len(frame) != len(self._wanted[customer.id]):
             raise CustomerError("its rows are not those any more that were looked at; refresh again.")
+        absent = [name for name in self._columns(customer.id) if name not in frame.columns]
+        frame = frame.reindex(columns=[*frame.columns, *absent])  # as they are beside the customer's other rows
         split = self.definition.split
         along = {GROUP: split.group, TIME: split.column}.get(split.kind)
         note = _clock_note(frame[along], self.definition) if split.kind == TIME and along is not None else ""
-        return UnseenRows(frame, None if along is None else row_hashes(frame[[along]]), note)
+        lack = f"its new rows have no {name_list(absent)}, which others of its rows have" * bool(absent)
+        said = "; ".join(filter(None, (lack, note)))
+        return UnseenRows(frame, None if along is None else row_hashes(frame[[along]]), said)
+
+    def _columns(self, customer: str) -> list[str]:
+        """Those of all its rows that are there."""
+        own = self.rows.filter(pc.equal(self.rows["customer"], customer))
+        texts = pc.unique(own["columns"]).to_pylist()
+        return sorted({name for text in texts for name in json.loads(text or "{}")})
 
     def moved_column(self, customer: Customer) -> str:
         """Which column's values have moved most from known to new rows, in words; empty where none has by much.

@@ -302,6 +302,12 @@ def test_customers_of_keyed_files_are_compared_on_the_rows_of_a_new_file(weeks: 
     seen = {name: LossSoFar.of_json(each.drift) for name, each in weeks.champions().items()}
     assert {name: each.rows for name, each in seen.items()} == {"a": 60, "b": 60, "c": 60}
     assert all(each.mean < 0.2 for each in seen.values())
+    served = weeks.champions()["a"]
+    week = pd.read_csv(weeks.data / "a.csv")[:9].assign(shop="a", x=lambda rows: rows["x"] - 0.01)
+    week.rename(columns={"z": "w"}).to_csv(folder / "week-3.csv", index=False)
+    done = weeks.refresh(grown=9.0, search_every=99, drift_tolerance=99.0)
+    assert done.notes["a"].startswith("its new rows have no 'z', which others of its rows have")
+    assert (weeks.champions()["a"].since, done.outcomes["promoted"]) == (served.since, 0)  # it can serve
 
 
 def test_a_repeat_begins_its_search_with_the_same_configurations(weeks: Weeks) -> None:
