@@ -24,12 +24,12 @@ from tuning.storage.run_directory import RunDirectory
 class RealServer:
     """A server process, the database beside it, and what clients ask of it."""
 
-    def __init__(self, folder: Path, slots: int = 2) -> None:
+    def __init__(self, folder: Path, slots: int = 2, mlflow: str = "") -> None:
         self.folder = folder
         url = f"sqlite:///{folder}/service.db"
         self.database = Database(url)
         schema.upgrade(self.database)
-        self.process = ServerProcess(url, folder, slots)
+        self.process = ServerProcess(url, folder, slots, mlflow=mlflow)
         self.process.start()
         self.settings = ServiceSettings(database=url, storage=str(folder / "runs"), work=folder / "work", slots=slots)
         self.runs = Runs(self.database)

@@ -1,7 +1,9 @@
-"""A server without HTTP in a process of its own: `python service_process.py DATABASE STORAGE WORK SLOTS [SCRIPT]`.
+"""A server without HTTP in a process of its own:
+
+    python service_process.py DATABASE STORAGE WORK SLOTS SCRIPT MLFLOW
 
 It prints a line once it has the database and looks after its runs. SCRIPT: of the shell, in place of `tuning run`; it
-has the run's directory in RUN.
+has the run's directory in RUN. MLFLOW: the store that all runs are copied to.
 """
 
 from __future__ import annotations
@@ -20,9 +22,9 @@ sys.path.insert(0, str(HERE.parents[2]))
 class ServerProcess:
     """The same, started and killed from a test."""
 
-    def __init__(self, database: str, folder: Path, slots: int, script: str = "") -> None:
+    def __init__(self, database: str, folder: Path, slots: int, script: str = "", mlflow: str = "") -> None:
         storage, work = folder / "runs", folder / "work"
-        self._command = [sys.executable, str(HERE), database, str(storage), str(work), str(slots), script]
+        self._command = [sys.executable, str(HERE), database, str(storage), str(work), str(slots), script, mlflow]
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -45,7 +47,7 @@ class ServerProcess:
         return self.process.wait(60)
 
 
-def main(url: str, storage: str, work: str, slots: str, script: str) -> None:
+def main(url: str, storage: str, work: str, slots: str, script: str, mlflow: str) -> None:
     from tuning.service.database import schema
     from tuning.service.database.connection import Database
     from tuning.service.settings import ServiceSettings
@@ -61,7 +63,12 @@ def main(url: str, storage: str, work: str, slots: str, script: str) -> None:
     server = SingleServer(database, over.set)
     server.take()
     settings = ServiceSettings(
-        database=url, storage=storage, work=Path(work), data=(str(Path(work).parent),), slots=int(slots)
+        database=url,
+        storage=storage,
+        work=Path(work),
+        data=(str(Path(work).parent),),
+        slots=int(slots),
+        mlflow=mlflow or None,
     )
 
     def scripted(run):

@@ -69,10 +69,19 @@ def test_a_run_directory_that_is_deleted_is_a_reason_and_a_resume_searches_anew(
     assert len(RunResult(failed.run_directory).trial_records) == 8
 
 
+@pytest.fixture
+def without_mlflow(tmp_path: Path) -> Iterator[RealServer]:
+    """A server whose MLflow does not answer."""
+    write_customers(tmp_path / "data", 2)
+    made = RealServer(tmp_path, mlflow="http://127.0.0.1:9")
+    yield made
+    made.process.end(signal.SIGKILL)
+    made.database.close()
+
+
 @pytest.mark.timeout(600)
-def test_without_mlflow_a_run_is_finished_and_says_what_is_not_there(server: RealServer) -> None:
-    run = server.submit(mlflow={"tracking_uri": "http://127.0.0.1:9", "experiment": "churn/week"})
-    ended = server.ended(run)
+def test_without_mlflow_a_run_is_finished_and_says_what_is_not_there(without_mlflow: RealServer) -> None:
+    ended = without_mlflow.ended(without_mlflow.submit(mlflow={"experiment": "churn/week"}))
     assert ended.state is RunState.FINISHED
     assert ended.reason.startswith("2 of 2 customers have a model; the copy in MLflow is incomplete: ")
     assert ended.reason.endswith(" missing. Resume the run once MLflow answers")
