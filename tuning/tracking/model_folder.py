@@ -36,6 +36,7 @@ CODE = (
 # mlflow-skinny is MLflow without its server of runs: enough to serve a model, and a tenth of the packages.
 EVERY_MODEL = ("mlflow-skinny", "numpy", "pandas", "pyarrow", "cloudpickle")
 SCIKIT_LEARN = ("scikit-learn", "skops")
+OF_SCIKIT_LEARN = (".skops", ".pkl", ".zip")  # files that they read; the last one holds a forest's trees
 
 
 def save_mlflow_model(target: Path, source: Path, description: Description, model: Model) -> None:
@@ -139,7 +140,7 @@ def requirements(parts: Sequence[tuple[str, str]]) -> list[str]:
     choices: list[tuple[str, ...]] = [(name,) for name in EVERY_MODEL]
     built_in = [families()[name] for name, _ in parts if name in families()]  # the others are the user's own
     choices += [each.libraries for each in built_in if each.libraries]
-    if any(file.endswith((".skops", ".pkl")) for _, file in parts):
+    if any(file.endswith(OF_SCIKIT_LEARN) for _, file in parts):
         choices += [(name,) for name in SCIKIT_LEARN]
     return [pinned for names in dict.fromkeys(choices) if (pinned := _pinned(names))]
 
