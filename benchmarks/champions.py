@@ -144,8 +144,9 @@ def grown_week(storage: str, customers: int) -> Iterator[tuple[str, float]]:
 
     given = {"data": f"{data}/*.csv", "target": "y", "trials": 8, "mlflow": False, "report": False, "slots": 1}
     definition: Definition = definition_of(None, {**given, "storage": storage})
-    releases, began = Releases("weeks", storage), time.process_time()
+    releases = Releases("weeks", storage)
     add(range(customers), 120)
+    began = time.process_time()
     promote_run(TuneRunner(definition).run(f"{storage}/first", in_process=True, progress=False), releases)
     yield "a search for all", time.process_time() - began
     for said, names in (("a tenth has grown", range(0, customers, 10)), ("all have grown", range(customers))):

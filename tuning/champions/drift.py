@@ -15,6 +15,8 @@ import numpy as np
 from tuning.champions.discoveries import e_bh
 from tuning.champions.evidence import Evidence
 
+DRIFTS = "drifts"  # the outcome of a champion that is worse than promised, beside those of challengers
+
 
 def drift_start() -> Evidence:
     """Before the first new row of a champion; it begins anew with another champion, or another promise."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from tuning.champions.champion import rows_of
+from tuning.champions.drift import DRIFTS
 from tuning.champions.promotion import Decision
 from tuning.champions.release import DECISIONS, REFRESH, Release
 from tuning.champions.releases import Releases
+from tuning.champions.rules.rule import BEATEN, PROMOTED, PROPOSED, STANDS
 
 #: What has changed comes first.
-OUTCOMES = ("promoted", "proposed", "beaten", "drifts", "stands")
+OUTCOMES = (PROMOTED, PROPOSED, BEATEN, DRIFTS, STANDS)
 
 
 def newest_decisions(releases: Releases) -> list[Decision]:

@@ -74,6 +74,11 @@ class Release:
         return file_of(self.number)
 
     @property
+    def created_text(self) -> str:
+        """When, to the minute."""
+        return self.created[:16].replace("T", " ")
+
+    @property
     def why_text(self) -> str:
         """Why it was made, with what a rollback brings back."""
         return self.why if self.equals is None else f"{self.why} to {self.equals}"

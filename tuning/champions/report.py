@@ -10,11 +10,13 @@ import pyarrow.compute as pc
 
 from tuning.basics.wording import amount, natural_order, shorten, value_text
 from tuning.champions.champion import ANSWERS, Champion, rows_of
+from tuning.champions.drift import DRIFTS
 from tuning.champions.newest_decisions import newest_decisions
 from tuning.champions.promoting import changed_customers
 from tuning.champions.promotion import Decision
 from tuning.champions.release import Release
 from tuning.champions.releases import Releases
+from tuning.champions.rules.rule import STANDS
 from tuning.reporting.data_table import DataColumn, DataTable
 from tuning.storage.names import mask
 
@@ -37,8 +39,7 @@ def champions_page(releases: Releases) -> str:
     from tuning.reporting.html import Page, Points, Section
 
     newest, decisions = releases.current(), newest_decisions(releases)
-    created = newest.created[:16].replace("T", " ")
-    lead = f"Release {newest.number}, {created}: {answers_text(answers_of(releases, newest))}."
+    lead = f"Release {newest.number}, {newest.created_text}: {answers_text(answers_of(releases, newest))}."
     counted = [f"{amount(changed_customers(releases, newest), 'customer')} with another model than before."]
     where = f"{quote(releases.name)} --storage {quote(mask(releases.storage))}"
     go_on = [
@@ -71,9 +72,9 @@ def answers_text(answers: Mapping[str, int]) -> str:
 
 
 def _decided(decisions: Sequence[Decision]) -> list[Block]:
-    drifts = [each for each in decisions if each.outcome == "drifts"]
-    stands = [each for each in decisions if each.outcome == "stands"]
-    changed = [each for each in decisions if each.outcome not in ("drifts", "stands")]
+    drifts = [each for each in decisions if each.outcome == DRIFTS]
+    stands = [each for each in decisions if each.outcome == STANDS]
+    changed = [each for each in decisions if each.outcome not in (DRIFTS, STANDS)]
     return [
         *_table(changed, ("outcome", "reason"), "Promoted, proposed or beaten by the newest refresh"),
         *_table(drifts, ("reason",), "Champions that are worse on new rows than they promised, and are tuned anew"),
@@ -125,7 +126,7 @@ def _listed(releases: Releases) -> Block:
     rows = [
         {
             "release": each.number,
-            "created": each.created[:16].replace("T", " "),
+            "created": each.created_text,
             "why": each.why_text,
             "customers": sum(answers_of(releases, each).values()),
         }

@@ -75,13 +75,10 @@ class ComparedModels:
             if self.target not in rows.frame.columns:
                 raise CustomerError(f"the target {self.target!r} is not among their columns.")
             y = _encoded(rows.frame[self.target], model)
-        except (Exception, SystemExit) as error:  # whatever is in a file
-            return NewLosses(unread=error_text(error))
-        try:
             metric = Metric(self.metric, model.task, self.function)
             loss = row_loss(metric, probabilities=said.proba is not None)
             found = NewLosses(block_means(loss.of(y, said), rows.where))
-        except (Exception, SystemExit) as error:  # of the user's own metric, too
+        except (Exception, SystemExit) as error:  # whatever is in a file, and of the user's own metric
             return NewLosses(unread=error_text(error))
         if challenger is None:
             return found

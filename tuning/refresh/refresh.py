@@ -299,8 +299,9 @@ class Refresh:
         plan, found = self.plan, list[str]()
         if self._run is None:
             return found
-        metric = user_metric(RunResult(self._run, SEARCH).board().metric)
-        for winner in RunChampions(RunResult(self._run, SEARCH), self.releases, plan.number, self.allow_code):
+        search = RunResult(self._run, SEARCH)
+        metric = user_metric(search.board().metric)
+        for winner in RunChampions(search, self.releases, plan.number, self.allow_code):
             name, now = winner.customer, champions.get(winner.customer)
             replaceable = now is not None and (now.answer != OWN or name in faulty) and winner.answer == OWN
             if now is None or now.answer == NONE or replaceable:

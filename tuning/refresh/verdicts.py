@@ -15,7 +15,7 @@ from tuning.basics.documents import Json
 from tuning.basics.wording import amount, score_text, value_text
 from tuning.champions.champion import Challenger, Champion
 from tuning.champions.comparison import RowComparison
-from tuning.champions.drift import Drift, LossSoFar, drifting
+from tuning.champions.drift import DRIFTS, Drift, LossSoFar, drifting
 from tuning.champions.evidence import Evidence
 from tuning.champions.first_release import hold_out_error, hold_out_loss
 from tuning.champions.promotion import HOLD_OUT, Contest, Decision, Decisions, decide
@@ -32,8 +32,6 @@ from tuning.refresh.new_losses import ComparedModels, error_text, losses_in
 from tuning.refresh.notes import add_note
 from tuning.refresh.plan import RefreshPlan
 from tuning.refresh.unseen_rows import NewRowsReader
-
-DRIFTS = "drifts"  # the outcome of a champion that is worse than promised, beside those of challengers
 
 
 @dataclass

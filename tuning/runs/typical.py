@@ -11,7 +11,6 @@ import pyarrow as pa
 from tuning.records.user_scores import GAINS, SCORES, user_table
 
 SURE = 2.0  # standard errors
-NORMAL, EXACT = 1.96, 1000  # standard errors that hold 19 of 20; up to how many customers counting is quick
 #: What is needed of customers' best studies.
 ANSWERED = ["test_score", "cv_score", *(name for pair in GAINS.items() for name in pair), "gain_error"]
 
@@ -63,13 +62,9 @@ def by_chance(count: int) -> tuple[int, int]:
 
     That is how often a fair coin falls. So these are also the ranks, from either end, between which a median lies.
     """
-    if count > EXACT:
-        fewest = math.floor((count + 1 - NORMAL * math.sqrt(count)) / 2)
-        return fewest, count - fewest
-    below, fewest = 1, 0  # of 2 ** count sequences those with at most `fewest`
-    while 40 * below <= 2**count:
-        fewest += 1
-        below += math.comb(count, fewest)
+    from scipy.special import bdtrik
+
+    fewest = max(0, math.ceil(bdtrik(0.025, count, 0.5))) if count else 0
     return fewest, count - fewest
 
 
