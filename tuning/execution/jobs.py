@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from tuning.definition.options import Resources
 from tuning.models.gang import Gang
@@ -60,9 +60,14 @@ class ShardJob(Job):
     shard: int
 
     @classmethod
-    def of(cls, shard: int, needs: Resources, helpers: int = 0) -> ShardJob:
+    def of(cls, shard: int, needs: Resources, helpers: int = 0) -> Self:
         """needs: what its worker takes. helpers: how many it has; each takes the same, the first with the worker."""
         return cls(shard=shard, bundles=[needs.to_bundle()] * max(1, helpers))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolJob(ShardJob):
+    """Train the run's pool. shard: under which number its worker leaves its marks and its record."""
 
 
 @dataclass(frozen=True, kw_only=True)

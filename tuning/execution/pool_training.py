@@ -1,49 +1,160 @@
-"""The training of a run's pool, before its studies: what the worker does that has it trained."""
+"""The training of a run's pool, before its studies: what a worker does that has it for a job.
+
+As with a study, a worker that dies is followed by another one, which reads from the marks of those before it how often
+that has happened. Whatever happens costs the run its pool, and nothing else.
+"""
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 from tuning.basics.columnar import Columnar
 from tuning.basics.seeds import derive
-from tuning.basics.wording import raised
+from tuning.basics.stopwatch import Clock
+from tuning.basics.wording import amount, duration, raised
 from tuning.data.customers import one_each
-from tuning.errors import CustomerError
+from tuning.definition.customer_limits import Limits
+from tuning.errors import CustomerError, TuningError
 from tuning.evaluation.pooling import MOST_ROWS, MOST_ROWS_EACH, PoolRows, fitted_pool
 from tuning.execution.context import WorkerContext, WorkerRun
-from tuning.runs.plan_file import read_plan
+from tuning.execution.crash_log import CONCLUDING, Crash, ProgressMarker, crashes
+from tuning.execution.limits import MemoryLimit, TimeLimits
+from tuning.execution.nodes import Nodes, ray_nodes
+from tuning.execution.tune_reports import report_to_tune
+from tuning.models.pooled import BOOSTERS, RunPool, booster_here
+from tuning.planning.pool_notes import POOL_SECONDS
+from tuning.records.ownership import check_there
+from tuning.records.parts import pool_part
+from tuning.records.reports import Listener, PartWritten, WorkerError
+from tuning.records.schema import FAILED, FINISHED, MODEL, POOL_STUDY, StepRecord, TrialRecord
+from tuning.runs.plan_file import RecordedPlan, read_plan
 from tuning.runs.pool_file import pool_settled, write_pool
+from tuning.study.record import versions, worker_name
 from tuning.study.study import customers_of
-from tuning.user_code import own_settings
+from tuning.user_code import ignore_warnings, own_settings
 
 
-def train_pool(run: WorkerRun) -> None:
-    """Train a run's pool of its customers' rows and settle it in the run directory, unless it is settled.
+def work_pool(run: WorkerRun, shard: int, report: Listener, nodes: Nodes | None = None) -> None:
+    """Train the pool of a run, settle it and record it, unless it is settled.
 
-    A customer whose rows cannot be used is left out with the reason, which its own study will find, too.
+    shard: under which number its worker leaves marks and its record. nodes: as of `work_shard`.
     """
     directory = run.directory
     if pool_settled(directory):
         return
     plan = read_plan(directory, run.term, run.spec)
+    limits = plan.spec.definition.limits
+    found = [] if nodes is None else crashes(directory, run.term, shard, WORK, fetch=nodes.fetch, lost=nodes.lost)
+    clock = Clock()
+    if (why := _why_not_again(found, limits)) or nodes is None:
+        pool = RunPool(why) if why else _trained(run, plan)
+    else:
+        with ExitStack() as stack:
+            marker = stack.enter_context(ProgressMarker(directory, run.term, shard, nodes.name))
+            stack.enter_context(MemoryLimit(limits.memory_gb, slots=1))
+            guard = stack.enter_context(TimeLimits(Limits(), marker.stack))
+            marker.at(0, CONCLUDING)
+            guard.study(patience=POOL_SECONDS)
+            guard.part()
+            pool = _trained(run, plan)
+    check_there(directory, run.term)
+    part, data = pool_part(run.term, shard, _recorded(plan, pool, clock, attempt=len(found) + 1))
+    directory.write(part, data)
+    write_pool(directory, pool)
+    report(PartWritten(part))
+
+
+def run_pool(run: WorkerRun, shard: int) -> None:
+    """The same in a worker of Tune's; never raises, as `run_shard`."""
+    try:
+        work_pool(run, shard, report_to_tune, ray_nodes())
+    except Exception as error:
+        report_to_tune(WorkerError(f"{type(error).__name__}: {error}"))
+
+
+def _why_not_again(found: list[Crash], limits: Limits) -> str:
+    """Why its training is given up after these ends of its workers; empty where it is tried."""
+    if any(crash.timed_out for crash in found):
+        return f"training it took longer than {duration(POOL_SECONDS)}"
+    if len(found) < limits.crashes_before_quarantine:
+        return ""
+    return f"training it has ended its worker {amount(len(found), 'time')}: {found[-1].cause}"
+
+
+def _trained(run: WorkerRun, plan: RecordedPlan) -> RunPool:
+    """The pool of a run's customers, or why there is none.
+
+    A customer whose rows cannot be used is left out with the reason, which its own study will find, too.
+    """
+    with ignore_warnings(), own_settings():
+        try:
+            return _fitted(run, plan)
+        except TuningError:
+            raise
+        except (Exception, SystemExit) as error:  # of the user's own code, or for lack of memory
+            return RunPool(raised(error))
+
+
+def _fitted(run: WorkerRun, plan: RecordedPlan) -> RunPool:
     seed = plan.spec.definition.seed
     customers = one_each(customers_of(Columnar.joined([plan.studies, plan.ended])))
     names = customers.texts("id").to_pylist()
     order = sorted(range(len(names)), key=lambda place: derive(seed, "pool", names[place]))  # of very many a sample
-    context = WorkerContext.open(directory, plan.run, plan.spec)
+    context = WorkerContext.open(run.directory, plan.run, plan.spec)
     found: dict[str, PoolRows] = {}
     left_out: dict[str, str] = {}
-    rows = 0
+    rows, metric = 0, None
     for place in order:
         if rows >= MOST_ROWS:
             break
         name = names[place]
-        with own_settings():
-            try:
-                found[name] = PoolRows.of(context.customers.prepared(customers[place]))
-            except CustomerError as error:
-                left_out[name] = str(error)
-            except (Exception, SystemExit) as error:  # of the user's `prepare`
-                left_out[name] = raised(error)
-            else:
-                rows += min(len(found[name].search), MOST_ROWS_EACH)
-    with own_settings():
-        write_pool(directory, fitted_pool(dict(sorted(found.items())), left_out, seed))
+        try:
+            data = context.customers.prepared(customers[place])
+        except CustomerError as error:
+            left_out[name] = str(error)
+        except (Exception, SystemExit) as error:  # of the user's `prepare`
+            left_out[name] = raised(error)
+        else:
+            found[name], metric = PoolRows.of(data), metric or context.customers.metric(data)
+            rows += min(len(found[name].search), MOST_ROWS_EACH)
+    return fitted_pool(dict(sorted(found.items())), left_out, seed, metric)
+
+
+WORK = _fitted.__code__.co_filename
+
+
+def _recorded(plan: RecordedPlan, pool: RunPool, clock: Clock, attempt: int) -> TrialRecord:
+    """The pool as a trial of its run."""
+    family = pool.whole.family if pool.whole is not None else booster_here()
+    scores = pool.fold_scores
+    means = [sum(scores[:count]) / count for count in range(1, len(scores) + 1)]
+    return TrialRecord(
+        run=plan.run,
+        study=POOL_STUDY,
+        customer="",
+        trial=0,
+        attempt=attempt,
+        suggested=0,
+        told=0,
+        config={MODEL: family, **BOOSTERS[family]},
+        family=family,
+        algorithm="",
+        scheduler="",
+        metric=plan.spec.metric,
+        mode=plan.spec.mode,
+        state=FINISHED if pool.whole is not None else FAILED,
+        reason=pool.without,
+        steps=[StepRecord(step, score) for step, score in enumerate(means, 1)],
+        best_step=len(scores) or None,
+        score=means[-1] if means else None,
+        fold_scores=scores,
+        metrics={"customers": float(len(pool.customers)), "left_out": float(len(pool.left_out))},
+        study_seed=plan.spec.definition.seed,
+        seed=plan.spec.definition.seed,
+        started=clock.started,
+        seconds=clock.wall,
+        fit_seconds=clock.cpu,
+        suggest_seconds=0.0,
+        worker=worker_name(),
+        versions=versions(),
+    )

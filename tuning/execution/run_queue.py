@@ -1,4 +1,4 @@
-"""What Tune runs next: trials of spread studies first, shards on the slots that these leave.
+"""What Tune runs next: the run's pool alone, then trials of spread studies, and shards on the slots that these leave.
 
 A run would wait for its spread studies last. So their trials wait at most for the shards that are under way: a new
 shard leaves free the CPUs of trials that are to begin, and of last fits by several processes. A trial without room on
@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
-from tuning.execution.jobs import Job, ShardJob, TrialJob
+from tuning.execution.jobs import Job, PoolJob, ShardJob, TrialJob
 from tuning.execution.spread.open_studies import OpenStudies
 from tuning.execution.spread.spread_study import DEATHS, SpreadStudy
 from tuning.execution.spread.spread_trial import SpreadTrial
+from tuning.models.pooled import POOL
 from tuning.planning.room import Bundle, Room
 from tuning.records.reports import FailureReport, StepReport
 
@@ -35,6 +36,8 @@ class RunQueue:
         at_once: trials of spread studies at once.
         restarts: how often a worker of such a trial is replaced.
         lost: told why shards are left.
+        pool: trains the run's pool before all else; None where none is due.
+        pool_is_due: whether it still is. A Tuner whose pool's job has ended without one ends, too.
     """
 
     slots: int
@@ -45,6 +48,9 @@ class RunQueue:
     at_once: int = 1
     restarts: int = 0
     lost: Callable[[str], None] = lambda _: None
+    pool: PoolJob | None = None
+    pool_is_due: Callable[[], bool] = lambda: False
+    _without_pool: bool = False
     _given: int = 0
     _flying: dict[str, Job] = field(default_factory=dict)
     _homeless: set[str] = field(default_factory=set)  # of those, trials that the machines have no room for
@@ -53,7 +59,7 @@ class RunQueue:
     @property
     def total(self) -> int:
         """Tune trials that there may be."""
-        return len(self.shards) + (0 if self.studies is None else self.studies.total)
+        return len(self.shards) + (0 if self.studies is None else self.studies.total) + (self.pool is not None)
 
     @property
     def closed(self) -> bool:
@@ -61,17 +67,17 @@ class RunQueue:
 
         Where all are shards, one is, until the last shard has ended: if a worker dies, it takes that worker's shard.
         """
-        if self._broken or self._given < len(self.shards):
+        if self._broken or self.pool is not None or self._given < len(self.shards):
             return self._broken
         return not self._flying if self.studies is None else self.studies.closed
 
     @property
     def _broken(self) -> bool:
-        return self.studies is not None and bool(self.studies.broken)
+        return self._without_pool or (self.studies is not None and bool(self.studies.broken))
 
     def next(self) -> tuple[str, Job] | None:
         """(id, job) of the next Tune trial; None when there is none now."""
-        found = self._trial() or self._shard()
+        found = self._trial() or self._shard() if self.pool is None else self._pool(self.pool)
         if found is not None:
             name, job = found
             self._flying[name] = job
@@ -125,12 +131,17 @@ class RunQueue:
         conclusions = None if self.studies is None else self.studies.conclusions
         return not self._homeless.isdisjoint(waiting) or (conclusions is not None and conclusions.waits)
 
+    def _pool(self, job: PoolJob) -> tuple[str, PoolJob] | None:
+        return None if self._flying else (POOL, job)
+
     def _trial(self) -> tuple[str, TrialJob] | None:
         # With nothing under way Tune would keep the last trial's place, and ask for ten minutes before it does
         # anything else. So a last fit waits for a place then, and no trial for it.
         fits = len(self._fits) if self._flying else 0
         trials = fits + sum(isinstance(job, TrialJob) for job in self._flying.values())
-        if self.studies is None or trials >= self.at_once or (found := self.studies.next()) is None:
+        if self.studies is None or self._without_pool or trials >= self.at_once:
+            return None
+        if (found := self.studies.next()) is None:
             return None
         name, study, trial = found
         return name, self.job_of(study, trial)
@@ -167,5 +178,8 @@ class RunQueue:
 
     def end(self, name: str, *, died: bool = False) -> None:
         """A Tune trial has ended. died: so have all of its workers."""
-        if isinstance(self._flying.pop(name), TrialJob) and self.studies is not None:
+        job = self._flying.pop(name)
+        if isinstance(job, PoolJob):
+            self.pool, self._without_pool = None, self.pool_is_due()
+        if isinstance(job, TrialJob) and self.studies is not None:
             self.studies.end(name, f"its worker died: {DEATHS}" if died else None)

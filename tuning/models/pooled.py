@@ -207,6 +207,7 @@ class RunPool:
         customers: those whose rows it has seen, each with the digest of these rows and folds.
         left_out: those that could have been among them, and why they are not.
         typical: the level of the typical one of its customers; None in a pool of before there was one.
+        fold_scores: of each of `folds`, for the rows that it has left out; empty where they have none.
     """
 
     without: str = ""
@@ -215,6 +216,7 @@ class RunPool:
     customers: Mapping[str, str] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
     typical: Level | None = None
+    fold_scores: tuple[float, ...] = ()
 
 
 #: How the booster is trained, by the family; the first one that is installed is taken.

@@ -15,7 +15,7 @@ from tuning.study.study import StudyTable, customers_of
 
 AUTO, ON, OFF = "auto", "on", "off"
 LEAST_CUSTOMERS, MOST_MEDIAN_ROWS = 20, 1_000.0  # for `pool: auto`
-POOL_SECONDS = 900.0  # for which a run waits for its pool, which one core trains
+POOL_SECONDS = 900.0  # for which a run waits for its pool, which one worker trains
 
 
 def why_no_pool(definition: Definition, studies: StudyTable) -> str:
@@ -57,7 +57,7 @@ def pool_notes(definition: Definition, studies: StudyTable) -> Iterator[str]:
     yield (
         f"pool: before the studies, one model is trained of the rows of "
         f"{amount(len(one_each(customers_of(studies))), 'customer')} (at most "
-        f"{MOST_ROWS_EACH:,} of each and {MOST_ROWS:,} in all; on one core of this machine, for "
-        f"{duration(POOL_SECONDS)} at most). It is a member of a customer's ensemble where that is better on "
+        f"{MOST_ROWS_EACH:,} of each and {MOST_ROWS:,} in all; by one worker, for {duration(POOL_SECONDS)} at most). "
+        "It is a member of a customer's ensemble where that is better on "
         "the customer's own folds."
     )

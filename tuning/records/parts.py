@@ -23,7 +23,7 @@ from tuning.records.schema import FAILED, FINISHED, OK, Record, StudyRecord, Tri
 from tuning.records.tables import KEYS, decode_table, distinct, joined, no_rows, records_of
 from tuning.storage.run_directory import RunDirectory
 
-TRIALS, STUDIES, JOURNAL = "trials", "studies", "journal"
+TRIALS, STUDIES, JOURNAL, POOL = "trials", "studies", "journal", "pool"
 READERS, READ_AHEAD = 8, 64  # threads, and parts that are read before they are asked for
 
 
@@ -237,6 +237,15 @@ def part_name(folder: str, shard: int, kind: str, data: bytes) -> str:
     Parquet's page checksums do not cover the footer; the digest does.
     """
     return f"records/{folder}/{kind}-s{shard:05d}-{time.time_ns():020d}-{_digest(data)}.parquet"
+
+
+def pool_part(term: Term, shard: int, record: TrialRecord) -> tuple[str, bytes]:
+    """(name, content) of the part that holds the run's pool as a trial: of a kind of its own, since it is no study's.
+
+    shard: under which number its worker has worked.
+    """
+    data = encode([record])
+    return part_name(term.folder, shard, POOL, data), data
 
 
 def _digest(data: bytes) -> str:

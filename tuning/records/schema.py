@@ -28,6 +28,7 @@ FINISHED, STOPPED, FAILED = "finished", "stopped", "failed"
 TRIAL_STATES = (FINISHED, STOPPED, FAILED)
 OK, NO_MODEL, QUARANTINED = "ok", "no_model", "quarantined"
 POOLED = "pool"  # of a customer without a model of its own, whom the run's pool answers
+POOL_STUDY = "/pool"  # in place of a study's id: of the trial that the run's pool is
 RUNNING, UNFINISHED = "running", "unfinished"  # of a customer without an ended study, on the leaderboard
 
 Config = Mapping[str, Any]  # a value per hyperparameter

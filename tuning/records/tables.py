@@ -33,11 +33,12 @@ R = TypeVar("R", TrialRecord, StudyRecord)
 #: What columns were called in earlier files of this schema.
 FORMER_NAMES = {"default_cv_score": "baseline_cv_score", "default_test_score": "baseline_test_score"}
 #: The columns that tell rows apart, by the kind of a part.
-KEYS = {"trials": ["study", "trial"], "studies": ["study"]}
+KEYS = {"trials": ["study", "trial"], "studies": ["study"], "pool": ["study", "trial"]}
 PIECE = 1 << 16  # rows that are put together when many parts are read
 _KINDS: dict[str, tuple[type[Record], pa.Schema]] = {
     "trials": (TrialRecord, TRIAL_SCHEMA),
     "studies": (StudyRecord, STUDY_SCHEMA),
+    "pool": (TrialRecord, TRIAL_SCHEMA),
 }
 
 

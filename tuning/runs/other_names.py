@@ -1,4 +1,4 @@
-"""The names of a result, and what other tools call these things."""
+"""The names of a result, what other tools call these things, and what is typed next."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from tuning.basics.public import Public
+from tuning.basics.wording import resume_advice
+from tuning.definition.definition import Definition
+from tuning.definition.plain_values import IN_MEMORY
 
 BEST = "best_config(), of one customer of many best_config('acme'); of an ensemble it is its best trial's"
 SCORE = "leaderboard()['cv_score'], on the hold-out rows leaderboard()['test_score']; of others model().score(X, y)"
@@ -64,3 +67,15 @@ class OfCustomer(Public):
         **dict.fromkeys(("best_trial", "trial"), "winner"),
         "plot": "in tuning.runs.plots, such as plots.learning_curves(result.customer('acme'))",
     }
+
+
+def next_steps(definition: Definition, shown: str, customer: str | None, *, unfinished: bool) -> list[str]:
+    """What somebody who looks at a result may want to type now.
+
+    shown: where the run lies. customer: one of several; None where there is a single one.
+    """
+    if unfinished:
+        return [resume_advice(shown, by_runner=definition.objective == IN_MEMORY)]
+    given = "" if customer is None else repr(customer)
+    best = f"model({given}).predict(new_rows)" if definition.objective is None else f"best_config({given})"
+    return [f"result.customer({given})", f"result.{best}", "result.leaderboard()"]

@@ -28,6 +28,7 @@ def remarks(result: RunResult, counts: RunCounts) -> list[str]:
     return [
         *_contradicted(counts),
         *_worse_than_baseline(counts, result.baseline),
+        *_pool(counts["without_pool"]),
         *_fixed(counts),
         *_ensembles(counts),
         *_constants(counts),
@@ -71,6 +72,10 @@ def _contradicted(counts: RunCounts) -> list[str]:
         f"{who} contradicted by the hold-out rows: much worse there than the folds promised, and not by chance. Before "
         f"you use {it}, find out why; {its_note} and the report say what the cause may be."
     ]
+
+
+def _pool(why: str) -> list[str]:
+    return [f"There is no pool, so each model is of its own customer's rows alone: {why.rstrip('.')}."] if why else []
 
 
 def _fixed(counts: RunCounts) -> list[str]:

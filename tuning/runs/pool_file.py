@@ -36,6 +36,7 @@ def write_pool(directory: RunDirectory, pool: RunPool) -> None:
             "boosters": [_booster(directory, model) for model in (pool.whole, *pool.folds)],
             "customers": dict(pool.customers),
             "typical": None if pool.typical is None else pool.typical.to_dict(),
+            "fold_scores": list(pool.fold_scores),
         }
     content = json.dumps(found, ensure_ascii=False, sort_keys=True)
     document = {"sha256": hashlib.sha256(content.encode()).hexdigest(), "pool": content}
@@ -68,7 +69,8 @@ def read_pool(directory: RunDirectory) -> RunPool | None:
         for file, path, sha256 in found["boosters"]
     ]
     typical = None if (level := found.get("typical")) is None else Level.from_dict(level)
-    return RunPool("", models[0], tuple(models[1:]), found["customers"], found["left_out"], typical)
+    scores = tuple(found.get("fold_scores", ()))
+    return RunPool("", models[0], tuple(models[1:]), found["customers"], found["left_out"], typical, scores)
 
 
 def pool_of(directory: RunDirectory, definition: Definition) -> RunPool | None:

@@ -13,14 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tuning.basics.documents import Json
-from tuning.basics.wording import amount, did_you_mean, resume_advice, score_text, time_text, without_text
+from tuning.basics.wording import amount, did_you_mean, score_text, time_text, without_text
 from tuning.definition.baselines import GivenBaseline
-from tuning.definition.plain_values import IN_MEMORY
 from tuning.errors import NoModelError, UnknownCustomerError
 from tuning.records.figures import FigureRow
 from tuning.records.lease import last_heartbeat
 from tuning.records.ownership import begun_term
-from tuning.records.parts import STUDIES, TRIALS, accepted, read_some_trials, read_studies, read_table, read_trials
+from tuning.records.parts import POOL, STUDIES, TRIALS, accepted, read_some_trials, read_table
 from tuning.records.schema import OK, RUNNING, UNFINISHED, Config, StudyRecord, TrialRecord
 from tuning.records.tables import records_of
 from tuning.records.user_scores import user_table
@@ -28,7 +27,7 @@ from tuning.reporting.cells import listed, paragraph
 from tuning.runs.customer_result import CustomerResult, trials_frame
 from tuning.runs.leaderboard import LEADERBOARD, NEEDED, Leaderboard, exact_config
 from tuning.runs.model_reader import ModelReader
-from tuning.runs.other_names import OfResult
+from tuning.runs.other_names import OfResult, next_steps
 from tuning.runs.plan_file import PlannedNames, frozen_definition, read_names, with_name
 from tuning.runs.run_counts import COUNTED, RunCounts, is_constant, models_text, run_counts
 from tuning.runs.standings import SO_FAR, Standings, UnfinishedCustomers, id_of
@@ -94,21 +93,14 @@ class RunResult(OfResult):
 
     def _repr_html_(self) -> str:
         first = self.board().first(1)
-        steps = self._next(str(first[0]["customer"]) if first else "")
+        definition = frozen_definition(self.directory, self.term)
+        customer = str(first[0]["customer"]) if first and len(self) > 1 else None
+        steps = next_steps(definition, self.directory.shown, customer, unfinished=bool(self.unfinished))
         return f"{self.html_table(repr(self))}{listed('Next', steps)}"
 
     def html_table(self, title: str = "") -> str:
         """What matters of the first customers, as a notebook shows it."""
         return f"{paragraph(title)}{self.board().html(of_objective=self._plan.of_objective)}"
-
-    def _next(self, customer: str) -> list[str]:
-        """What somebody may want to type now."""
-        given = repr(customer) if len(self._standings.customers) > 1 else ""
-        if self.unfinished:
-            by_runner = frozen_definition(self.directory, self.term).objective == IN_MEMORY
-            return [resume_advice(self.directory.shown, by_runner=by_runner)]
-        best = f"best_config({given})" if self._plan.of_objective else f"model({given}).predict(new_rows)"
-        return [f"result.customer({given})", f"result.{best}", "result.leaderboard()"]
 
     @cached_property
     def _parts(self) -> list[str]:
@@ -120,15 +112,19 @@ class RunResult(OfResult):
     @cached_property
     def study_records(self) -> list[StudyRecord]:
         """The records of finished studies; of a study that went on with more trials the latest."""
-        return read_studies(self.directory, self._parts[::-1], self._damaged)
+        return sorted(records_of(self.records_table(STUDIES), StudyRecord), key=attrgetter("key"))
 
     @cached_property
     def trial_records(self) -> list[TrialRecord]:
         """The records of all trials."""
-        return read_trials(self.directory, self._parts, self._damaged)
+        return sorted(records_of(self.records_table(TRIALS), TrialRecord), key=attrgetter("key"))
+
+    @cached_property
+    def _pool(self) -> list[TrialRecord]:
+        return records_of(self.records_table(POOL), TrialRecord)
 
     def records_table(self, kind: str) -> pa.Table:
-        """All records in columns, as they are in files. kind: `STUDIES` or `TRIALS` of `tuning.records.parts`."""
+        """All records of a kind in columns, as they are in files. kind: as of `tuning.records.parts`."""
         return read_table(
             self.directory, self._parts[::-1] if kind == STUDIES else self._parts, kind, None, self._damaged
         )
@@ -177,9 +173,11 @@ class RunResult(OfResult):
     def trials(self, customer: object = None) -> pd.DataFrame:
         """One row per recorded trial, with the configuration in columns named `config.…`.
 
-        customer: one, as of `customer`; by default all.
+        customer: one, as of `customer`; by default all, and first the run's pool, whose study is "/pool".
         """
-        return trials_frame(self.trial_records if customer is None else self.customer(customer).trial_records)
+        if customer is not None:
+            return trials_frame(self.customer(customer).trial_records)
+        return trials_frame([*self._pool, *self.trial_records])
 
     def customer(self, customer: object = None) -> CustomerResult:
         """One customer: trials, learning curves, the winner with its parameters, notes.
@@ -305,6 +303,7 @@ class RunResult(OfResult):
             trials=trials + sum(self._so_far.trials.values()),
             wall_seconds=self._wall,
             fit_seconds=seconds,
+            pool=self._pool,
         )
 
     def outcome(self, counts: RunCounts | None = None) -> str:

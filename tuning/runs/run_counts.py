@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import TypedDict
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ from tuning.basics.wording import amount
 from tuning.definition.baselines import MEAN, baseline_name, is_first_trial
 from tuning.evaluation.contradictions import CONTRADICTED
 from tuning.evaluation.leaks import is_too_good, leaking_columns
-from tuning.records.schema import OK, POOLED
+from tuning.records.schema import OK, POOLED, TrialRecord
 from tuning.runs.plan_file import PlannedNames
 from tuning.runs.typical import ANSWERED, Typical, typical_of
 
@@ -31,7 +32,8 @@ class RunCounts(TypedDict):
     no trial was run. constants: models that are one. worse_than_constant: models that do worse than one on the hold-out
     rows. contradicted: models that are much worse there than the folds promised, and not by chance. leaking: columns
     that alone do as well as the model, each with the number of its customers. too_good: models that are perfect on
-    every fold.
+    every fold. without_pool: why the training of the run's pool has failed; empty where it has not. fit_seconds: CPU
+    seconds of all trials, last fits and the pool.
     """
 
     run: str
@@ -39,6 +41,7 @@ class RunCounts(TypedDict):
     customers: int
     succeeded: int
     pooled: int
+    without_pool: str
     without_model: int
     baseline: str
     compared_with_baseline: int
@@ -67,8 +70,10 @@ def run_counts(
     trials: int,
     wall_seconds: float,
     fit_seconds: float,
+    pool: Sequence[TrialRecord] = (),
 ) -> RunCounts:
-    """The figures. customers: of the plan. best: the records of their best studies, with the columns `COUNTED`."""
+    """The figures. customers: of the plan. best: the records of their best studies, with the columns `COUNTED`. pool:
+    the run's pool as a trial, if it has one."""
     ok, constant, fixed = pc.equal(best["status"], OK), is_constant(best), pc.equal(best["trials"], 0)
     ensemble, gain = best["ensemble"].is_valid(), best["gain"]
     other = pc.or_(pc.fill_null(pc.not_equal(best["trial"], 0), True), ensemble)
@@ -83,6 +88,7 @@ def run_counts(
         "customers": customers,
         "succeeded": succeeded,
         "pooled": pooled,
+        "without_pool": pool[0].reason if pool else "",
         "without_model": customers - succeeded - pooled,
         "baseline": baseline_name(plan.baseline),
         "compared_with_baseline": len(gains),
@@ -99,7 +105,7 @@ def run_counts(
         "with_notes": _count(pc.not_equal(best["notes"], "")),
         "trials": trials,
         "wall_seconds": round(wall_seconds, 3),
-        "fit_seconds": round(fit_seconds, 3),
+        "fit_seconds": round(fit_seconds + sum(trial.fit_seconds for trial in pool), 3),
     }
 
 

@@ -18,7 +18,7 @@ from tuning.tracking.identity import TrackedSearch, study_name, trial_name, tria
 RUNNING = "RUNNING"
 STATUS = {FINISHED: "FINISHED", STOPPED: "KILLED", FAILED: "FAILED"}
 
-SUMMARY, STUDY, TRIAL = "summary", "study", "trial"
+SUMMARY, STUDY, TRIAL, POOLED = "summary", "study", "trial", "pool"
 
 PREFIX = "tuning."
 KEY_TAG = f"{PREFIX}key"
@@ -135,6 +135,13 @@ class RecordRuns:
             tags=_tags(tags),
             short=self.short,
         )
+
+    def of_pool(self, record: TrialRecord) -> TrackedRun:
+        """The run's pool, which is a trial of no study."""
+        run = self.of_trial(record)
+        tags = {name: value for name, value in run.tags.items() if name not in (CUSTOMER_TAG, STUDY_TAG)}
+        tags |= {KIND_TAG: POOLED, RUN_TAG: self.search.run, NAME_TAG: POOLED}
+        return replace(run, parent=None, kind=POOLED, name=POOLED, tags=tags)
 
     def of_study(self, record: StudyRecord) -> TrackedRun:
         """A customer's parent run: the winner, its scores, the counts and the leaderboard row."""

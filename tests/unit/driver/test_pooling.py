@@ -1,8 +1,9 @@
-"""The process that trains a run's pool: it is left when the run is to stop, and what happens to it costs the pool."""
+"""The training of a run's pool by the run's workers: it may die, be stopped, and begin again."""
 
 from __future__ import annotations
 
-import sys
+import os
+import threading
 import time
 from pathlib import Path
 
@@ -10,30 +11,109 @@ import pytest
 from builders import definition, write_customers
 
 from tuning import TuneRunner
-from tuning.driver.halt import StopConditions
-from tuning.driver.hosts.base import HostStoppedError
-from tuning.driver.pooling import PoolProcess, settle_pool
-from tuning.driver.progress import Counter
-from tuning.driver.signals import Signals
-from tuning.runs.begin import begin
-from tuning.runs.pool_file import pool_settled, read_pool
+from tuning.errors import RunInterrupted
+from tuning.execution import pool_training
+from tuning.records.schema import FAILED, FINISHED, POOL_STUDY
+from tuning.runs.pool_file import read_pool
+
+LOST = "There is no pool, so each model is of its own customer's rows alone: "
 
 
-@pytest.mark.long
-def test_a_run_that_is_to_stop_leaves_it_and_settles_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_customers(tmp_path / "data", 2)
-    runner = TuneRunner(**definition(tmp_path / "data", pool="on"))
-    owned = begin(runner.definition, tmp_path / "run")
-    with owned.lease as lease:
-        halt = StopConditions(lease, Signals(), broken="workers cannot work")
-        with PoolProcess(halt) as process, pytest.raises(HostStoppedError):
-            process.call("it", 60.0, time.sleep, 60.0)
-        settle_pool(owned, Counter.of(owned.plan, 0, None, None), halt, in_process=False)
-        assert not pool_settled(owned.directory)
-        halt.broken = ""
-        monkeypatch.setattr("tuning.driver.pooling.train_pool", sys.exit)
-        settle_pool(owned, Counter.of(owned.plan, 0, None, None), halt, in_process=False)
-        found = read_pool(owned.directory)
-        assert found is not None
-        assert found.without.startswith("it cannot be done in a process of its own")
-    assert TuneRunner.resume(tmp_path / "run", progress=False, in_process=True).unfinished == 0
+def runner(folder: Path, **keys: object) -> TuneRunner:
+    if not folder.exists():
+        write_customers(folder, 2)
+    placed = {"placement": "auto", "search_space": "ridge", "trials": 2, "slots": 2}
+    return TuneRunner(**definition(folder, **{"pool": "on", **placed, **keys}))
+
+
+def test_the_pool_is_a_trial_of_the_run_with_its_score_and_its_cost(tmp_path: Path) -> None:
+    result = runner(tmp_path / "data").run(tmp_path / "run", progress=False)
+    first, *others = result.trials().to_dict("records")
+    assert (first["study"], first["customer"], first["state"]) == (POOL_STUDY, "", FINISHED)
+    assert (first["family"], first["config.iterations"], first["metrics"]["customers"]) == ("catboost", 600, 2)
+    assert len(first["fold_scores"]) == 3
+    assert first["score"] == pytest.approx(sum(first["fold_scores"]) / 3)
+    assert min(first["seconds"], first["fit_seconds"]) > 0
+    counts = result.summary()
+    assert (counts["trials"], len(others), counts["without_pool"]) == (4, 4, "")
+    assert counts["fit_seconds"] > first["fit_seconds"]
+    assert POOL_STUDY not in {entry["study"] for entry in result.customer("c0000").trials().to_dict("records")}
+    assert all("iterations" not in config for config in result.warm_start())
+
+
+def test_a_worker_that_dies_while_it_trains_the_pool_is_followed_by_another_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fitted = pool_training.fitted_pool
+
+    def dies_once(*given: object, **keys: object) -> object:
+        if not (tmp_path / "died").exists():
+            (tmp_path / "died").touch()
+            os._exit(1)
+        return fitted(*given, **keys)
+
+    monkeypatch.setattr(pool_training, "fitted_pool", dies_once)
+    result = runner(tmp_path / "data").run(tmp_path / "run", progress=False)
+    first = result.trials().iloc[0]
+    assert (first["state"], first["attempt"]) == (FINISHED, 2)
+
+
+@pytest.mark.parametrize(
+    ("raises", "why"), [(False, "training it has ended its worker 2 times"), (True, "MemoryError: too many rows")]
+)
+def test_what_happens_to_it_costs_the_run_its_pool_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raises: bool, why: str
+) -> None:
+    def fails(*_: object, **__: object) -> object:
+        if raises:
+            raise MemoryError("too many rows")
+        os._exit(1)
+
+    monkeypatch.setattr(pool_training, "fitted_pool", fails)
+    result = runner(tmp_path / "data").run(tmp_path / "run", progress=False)
+    counts = result.summary()
+    assert (counts["succeeded"], counts["customers"]) == (2, 2)
+    assert counts["without_pool"].startswith(why)
+    first = result.trials().iloc[0]
+    assert (first["state"], first["reason"]) == (FAILED, counts["without_pool"])
+    assert f"{LOST}{why}" in " ".join(sentences_of(result))
+    pool = read_pool(result.directory)
+    assert pool is not None
+    assert pool.without == counts["without_pool"]
+
+
+def sentences_of(result: object) -> list[str]:
+    from tuning.runs.outcome import sentences
+
+    return sentences(result, result.summary())
+
+
+def test_what_takes_too_long_is_ended_and_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool_training, "POOL_SECONDS", 1.0)
+    monkeypatch.setattr(pool_training, "fitted_pool", lambda *_, **__: threading.Event().wait())
+    result = runner(tmp_path / "data").run(tmp_path / "run", progress=False)
+    assert result.summary()["without_pool"] == "training it took longer than 1 s"
+    assert result.trials().iloc[0]["attempt"] == 2
+    assert result.summary()["succeeded"] == 2
+
+
+def test_a_run_that_is_stopped_meanwhile_has_no_pool_yet_and_a_resume_trains_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def waits(*_: object, **__: object) -> object:
+        os.kill(os.getppid(), 2)
+        time.sleep(600)
+        return None
+
+    given = runner(tmp_path / "data")
+    whole = given.run(tmp_path / "whole", progress=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(pool_training, "fitted_pool", waits)
+        with pytest.raises(RunInterrupted):
+            given.run(tmp_path / "run", progress=False)
+    assert read_pool(whole.directory) is not None
+    assert not (tmp_path / "run" / "pool").exists()
+    result = TuneRunner.resume(tmp_path / "run", progress=False)
+    assert result.unfinished == 0
+    boosters = [sorted(os.listdir(tmp_path / name / "pool")) for name in ("run", "whole")]
+    assert boosters[0] == boosters[1]

@@ -285,8 +285,6 @@ def test_without_a_pool_nothing_of_it_is_there_and_auto_says_why(tmp_path: Path)
     assert pool == RunPool("2 customers, fewer than 20")
     with pytest.raises(PlanError, match="pool: on asks for"):
         runner(frames, pool="on", ensemble="none").plan()
-    with pytest.raises(PlanError, match=r"pool: on is trained before the Tuner's trials, by run\(\)"):
-        runner(frames, pool="on").tuner(tmp_path / "tuner")
     many = {f"c{seed}": numbers(seed, 20) for seed in range(20)}
     assert any("of the rows of 20 customers" in note for note in runner(many, pool="auto").plan().notes)
 

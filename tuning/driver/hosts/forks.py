@@ -22,15 +22,19 @@ from functools import partial
 from multiprocessing.connection import Connection, Pipe, wait
 from types import TracebackType
 
+from tuning.basics.wording import amount
 from tuning.definition.options import Resources
 from tuning.driver.cluster import ONE_THREAD
 from tuning.driver.halt import StopConditions
 from tuning.driver.hosts.base import HostStoppedError
+from tuning.driver.pooling import POOLING, pool_is_due
 from tuning.driver.progress import Counter, Pace, hand_on
+from tuning.errors import MachineError
 from tuning.execution.context import WorkerRun
 from tuning.execution.crash_log import forget
 from tuning.execution.nodes import Nodes
-from tuning.execution.packed import work_shard
+from tuning.execution.packed import FALSE_STARTS, work_shard
+from tuning.execution.pool_training import work_pool
 from tuning.execution.spread.running import SpreadRun
 from tuning.execution.warm_up import load_libraries
 from tuning.records.reports import Listener, WorkerReport
@@ -61,9 +65,13 @@ class ForkHost:
         """As of `Host`."""
         counter.doing = "starting"
         load_libraries(self.owned.plan.spec, self.owned.plan.studies[0])
-        pace, seconds = Pace(counter, self.owned.timing), self.owned.timing.ray_start_s
+        seconds = self.owned.timing.ray_start_s
         with ForkedWorkers(self.owned, counter) as workers:
             halt.signals.order = workers.kill
+            self._train_pool(workers, counter, halt)
+            pace = Pace(counter, self.owned.timing)
+            if not halt.wanted:
+                workers.begin()
             while workers.busy and not halt.wanted and not pace.slower_than(seconds):
                 workers.listen(LISTEN_S)
             if workers.busy and not halt.wanted:
@@ -73,6 +81,22 @@ class ForkHost:
                     workers.listen(LISTEN_S)
         halt.signals.order = None
         return not workers.finished
+
+    def _train_pool(self, workers: ForkedWorkers, counter: Counter, halt: StopConditions) -> None:
+        """Have one of the workers train the run's pool; after too many deaths another one says so in its place."""
+        tries, most = 0, self.owned.plan.spec.definition.limits.crashes_before_quarantine + FALSE_STARTS
+        while not halt.wanted and pool_is_due(self.owned):
+            if tries > most:
+                raise MachineError(
+                    f"the worker that trains the pool died {amount(tries, 'time')} before it had begun. Nothing is "
+                    f"lost: {self.owned.resume_advice()}"
+                )
+            tries += 1
+            counter.doing = POOLING
+            workers.train_pool()
+            while workers.busy and not halt.wanted:
+                workers.listen(LISTEN_S)
+        workers.finished = not halt.wanted
 
 
 def may_fork(owned: OwnedRun) -> bool:
@@ -101,7 +125,7 @@ def may_fork(owned: OwnedRun) -> bool:
 
 
 class ForkedWorkers:
-    """A context manager: the forked workers of a run, one per slot, which are ended when it is left.
+    """A context manager: the forked workers of a run, at most one per slot, which are ended when it is left.
 
     One of them runs the trials of all spread studies, one after the other.
 
@@ -117,13 +141,21 @@ class ForkedWorkers:
         self._run = WorkerRun.of(owned, replace(owned.timing, parts_s=min(PARTS_S, owned.timing.parts_s)))
 
     def __enter__(self) -> ForkedWorkers:
+        return self
+
+    def train_pool(self) -> None:
+        """Fork a worker that trains the run's pool."""
+        shard = len(self.owned.plan.shards)
+        self._fork(lambda report: work_pool(self._run, shard, report, Nodes("", self.owned.plan.slots)))
+
+    def begin(self) -> None:
+        """Fork the workers that run the studies."""
         plan = self.owned.plan
         if plan.spread:
             self._fork(self._spread)
         count = min(max(1, plan.slots - bool(plan.spread)), len(plan.shards), len(os.sched_getaffinity(0)))
         for first in range(count):
             self._fork(partial(self._packed, range(first, len(plan.shards), count), count))
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -16,6 +16,7 @@ from tuning.driver.hosts.lost_head import head_watched
 from tuning.driver.hosts.ready_workers import ready_workers, start_workers
 from tuning.driver.hosts.recorded_shortages import record_shortages
 from tuning.driver.hosts.tune_workers import TuneWorkers, reports_callback, stopper, workers_callback
+from tuning.driver.pooling import POOLING, pool_is_due
 from tuning.driver.progress import Counter, hand_on
 from tuning.driver.tuner import build_tuner, run_queue
 from tuning.errors import MachineError, RunError, StorageError
@@ -66,7 +67,7 @@ class RayHost:
         deaths = WORKER_DEATHS + self.owned.plan.spec.definition.limits.crashes_before_quarantine
         workers = TuneWorkers(halt, deaths)
         halt.signals.order = workers.kill
-        counter.doing = "starting workers"
+        counter.doing = POOLING if pool_is_due(self.owned) else "starting workers"
         try:
             with head_watched(self.owned):
                 self._fit_until_done(workers, counter)

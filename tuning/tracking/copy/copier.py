@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from tuning.errors import RunError
-from tuning.records.schema import Record, StudyRecord, TrialRecord
+from tuning.records.schema import POOL_STUDY, Record, StudyRecord, TrialRecord
 from tuning.records.tables import decode
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.identity import TrackedSearch
@@ -140,15 +140,18 @@ class Copier:
             records = [record for part in self._batch.values() for record in part]
             studies = [record for record in records if isinstance(record, StudyRecord)]
             trials = [record for record in records if isinstance(record, TrialRecord)]
+            pools = [record for record in trials if record.study == POOL_STUDY]
+            trials = [record for record in trials if record.study != POOL_STUDY]
             studies = self._latest(studies)
             self._plan_models(studies)
             complete: list[str] = []
             chosen = trials if self.selection.limit is None else []
             if self.selection.limit:
                 for part, of_part in self._batch.items():
-                    self._unfinished.add(part, of_part)
+                    self._unfinished.add(part, [each for each in of_part if each.study != POOL_STUDY])
                 complete = self._unfinished.complete()
                 chosen, studies = self._best(complete)
+            self._put(store, [RecordRuns(self.search, self.selection.short).of_pool(record) for record in pools])
             self._ship(store, chosen, studies, parents_of=trials)
             if any(study.test_score is not None for study in studies):
                 warm_up_plots()

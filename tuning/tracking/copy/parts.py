@@ -11,7 +11,7 @@ from tuning.basics.timing import USUAL
 from tuning.errors import StorageError
 from tuning.records.lease import Heartbeat, last_heartbeat
 from tuning.records.ownership import Term
-from tuning.records.parts import STUDIES, TRIALS, accepted, kind_of, written
+from tuning.records.parts import POOL, STUDIES, TRIALS, accepted, kind_of, written
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.summary.summary import SUMMARY_FILE
 
@@ -118,7 +118,7 @@ def parts_of(directory: RunDirectory, term: Term, *, summary: bool) -> list[str]
 
     summary: with the one that sums up the run, when it is there.
     """
-    names = [part for part in accepted(directory, term) if kind_of(part) in (TRIALS, STUDIES)]
+    names = [part for part in accepted(directory, term) if kind_of(part) in (POOL, TRIALS, STUDIES)]
     names.sort(key=written)  # trials just before their studies: else all of these would wait in memory for those
     if summary and directory.exists(SUMMARY_FILE):
         names.append(SUMMARY_FILE)

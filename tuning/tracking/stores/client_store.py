@@ -30,6 +30,7 @@ from tuning.tracking.tracked_runs import (
     KEY_TAG,
     KIND_TAG,
     PARENT_TAG,
+    POOLED,
     RUNNING,
     SEARCH_TAG,
     STUDY,
@@ -173,7 +174,7 @@ class ClientStore(Store):
 
     def _open(self, study: str, runs: Sequence[TrackedRun]) -> str:
         """Write a study's own run if it is among the runs, and know its trials on the server if any are; its id."""
-        if study in self.unsure or runs[0].kind == SUMMARY:
+        if study in self.unsure or runs[0].kind in (SUMMARY, POOLED):
             self._look_up(study)
             self.unsure.discard(study)
         new = study not in self.found
