@@ -3,11 +3,13 @@
     python -m benchmarks.coverage                                 every second customer of four sets
     python -m benchmarks.coverage --level 0.9 --output json       another level, one JSON object last
     python -m benchmarks.coverage --ensemble none                 calibrated on the hold-out alone
+    python -m benchmarks.coverage --given 40 --pool on            few rows each, with what the pool knows of others
 
 80 % of each customer's rows are given to a run, everything at its default but trials and metric; the rest is unseen.
 `covered`: the share of all unseen rows within their interval, and the mean of customers' shares. `score` is the median
 interval score (Gneiting and Raftery, JASA 102, 2007: width, and 2 / (1 - level) times what lies beyond) against that of
 the interval between two quantiles of the given targets, which knows no column; smaller is better, 1 is no better.
+With a pool, `beside` is the mean score against that of the same models without what the pool knows of others.
 
     python -m benchmarks.coverage --sets churn,digits             of classes: log loss with and without a temperature
 """
@@ -30,6 +32,7 @@ import numpy as np
 from benchmarks.quality.rounds import Round, error, rounds
 from benchmarks.quality.sets import CLASSES, TARGET, NotHereError, sets
 from benchmarks.quality.tools import METRICS
+from tuning.models.residuals import Residuals
 
 if TYPE_CHECKING:
     from tuning import RunResult
@@ -42,13 +45,15 @@ SETS = "taxi,california,diamonds,friedman"
 class Told:
     """What the intervals of one customer's unseen rows came to.
 
-    inside: which held the target. score, plain: interval scores, of ours and of the given targets' quantiles.
+    inside: which held the target. score, plain, alone: interval scores, of ours, of the given targets' quantiles, and
+    of ours without what the pool knows of others.
     """
 
     set: str
     inside: np.ndarray
     score: float
     plain: float
+    alone: float
 
 
 def interval_score(low: np.ndarray, high: np.ndarray, y: np.ndarray, level: float) -> float:
@@ -76,15 +81,24 @@ def searched(name: str, chosen: list[Round], keys: dict[str, object]) -> Iterato
 
 def told_of(one: Round, model: CustomerModel, level: float) -> Told:
     """Of the intervals of a customer's unseen rows."""
-    told = model.predict(one.unseen, interval=level)
-    low, high = told["prediction_low"].to_numpy(), told["prediction_high"].to_numpy()
+    low, high = ends_of(one, model, level)
+    assert model.residuals is not None
+    saved = {**model.residuals.to_json(), "others": None, "mean": None}
+    alone = replace(model, residuals=Residuals.from_json(saved))
     known = np.quantile(one.given[TARGET], [(1 - level) / 2, (1 + level) / 2])
     return Told(
         one.customer.set,
         (low <= one.truth) & (one.truth <= high),
         interval_score(low, high, one.truth, level),
         interval_score(*np.broadcast_arrays(*known, one.truth), level),
+        interval_score(*ends_of(one, alone, level), one.truth, level),
     )
+
+
+def ends_of(one: Round, model: CustomerModel, level: float) -> tuple[np.ndarray, np.ndarray]:
+    """(low, high) of a customer's unseen rows."""
+    told = model.predict(one.unseen, interval=level)
+    return told["prediction_low"].to_numpy(), told["prediction_high"].to_numpy()
 
 
 def losses_of(one: Round, model: CustomerModel) -> tuple[float, float]:
@@ -117,6 +131,11 @@ def figures(found: list[Told]) -> dict[str, float]:
         "covered": float(np.concatenate([one.inside for one in found]).mean()),
         "covered_mean": float(shares.mean()),
         "score": float(np.median([one.score / one.plain for one in found if one.plain])),
+        "beside": float(
+            np.exp(np.mean([np.log(one.score / one.alone) for one in found if one.score and one.alone])) - 1
+        ),
+        "better": sum(one.score < 0.999 * one.alone for one in found),
+        "worse": sum(one.score > 1.001 * one.alone for one in found),
     }
 
 
@@ -125,9 +144,13 @@ def figures(found: list[Told]) -> dict[str, float]:
 @click.option("--every", default=2, show_default=True, help="Take every n-th customer of a set.")
 @click.option("--level", default=0.8, show_default=True)
 @click.option("--trials", default=8, show_default=True)
+@click.option("--given", "most", type=int, help="Rows given to each customer, of those with as many; default all.")
+@click.option("--pool", type=click.Choice(["on", "off"]), default="off", show_default=True)
 @click.option("--ensemble", type=click.Choice(["greedy", "none"]), default="greedy", show_default=True)
 @click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
-def main(chosen: str, every: int, level: float, trials: int, ensemble: str, output: str) -> None:
+def main(
+    chosen: str, every: int, level: float, trials: int, most: int | None, pool: str, ensemble: str, output: str
+) -> None:
     """Say how many unseen targets lie within their interval."""
     told: list[Told] = []
     customers = 0
@@ -139,8 +162,9 @@ def main(chosen: str, every: int, level: float, trials: int, ensemble: str, outp
             click.echo(f"{name}: left out, {reason}", err=True)
             continue
         given = [one for customer in all_of_set for one in rounds(customer, 1)]
+        given = [replace(one, given=one.given[:most]) for one in given if most is None or len(one.given) >= most]
         customers += len(given)
-        with searched(name, given, {"trials": trials, "ensemble": ensemble}) as result:
+        with searched(name, given, {"trials": trials, "ensemble": ensemble, "pool": pool}) as result:
             models = [(one, result.model(one.customer.name)) for one in given]
         if given[0].customer.task == CLASSES:
             of_classes.append(compared(name, [losses_of(one, model) for one, model in models]))
@@ -152,12 +176,15 @@ def main(chosen: str, every: int, level: float, trials: int, ensemble: str, outp
     rows = {name: figures([one for one in told if one.set == name]) for name in dict.fromkeys(one.set for one in told)}
     rows["all"] = {**figures(told), "core_s_per_customer": time.process_time() / customers}
     lines = [
-        f"| level {level:g} | customers | rows | covered, rows | covered, mean of customers | score |",
-        "|---" * 6 + "|",
+        f"| level {level:g} | customers | rows | covered, rows | covered, mean of customers | score | beside |",
+        "|---" * 7 + "|",
     ]
     for name, row in rows.items():
         shares = f"{100 * row['covered']:.1f} % | {100 * row['covered_mean']:.1f} %"
-        lines.append(f"| {name} | {row['customers']} | {row['rows']} | {shares} | {row['score']:.2f} |")
+        lines.append(
+            f"| {name} | {row['customers']} | {row['rows']} | {shares} | {row['score']:.2f} "
+            f"| {100 * row['beside']:+.1f} % ({row['better']} / {row['worse']}) |"
+        )
     click.echo("\n".join(lines), err=output == "json")
     if output == "json":
         click.echo(json.dumps({"level": level, **rows}))

@@ -27,7 +27,7 @@ import pandas as pd
 from benchmarks.portfolio.prefixes import FittedOnce
 from benchmarks.quality.judgement import TIE
 from benchmarks.quality.rounds import Round, rounds
-from benchmarks.quality.sets import TARGET, Customer, diamonds, flights, sets
+from benchmarks.quality.sets import TARGET, Customer, churn, diamonds, flights, sets
 from benchmarks.quality.tools import METRICS
 from benchmarks.workload import ONE_THREAD
 from tuning.basics.seeds import derive
@@ -50,8 +50,9 @@ BLOCKS = (5, 10, 20, 40)  # customers of a pool
 TRIALS = 20
 MOST_CUSTOMERS = 40  # of a set, for one number of rows
 LARGE: dict[str, Callable[[], Iterator[Customer]]] = {
-    "flights": lambda: flights(2_400),
-    "diamonds": lambda: diamonds(2_400),
+    "flights": lambda: flights(20_000),
+    "diamonds": lambda: diamonds(20_000),
+    "churn": lambda: churn(2_400, 2_401),
 }
 
 

@@ -108,14 +108,14 @@ def diamonds(most: int = MOST_ROWS) -> Iterator[Customer]:
     yield from _grouped("diamonds", REGRESSION, rows, group, 100, most)
 
 
-def churn() -> Iterator[Customer]:
-    """Thirty generated customers of examples/make_customers.py: which accounts leave."""
+def churn(least: int = 200, most: int = 900) -> Iterator[Customer]:
+    """Thirty generated customers of examples/make_customers.py, with so many rows: which accounts leave."""
     sys.path.append(str(ROOT / "examples"))
     from tuning.cli.demo_customers import make_customer  # type: ignore[import-not-found]  # a script, on no path of mypy
 
     rng = np.random.default_rng(7)
     for number in range(30):
-        rows = make_customer(rng, int(rng.integers(200, 900))).rename(columns={"churned": TARGET})
+        rows = make_customer(rng, int(rng.integers(least, most))).rename(columns={"churned": TARGET})
         yield Customer("churn", f"{number:02d}", CLASSES, rows)
 
 

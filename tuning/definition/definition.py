@@ -157,7 +157,7 @@ class Definition(Options):
     pool: Literal["auto", "on", "off"] = Field(
         "off",
         description="Whether a model of all customers' rows may be a member of each one's ensemble (docs/models.md). "
-        "`auto`: where there are at least 20 customers, and half of them have few rows.",
+        "`auto`: where at least 20 customers have the same columns, and half of all at most 1,000 rows.",
     )
     final_fit: Literal["all", "search"] = Field(
         "all",

@@ -6,9 +6,11 @@ import math
 
 import numpy as np
 
+from tuning.errors import CustomerError
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.study_data import StudyData
 from tuning.models.base import Matrix
+from tuning.models.pooled import Level
 from tuning.models.residuals import Residuals
 from tuning.preprocessing.task import as_prediction, calibrated
 
@@ -37,7 +39,17 @@ def residuals_of(left_out: np.ndarray | None, held_out: np.ndarray, data: StudyD
     positions = np.concatenate(rows)
     weight = None if data.weight is None else data.weight[positions]
     within = data.bounds_of(Matrix(np.empty((len(data.y), 0)), data.y))
-    return Residuals.of(np.concatenate(answers), data.y[positions], weight, within)
+    return Residuals.of(np.concatenate(answers), data.y[positions], weight, within, _typical_distance(data))
+
+
+def _typical_distance(data: StudyData) -> float | None:
+    """The mean distance of the typical customer in this one's unit, where the run's pool knows it."""
+    if data.pool is None or data.pool.typical_distance is None:
+        return None
+    try:
+        return data.pool.typical_distance * Level.of(data.y[data.split.search], data.task).spread
+    except CustomerError:  # its targets have no width to measure by
+        return None
 
 
 def temperature_of(left_out: np.ndarray | None, data: StudyData, metric: Metric) -> float:

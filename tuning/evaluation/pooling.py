@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
 from tuning.basics.seeds import derive
+from tuning.basics.wording import amount
 from tuning.errors import CustomerError
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.out_of_fold import PooledAnswers
@@ -26,7 +27,7 @@ from tuning.models.registry import family as find_family
 from tuning.preprocessing.columns import RawColumns, to_raw
 from tuning.preprocessing.encoding import ORDINAL, Encoder, TextColumn
 from tuning.preprocessing.kinds import Column
-from tuning.preprocessing.task import Task, as_prediction
+from tuning.preprocessing.task import Prediction, Task, as_prediction
 
 MOST_ROWS_EACH, MOST_ROWS = 1_000, 200_000  # of a customer, of all; search rows
 LEAST_CUSTOMERS = 2  # who could learn from another one
@@ -80,11 +81,16 @@ def digest_of(data: StudyData) -> str:
 
 
 def fitted_pool(
-    customers: Mapping[str, PoolRows], left_out: Mapping[str, str], seed: int, metric: Metric | None = None
+    customers: Mapping[str, PoolRows],
+    left_out: Mapping[str, str],
+    seed: int,
+    metric: Metric | None = None,
+    least: int = LEAST_CUSTOMERS,
 ) -> RunPool:
     """A pool of these customers.
 
-    left_out: others, and why they are not among them. metric: scores each fold; without one none is scored.
+    left_out: others, and why they are not among them. metric: scores each fold; without one none is scored. least: with
+    fewer customers that have the same columns and classes there is no pool.
     """
     reasons = dict(left_out)
     task = Counter(rows.task for rows in customers.values()).most_common(1)[0][0] if customers else Task("")
@@ -95,16 +101,26 @@ def fitted_pool(
             raws[name] = _checked(rows, task, columns)
         except CustomerError as error:
             reasons[name] = str(error)
-    if len(raws) < LEAST_CUSTOMERS or not columns:
-        return RunPool("customers with the same columns and classes are too few", left_out=reasons)
+    if len(raws) < least or not columns:
+        why = f"{amount(len(raws) if columns else 0, 'customer')} with the same columns and classes, fewer than {least}"
+        return RunPool(why, left_out=reasons)
     pool = PooledModel(task, columns, _encoder(list(raws.values())), booster_here())
     parts = [_Part.of(customers[name], raw, derive(seed, "pool", name)) for name, raw in raws.items()]
     folds = max(len(part.rows.train) for part in parts)
     models = [_fit(pool, parts, fold, derive(seed, "pool", fold) % 2**31) for fold in range(folds + 1)]
-    scores = [] if metric is None else [_score(models[fold], parts, fold, metric) for fold in range(folds)]
+    unseen = [
+        {
+            place: _LeftOut.of(models[fold], part, fold)
+            for place, part in enumerate(parts)
+            if fold < len(part.rows.unseen)
+        }
+        for fold in range(folds)
+    ]
+    scores = () if metric is None else tuple(_score(each.values(), task, metric) for each in unseen)
     seen = {name: customers[name].digest for name in raws}
     typical = Level.typical([Level.of(part.rows.y[part.rows.search], task) for part in parts])
-    return RunPool("", models[-1], tuple(models[:-1]), seen, reasons, typical, tuple(scores))
+    distance = None if task.classification else _typical_distance(unseen)
+    return RunPool("", models[-1], tuple(models[:-1]), seen, reasons, typical, scores, distance)
 
 
 def pooled_answers(pool: RunPool, data: StudyData, customer: str) -> PooledAnswers | None:
@@ -188,21 +204,44 @@ class _Part:
         return replace(found, y=level.measured(rows.y[given]), weight=weight, offset=level.offset(len(given)))
 
 
-def _score(pool: PooledModel, parts: Sequence[_Part], fold: int, metric: Metric) -> float:
-    """Of the rows of all customers that a fold of the pool has left out, numbers in units of their levels."""
-    answers: list[np.ndarray] = []
-    y: list[np.ndarray] = []
-    weights: list[np.ndarray] = []
-    for rows, raw in ((part.rows, part.raw) for part in parts if fold < len(part.rows.unseen)):
+@dataclass(frozen=True)
+class _LeftOut:
+    """What a fold of the pool says of the rows of one customer that it has left out.
+
+    said, y: predictions and targets, numbers in the units of the customer's level. weight: of these rows.
+    """
+
+    said: Prediction
+    y: np.ndarray
+    weight: np.ndarray
+    distances: np.ndarray  # of targets, as they are, from predictions; none of classes
+
+    @classmethod
+    def of(cls, pool: PooledModel, part: _Part, fold: int) -> _LeftOut:
+        rows = part.rows
         unseen, level = rows.search[rows.unseen[fold]], Level.of(rows.y[rows.given(fold)], rows.task)
-        said = find_family(pool.family).predict(pool.fitted, pool.rows(raw.rows(unseen), level), pool.task)
-        proba = None if said.proba is None else level.restored(said, pool.task).proba
-        answers.append(said.values if proba is None else proba)
-        y.append(level.measured(rows.y[unseen]))
-        weights.append(np.ones(len(unseen)) if rows.weight is None else rows.weight[unseen])
-    weight = np.concatenate(weights)
-    said = as_prediction(np.concatenate(answers), pool.task)
-    return metric.score(np.concatenate(y), said, None if (weight == 1.0).all() else weight)
+        said = find_family(pool.family).predict(pool.fitted, pool.rows(part.raw.rows(unseen), level), pool.task)
+        y, weight = rows.y[unseen], np.ones(len(unseen)) if rows.weight is None else rows.weight[unseen]
+        if rows.task.classification:
+            return cls(level.restored(said, pool.task), y, weight, np.empty(0))
+        return cls(said, level.measured(y), weight, np.abs((y - level.center) / level.spread - said.values))
+
+
+def _typical_distance(folds: Sequence[Mapping[int, _LeftOut]]) -> float:
+    """The median of customers' mean distances. folds: of each customer in it, by its place."""
+    of_each: dict[int, list[np.ndarray]] = {}
+    for found in folds:
+        for place, each in found.items():
+            of_each.setdefault(place, []).append(each.distances)
+    return float(np.median([np.concatenate(each).mean() for each in of_each.values()]))
+
+
+def _score(found: Collection[_LeftOut], task: Task, metric: Metric) -> float:
+    """Of the rows of all customers together."""
+    answers = [each.said.values if each.said.proba is None else each.said.proba for each in found]
+    weight = np.concatenate([each.weight for each in found])
+    said = as_prediction(np.concatenate(answers), task)
+    return metric.score(np.concatenate([each.y for each in found]), said, None if (weight == 1.0).all() else weight)
 
 
 def _fit(pool: PooledModel, parts: Sequence[_Part], fold: int, seed: int) -> PooledModel:

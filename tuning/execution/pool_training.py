@@ -15,14 +15,14 @@ from tuning.basics.wording import amount, duration, raised
 from tuning.data.customers import one_each
 from tuning.definition.customer_limits import Limits
 from tuning.errors import CustomerError, TuningError
-from tuning.evaluation.pooling import MOST_ROWS, MOST_ROWS_EACH, PoolRows, fitted_pool
+from tuning.evaluation.pooling import LEAST_CUSTOMERS, MOST_ROWS, MOST_ROWS_EACH, PoolRows, fitted_pool
 from tuning.execution.context import WorkerContext, WorkerRun
 from tuning.execution.crash_log import CONCLUDING, Crash, ProgressMarker, crashes
 from tuning.execution.limits import MemoryLimit, TimeLimits
 from tuning.execution.nodes import Nodes, ray_nodes
 from tuning.execution.tune_reports import report_to_tune
 from tuning.models.pooled import BOOSTERS, RunPool, booster_here
-from tuning.planning.pool_notes import POOL_SECONDS
+from tuning.planning.pool_notes import AUTO, AUTO_CUSTOMERS, POOL_SECONDS
 from tuning.records.ownership import check_there
 from tuning.records.parts import pool_part
 from tuning.records.reports import Listener, PartWritten, WorkerError
@@ -96,7 +96,8 @@ def _trained(run: WorkerRun, plan: RecordedPlan) -> RunPool:
 
 
 def _fitted(run: WorkerRun, plan: RecordedPlan) -> RunPool:
-    seed = plan.spec.definition.seed
+    definition = plan.spec.definition
+    seed, least = definition.seed, AUTO_CUSTOMERS if definition.pool == AUTO else LEAST_CUSTOMERS
     customers = one_each(customers_of(Columnar.joined([plan.studies, plan.ended])))
     names = customers.texts("id").to_pylist()
     order = sorted(range(len(names)), key=lambda place: derive(seed, "pool", names[place]))  # of very many a sample
@@ -117,7 +118,7 @@ def _fitted(run: WorkerRun, plan: RecordedPlan) -> RunPool:
         else:
             found[name], metric = PoolRows.of(data), metric or context.customers.metric(data)
             rows += min(len(found[name].search), MOST_ROWS_EACH)
-    return fitted_pool(dict(sorted(found.items())), left_out, seed, metric)
+    return fitted_pool(dict(sorted(found.items())), left_out, seed, metric, least)
 
 
 WORK = _fitted.__code__.co_filename

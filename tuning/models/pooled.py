@@ -208,6 +208,8 @@ class RunPool:
         left_out: those that could have been among them, and why they are not.
         typical: the level of the typical one of its customers; None in a pool of before there was one.
         fold_scores: of each of `folds`, for the rows that it has left out; empty where they have none.
+        typical_distance: of these rows' targets from what it says, in each customer's interquartile ranges: the median
+            of customers' means; None of classes.
     """
 
     without: str = ""
@@ -217,6 +219,7 @@ class RunPool:
     left_out: Mapping[str, str] = field(default_factory=dict)
     typical: Level | None = None
     fold_scores: tuple[float, ...] = ()
+    typical_distance: float | None = None
 
 
 #: How the booster is trained, by the family; the first one that is installed is taken.

@@ -19,7 +19,8 @@ from tuning.preprocessing.task import Task
 PREDICTION, LOW, HIGH = "prediction", "prediction_low", "prediction_high"
 QUANTILES = 40  # at most, that are kept
 OUTERMOST = 0.001  # of very many rows: so much of them lies beyond the outermost of these
-LEAST_BEYOND = 2  # rows; where an interval leaves out fewer, its ends are those of a larger one times a shape
+FEW = 5  # rows; where an interval leaves out fewer, its ends are the mean distance times a shape
+TYPICAL_WEIGHS = 10.0  # rows: so much the typical customer's mean distance counts beside a customer's own
 SMALLEST = 0.05  # predictions nearer to 0 than this share of them are as uncertain as that one
 POWERS = (0.0, 0.5, 1.0)  # of predictions, by which residuals may grow
 MARGIN = 2.0  # by how much a likelihood has to be better with a power, in logarithms
@@ -69,18 +70,28 @@ class Residuals:
         quantiles: of these distances, divided by `growth`, the smallest first: those of `_ranks(rows)`.
         growth: of the distances with the prediction.
         bounds: between which numbers intervals lie; None where nothing holds them.
+        mean: of these distances; of few rows drawn to that of the typical customer, where a pool knows that.
     """
 
     rows: int
     quantiles: tuple[float, ...]
     growth: Growth = Growth()
     bounds: Bounds | None = None
+    mean: float = 0.0
 
     @classmethod
     def of(
-        cls, answers: np.ndarray, y: np.ndarray, weight: np.ndarray | None, bounds: Bounds | None
+        cls,
+        answers: np.ndarray,
+        y: np.ndarray,
+        weight: np.ndarray | None,
+        bounds: Bounds | None,
+        typical: float | None = None,
     ) -> Residuals | None:
-        """Those of rows with these predictions and targets; None where no row counts."""
+        """Those of rows with these predictions and targets; None where no row counts.
+
+        typical: the mean distance of the typical customer, in this one's unit; None where nobody knows it.
+        """
         weight = np.ones(len(y)) if weight is None else weight
         counts = np.isfinite(answers) & (weight > 0)
         if not counts.any():
@@ -88,13 +99,17 @@ class Residuals:
         answers, weight = answers[counts], weight[counts] / weight[counts].sum()
         distances = np.abs(y[counts] - answers)
         growth = _growth(answers, distances, weight)
+        raw = float(weight @ distances)
         distances = distances / growth(answers)
         order = np.argsort(distances, kind="stable")
         rows = max(1, round(1 / float((weight**2).sum())))
         # A row of weight w stands for w of the ranks 1 to `rows`, and lies in the middle of them.
         ranks = 0.5 + (np.cumsum(weight[order]) - weight[order] / 2) * rows
         quantiles = np.interp(_ranks(rows), ranks, distances[order])
-        return cls(rows, tuple(float(f"{value:.{DIGITS}g}") for value in quantiles), growth, bounds)
+        mean = float(weight @ distances)
+        if typical is not None and raw > 0.0:
+            mean *= (typical / raw) ** (TYPICAL_WEIGHS / (rows + TYPICAL_WEIGHS))
+        return cls(rows, tuple(map(_short, quantiles)), growth, bounds, _short(mean))
 
     def ends(self, answers: np.ndarray, interval: float) -> tuple[np.ndarray, np.ndarray]:
         """(low, high) of predictions. interval: the share of targets that is to lie between them."""
@@ -114,6 +129,7 @@ class Residuals:
             "quantiles": self.quantiles,
             "growth": [growth.power, growth.low, growth.high] if growth.power else None,
             "bounds": None if self.bounds is None else self.bounds.to_json(),
+            "mean": self.mean,
         }
 
     @classmethod
@@ -121,18 +137,30 @@ class Residuals:
         """The opposite of `to_json`; None of a model that has none."""
         if values is None:
             return None
+        rows, quantiles = values["rows"], tuple(values["quantiles"])
+        mean = values.get("mean")  # not there in a model of before
+        if mean is None:
+            mean = float(np.mean(np.interp(np.arange(1, rows + 1), _ranks(rows), quantiles)))
         growth = Growth(*values["growth"] or ())
-        return cls(values["rows"], tuple(values["quantiles"]), growth, Bounds.from_json(values["bounds"]))
+        return cls(rows, quantiles, growth, Bounds.from_json(values["bounds"]), mean)
 
     def _distance(self, interval: float) -> float:
         """Within which a share of all targets lies: of n distances the one of rank (n + 1) × share.
 
-        Few rows do not know their largest distances: beyond what they tell, these grow as those of other customers do.
+        Few rows do not know their largest distances, but their mean; `_shape` says how distances lie around that.
         """
-        known = max(0.5, min(1 - LEAST_BEYOND / (self.rows + 1), 1 - OUTERMOST))
-        share = min(interval, known)
-        distance = float(np.interp((self.rows + 1) * share, _ranks(self.rows), self.quantiles))
-        return distance if share == interval else distance * _shape(interval) / _shape(share)
+        known = 1 - FEW / (self.rows + 1)
+        share = max(0.0, min(interval, known, 1 - OUTERMOST))
+        distance = float(np.interp((self.rows + 1) * share, (0.0, *_ranks(self.rows)), (0.0, *self.quantiles)))
+        if share == interval:
+            return distance
+        if interval > known:
+            return max(distance, self.mean * _shape(interval))  # a larger share has no smaller interval
+        return distance * _shape(interval) / _shape(share)
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")
 
 
 def _ranks(rows: int) -> np.ndarray:

@@ -242,7 +242,11 @@ STUDY_FIGURES = (
     ),
     Figure("model_path", TEXT, "folder of the model in the run, or in a pack: `models/….zip/acme`", ("leaderboard",)),
     Figure("run", TEXT, "the run's name, that of its folder"),
-    Figure("study", TEXT, "the study's id; the customer's id in a per-customer search"),
+    Figure(
+        "study",
+        TEXT,
+        "the study's id; the customer's id in a per-customer search; `/pool` of the [pool](models.md#the-pool)",
+    ),
     Figure("algorithm", TEXT, "the search algorithm"),
     Figure("scheduler", TEXT, "the scheduler"),
     Figure("study_seed", INT, "seed of the study's algorithm and scheduler"),

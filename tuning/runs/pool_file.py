@@ -37,6 +37,7 @@ def write_pool(directory: RunDirectory, pool: RunPool) -> None:
             "customers": dict(pool.customers),
             "typical": None if pool.typical is None else pool.typical.to_dict(),
             "fold_scores": list(pool.fold_scores),
+            "typical_distance": pool.typical_distance,
         }
     content = json.dumps(found, ensure_ascii=False, sort_keys=True)
     document = {"sha256": hashlib.sha256(content.encode()).hexdigest(), "pool": content}
@@ -69,8 +70,8 @@ def read_pool(directory: RunDirectory) -> RunPool | None:
         for file, path, sha256 in found["boosters"]
     ]
     typical = None if (level := found.get("typical")) is None else Level.from_dict(level)
-    scores = tuple(found.get("fold_scores", ()))
-    return RunPool("", models[0], tuple(models[1:]), found["customers"], found["left_out"], typical, scores)
+    scores, distance = tuple(found.get("fold_scores", ())), found.get("typical_distance")
+    return RunPool("", models[0], tuple(models[1:]), found["customers"], found["left_out"], typical, scores, distance)
 
 
 def pool_of(directory: RunDirectory, definition: Definition) -> RunPool | None:

@@ -287,6 +287,21 @@ def test_without_a_pool_nothing_of_it_is_there_and_auto_says_why(tmp_path: Path)
         runner(frames, pool="on", ensemble="none").plan()
     many = {f"c{seed}": numbers(seed, 20) for seed in range(20)}
     assert any("of the rows of 20 customers" in note for note in runner(many, pool="auto").plan().notes)
+    assert not any("pool" in note for note in runner(many, pool="off").plan().notes)
+    for number in range(3):  # of 20 customers three have other columns, so that too few are alike
+        many[f"c{number}"] = many[f"c{number}"].rename(columns={"a": "first", "b": "second"})
+    result = runner(many, pool="auto").run(tmp_path / "unlike", progress=False, in_process=True)
+    assert result.summary()["without_pool"] == "17 customers with the same columns and classes, fewer than 20"
+
+
+def test_a_plan_says_where_a_pool_could_help_unless_it_was_refused() -> None:
+    many = {f"c{seed}": numbers(seed, 20) for seed in range(20)}
+    keys = {"target": "y", "trials": 2, "mlflow": False}
+    hint = [note for note in TuneRunner(data=many, **keys).plan().notes if "`pool: auto`" in note]
+    assert len(hint) == 1
+    few = dict(list(many.items())[:19])
+    for runner_ in (TuneRunner(data=many, pool="off", **keys), TuneRunner(data=few, **keys)):
+        assert not any("pool" in note for note in runner_.plan().notes)
 
 
 def test_a_damaged_pool_is_said_and_not_asked(tmp_path: Path) -> None:

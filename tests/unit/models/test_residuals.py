@@ -41,10 +41,36 @@ def covered(found: Residuals, residuals: np.ndarray, answers: np.ndarray, level:
 
 def test_an_interval_by_hand() -> None:
     found = of(np.array([3.0, -4, 1, 0, -1, 2, -2, 4, -3, 5, -6, 7, 8, -9, 10, 11, -12, 13, 14]))
-    low, high = found.ends(np.array([10.0, 20.0]), 0.8)  # of 19 distances that of rank (19 + 1) × 0.8
-    assert (low.tolist(), high.tolist()) == ([-1, 9], [21, 31])
+    low, high = found.ends(np.array([10.0, 20.0]), 0.7)  # of 19 distances that of rank (19 + 1) × 0.7
+    assert (low.tolist(), high.tolist()) == ([1, 11], [19, 29])
     low, high = found.ends(np.array([10.0]), 0.525)  # between those of ranks 10 and 11
     assert (low.tolist(), high.tolist()) == ([4.5], [15.5])
+    ((high,),) = found.ends(np.zeros(1), 0.95)[1:]  # leaves out one row: 2.776 of their mean, as of Student's t
+    assert high == pytest.approx(2.776 * 115 / 19, rel=1e-3)
+
+
+def test_few_rows_are_drawn_to_the_typical_customer_and_many_are_not() -> None:
+    rng = np.random.default_rng(8)
+    for rows, drawn in ((10, 3.0), (2000, 1.0)):  # that lie a tenth as far from what was said as typical ones
+        distances = rng.uniform(-0.2, 0.2, rows)
+        alone, beside = (Residuals.of(distances, np.zeros(rows), None, None, each) for each in (None, 1.0))
+        assert alone is not None
+        assert beside is not None
+        wide, wider = (each.ends(np.zeros(1), 0.9)[1][0] for each in (alone, beside))
+        assert wider / wide == pytest.approx(drawn, abs=0.5)
+        assert Residuals.from_json(json.loads(json.dumps(beside.to_json(), allow_nan=False))) == beside
+    assert wide == wider, "of many rows distances themselves tell it"
+
+
+def test_a_larger_share_never_has_a_smaller_interval() -> None:
+    rng = np.random.default_rng(10)
+    for rows in (1, 4, 25, 90, 400):
+        residuals = rng.standard_t(2, size=rows)
+        for typical in (None, 0.1):
+            found = Residuals.of(residuals, np.zeros(rows), None, None, typical)
+            assert found is not None
+            ends = [found.ends(np.zeros(1), level)[1][0] for level in np.linspace(0.01, 0.9999, 200)]
+            assert ends == sorted(ends)
 
 
 @pytest.mark.parametrize("rows", [1, 3, 8, 19])
