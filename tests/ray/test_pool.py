@@ -18,11 +18,11 @@ DIES_ONCE = """
 import os
 from pathlib import Path
 
-def prepare(frame):
-    if Path({armed!r}).exists():
+def error(y, said):
+    if len(y) > 20 and Path({armed!r}).exists():  # of both customers' rows
         os.remove({armed!r})
         os._exit(1)
-    return frame
+    return float(((y - said) ** 2).mean())
 """
 
 
@@ -30,7 +30,7 @@ def test_the_tuner_of_a_run_trains_its_pool_and_again_where_the_worker_dies(ray_
     write_customers(tmp_path / "data", 2)
     armed, code = tmp_path / "armed", tmp_path / "code.py"
     code.write_text(DIES_ONCE.format(armed=str(armed)))
-    keys = {"pool": "on", "prepare": f"{code}:prepare", "trials": 2, "slots": 2, "search_space": "ridge"}
+    keys = {"pool": "on", "metric": f"{code}:error", "mode": "min", "trials": 2, "slots": 2, "search_space": "ridge"}
     runner = TuneRunner(**definition(tmp_path / "data", **keys))
     tuner = runner.tuner(tmp_path / "run")
     armed.touch()

@@ -169,6 +169,11 @@ class TimeLimits:
         self._began = time.monotonic()
         self._study_until = self._began + hard(self.limits.study_seconds, self.grace)
 
+    def beside(self, seconds: float) -> None:
+        """A part begins that belongs to no study, and may take so long."""
+        self._patience, self._study_until = seconds, float("inf")
+        self.part()
+
     def took(self, trials: Iterable[TrialRecord]) -> None:
         """How long trials have taken; others may take several times as long."""
         self._longest = max([self._longest, *(trial.seconds for trial in trials)])

@@ -1,23 +1,26 @@
 """The training of a run's pool, before its studies: what a worker does that has it for a job.
 
-As with a study, a worker that dies is followed by another one, which reads from the marks of those before it how often
-that has happened. Whatever happens costs the run its pool, and nothing else.
+As with a study, a worker that dies is followed by another one, which reads the marks of those before it. A customer
+whose data has ended one is left out of the pool. What happens beyond that costs the run its pool, and nothing else.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 
 from tuning.basics.columnar import Columnar
 from tuning.basics.seeds import derive
 from tuning.basics.stopwatch import Clock
+from tuning.basics.timing import hang_seconds
 from tuning.basics.wording import amount, duration, raised
-from tuning.data.customers import one_each
+from tuning.data.customers import Customer, one_each
 from tuning.definition.customer_limits import Limits
 from tuning.errors import CustomerError, TuningError
 from tuning.evaluation.pooling import LEAST_CUSTOMERS, MOST_ROWS, MOST_ROWS_EACH, PoolRows, fitted_pool
 from tuning.execution.context import WorkerContext, WorkerRun
-from tuning.execution.crash_log import CONCLUDING, Crash, ProgressMarker, crashes
+from tuning.execution.crash_log import CONCLUDING, LOADING, STARTING, Crash, ProgressMarker, crashes
 from tuning.execution.limits import MemoryLimit, TimeLimits
 from tuning.execution.nodes import Nodes, ray_nodes
 from tuning.execution.tune_reports import report_to_tune
@@ -33,6 +36,8 @@ from tuning.study.record import versions, worker_name
 from tuning.study.study import customers_of
 from tuning.user_code import ignore_warnings, own_settings
 
+MOST_LEFT_OUT = 5  # customers whose data has ended a worker: beyond, the pool is given up
+
 
 def work_pool(run: WorkerRun, shard: int, report: Listener, nodes: Nodes | None = None) -> None:
     """Train the pool of a run, settle it and record it, unless it is settled.
@@ -46,17 +51,14 @@ def work_pool(run: WorkerRun, shard: int, report: Listener, nodes: Nodes | None 
     limits = plan.spec.definition.limits
     found = [] if nodes is None else crashes(directory, run.term, shard, WORK, fetch=nodes.fetch, lost=nodes.lost)
     clock = Clock()
-    if (why := _why_not_again(found, limits)) or nodes is None:
-        pool = RunPool(why) if why else _trained(run, plan)
-    else:
-        with ExitStack() as stack:
+    with ExitStack() as stack:
+        watch = Watch()
+        if nodes is not None:
             marker = stack.enter_context(ProgressMarker(directory, run.term, shard, nodes.name))
             stack.enter_context(MemoryLimit(limits.memory_gb, slots=1))
-            guard = stack.enter_context(TimeLimits(Limits(), marker.stack))
-            marker.at(0, CONCLUDING)
-            guard.study(patience=POOL_SECONDS)
-            guard.part()
-            pool = _trained(run, plan)
+            watch = MarkedWatch(marker, stack.enter_context(TimeLimits(Limits(), marker.stack)))
+        why = _why_not_again(found, limits)
+        pool = RunPool(why) if why else _trained(run, plan, found, watch)
     check_there(directory, run.term)
     part, data = pool_part(run.term, shard, _recorded(plan, pool, clock, attempt=len(found) + 1))
     directory.write(part, data)
@@ -72,30 +74,61 @@ def run_pool(run: WorkerRun, shard: int) -> None:
         report_to_tune(WorkerError(f"{type(error).__name__}: {error}"))
 
 
-def _why_not_again(found: list[Crash], limits: Limits) -> str:
+class Watch:
+    """Hears what the worker turns to."""
+
+    def loading(self, place: int, customer: Customer) -> None:
+        """To a customer's data. place: of the customer in the plan."""
+
+    def fitting(self) -> None:
+        """To the fits."""
+
+
+@dataclass
+class MarkedWatch(Watch):
+    """Notes what the worker turns to, and ends it where that takes too long."""
+
+    marker: ProgressMarker
+    guard: TimeLimits
+
+    def loading(self, place: int, customer: Customer) -> None:
+        self.marker.at(place, LOADING)
+        self.guard.beside(hang_seconds(customer.about_rows, of_objective=False))
+
+    def fitting(self) -> None:
+        self.marker.at(STARTING, CONCLUDING)
+        self.guard.beside(POOL_SECONDS)
+
+
+def _why_not_again(found: Sequence[Crash], limits: Limits) -> str:
     """Why its training is given up after these ends of its workers; empty where it is tried."""
-    if any(crash.timed_out for crash in found):
+    fits = [crash for crash in found if crash.position == STARTING]
+    if any(crash.timed_out for crash in fits):
         return f"training it took longer than {duration(POOL_SECONDS)}"
-    if len(found) < limits.crashes_before_quarantine:
-        return ""
-    return f"training it has ended its worker {amount(len(found), 'time')}: {found[-1].cause}"
+    if len(fits) >= limits.crashes_before_quarantine:
+        return f"training it has ended its worker {amount(len(fits), 'time')}: {fits[-1].cause}"
+    if len(found) - len(fits) > MOST_LEFT_OUT:
+        return (
+            f"reading the data of {amount(len(found) - len(fits), 'customer')} has ended its worker: {found[-1].cause}"
+        )
+    return ""
 
 
-def _trained(run: WorkerRun, plan: RecordedPlan) -> RunPool:
-    """The pool of a run's customers, or why there is none.
+def _trained(run: WorkerRun, plan: RecordedPlan, found: Sequence[Crash], watch: Watch) -> RunPool:
+    """The pool of a run's customers, or why there is none. found: how earlier workers ended.
 
     A customer whose rows cannot be used is left out with the reason, which its own study will find, too.
     """
     with ignore_warnings(), own_settings():
         try:
-            return _fitted(run, plan)
+            return _fitted(run, plan, found, watch)
         except TuningError:
             raise
         except (Exception, SystemExit) as error:  # of the user's own code, or for lack of memory
             return RunPool(raised(error))
 
 
-def _fitted(run: WorkerRun, plan: RecordedPlan) -> RunPool:
+def _fitted(run: WorkerRun, plan: RecordedPlan, before: Sequence[Crash], watch: Watch) -> RunPool:
     definition = plan.spec.definition
     seed, least = definition.seed, AUTO_CUSTOMERS if definition.pool == AUTO else LEAST_CUSTOMERS
     customers = one_each(customers_of(Columnar.joined([plan.studies, plan.ended])))
@@ -103,13 +136,17 @@ def _fitted(run: WorkerRun, plan: RecordedPlan) -> RunPool:
     order = sorted(range(len(names)), key=lambda place: derive(seed, "pool", names[place]))  # of very many a sample
     context = WorkerContext.open(run.directory, plan.run, plan.spec)
     found: dict[str, PoolRows] = {}
-    left_out: dict[str, str] = {}
+    lost = {crash.position: crash.cause for crash in before if crash.position != STARTING}
+    left_out = {names[place]: f"reading its data has ended a worker: {cause}" for place, cause in lost.items()}
     rows, metric = 0, None
     for place in order:
         if rows >= MOST_ROWS:
             break
+        if place in lost:
+            continue
         name = names[place]
         try:
+            watch.loading(place, customers[place])
             data = context.customers.prepared(customers[place])
         except CustomerError as error:
             left_out[name] = str(error)
@@ -118,6 +155,7 @@ def _fitted(run: WorkerRun, plan: RecordedPlan) -> RunPool:
         else:
             found[name], metric = PoolRows.of(data), metric or context.customers.metric(data)
             rows += min(len(found[name].search), MOST_ROWS_EACH)
+    watch.fitting()
     return fitted_pool(dict(sorted(found.items())), left_out, seed, metric, least)
 
 

@@ -7,23 +7,42 @@ import threading
 import time
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from builders import definition, write_customers
 
 from tuning import TuneRunner
-from tuning.errors import RunInterrupted
+from tuning.basics.timing import Timing
+from tuning.errors import RunError, RunInterrupted
 from tuning.execution import pool_training
 from tuning.records.schema import FAILED, FINISHED, POOL_STUDY
 from tuning.runs.pool_file import read_pool
+from tuning.storage.run_directory import RunDirectory
 
 LOST = "There is no pool, so each model is of its own customer's rows alone: "
+
+
+PATIENT = Timing(first_trial_s=60.0, ray_start_s=60.0)  # however slow this machine is
+
+
+@pytest.fixture(autouse=True)
+def _no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tests of this session may have a cluster; here there is none, and none starts."""
+
+    def refused(slots: int) -> bool:
+        raise RunError("Ray was wanted.")
+
+    monkeypatch.setattr("ray.is_initialized", lambda: False)
+    monkeypatch.setattr("tuning.driver.hosts.ray.start_ray", refused)
 
 
 def runner(folder: Path, **keys: object) -> TuneRunner:
     if not folder.exists():
         write_customers(folder, 2)
     placed = {"placement": "auto", "search_space": "ridge", "trials": 2, "slots": 2}
-    return TuneRunner(**definition(folder, **{"pool": "on", **placed, **keys}))
+    found = TuneRunner(**definition(folder, **{"pool": "on", **placed, **keys}))
+    found.timing = PATIENT
+    return found
 
 
 def test_the_pool_is_a_trial_of_the_run_with_its_score_and_its_cost(tmp_path: Path) -> None:
@@ -88,6 +107,38 @@ def sentences_of(result: object) -> list[str]:
     return sentences(result, result.summary())
 
 
+ENDS_FOR = """
+import os
+from pathlib import Path
+
+def prepare(frame):
+    if len(frame) in {rows}:
+        os._exit(1)
+    return frame
+"""
+
+
+@pytest.mark.parametrize("bad", [1, 6])
+def test_a_customer_whose_data_ends_the_worker_is_left_out_of_the_pool(tmp_path: Path, bad: int) -> None:
+    """The others have theirs, unless there are many such customers. Studies go on with Ray, as after any death."""
+    write_customers(tmp_path / "data", 3)
+    rows = range(61, 61 + bad)
+    for count in rows:
+        frame = pd.read_csv(tmp_path / "data" / "c0000.csv")
+        pd.concat([frame] * 9)[:count].to_csv(tmp_path / "data" / f"bad{count}.csv", index=False)
+    (tmp_path / "code.py").write_text(ENDS_FOR.format(rows=[*rows]))
+    keys = {"prepare": f"{tmp_path}/code.py:prepare", "limits": {"crashes_before_quarantine": 1}}
+    with pytest.raises(RunError, match="Ray was wanted"):
+        runner(tmp_path / "data", **keys).run(tmp_path / "run", progress=False)
+    pool = read_pool(RunDirectory(tmp_path / "run"))
+    assert pool is not None
+    if bad == 1:
+        assert set(pool.customers) == {"c0000", "c0001", "c0002"}
+        assert pool.left_out["bad61"].startswith("reading its data has ended a worker: its process ended without")
+    else:
+        assert pool.without.startswith("reading the data of 6 customers has ended its worker")
+
+
 def test_what_takes_too_long_is_ended_and_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool_training, "POOL_SECONDS", 1.0)
     monkeypatch.setattr(pool_training, "fitted_pool", lambda *_, **__: threading.Event().wait())
@@ -113,7 +164,7 @@ def test_a_run_that_is_stopped_meanwhile_has_no_pool_yet_and_a_resume_trains_it(
             given.run(tmp_path / "run", progress=False)
     assert read_pool(whole.directory) is not None
     assert not (tmp_path / "run" / "pool").exists()
-    result = TuneRunner.resume(tmp_path / "run", progress=False)
+    result = given.run(tmp_path / "run", progress=False, resume=True)
     assert result.unfinished == 0
     boosters = [sorted(os.listdir(tmp_path / name / "pool")) for name in ("run", "whole")]
     assert boosters[0] == boosters[1]

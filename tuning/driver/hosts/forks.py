@@ -34,7 +34,7 @@ from tuning.execution.context import WorkerRun
 from tuning.execution.crash_log import forget
 from tuning.execution.nodes import Nodes
 from tuning.execution.packed import FALSE_STARTS, work_shard
-from tuning.execution.pool_training import work_pool
+from tuning.execution.pool_training import MOST_LEFT_OUT, work_pool
 from tuning.execution.spread.running import SpreadRun
 from tuning.execution.warm_up import load_libraries
 from tuning.records.reports import Listener, WorkerReport
@@ -84,7 +84,8 @@ class ForkHost:
 
     def _train_pool(self, workers: ForkedWorkers, counter: Counter, halt: StopConditions) -> None:
         """Have one of the workers train the run's pool; after too many deaths another one says so in its place."""
-        tries, most = 0, self.owned.plan.spec.definition.limits.crashes_before_quarantine + FALSE_STARTS
+        limits = self.owned.plan.spec.definition.limits
+        tries, most = 0, limits.crashes_before_quarantine + MOST_LEFT_OUT + FALSE_STARTS
         while not halt.wanted and pool_is_due(self.owned):
             if tries > most:
                 raise MachineError(
