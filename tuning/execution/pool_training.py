@@ -52,11 +52,11 @@ def work_pool(run: WorkerRun, shard: int, report: Listener, nodes: Nodes | None 
     found = [] if nodes is None else crashes(directory, run.term, shard, WORK, fetch=nodes.fetch, lost=nodes.lost)
     clock = Clock()
     with ExitStack() as stack:
-        watch = Watch()
+        watch = PoolWatch()
         if nodes is not None:
             marker = stack.enter_context(ProgressMarker(directory, run.term, shard, nodes.name))
             stack.enter_context(MemoryLimit(limits.memory_gb, slots=1))
-            watch = MarkedWatch(marker, stack.enter_context(TimeLimits(Limits(), marker.stack)))
+            watch = MarkedPoolWatch(marker, stack.enter_context(TimeLimits(Limits(), marker.stack)))
         why = _why_not_again(found, limits)
         pool = RunPool(why) if why else _trained(run, plan, found, watch)
     check_there(directory, run.term)
@@ -74,7 +74,7 @@ def run_pool(run: WorkerRun, shard: int) -> None:
         report_to_tune(WorkerError(f"{type(error).__name__}: {error}"))
 
 
-class Watch:
+class PoolWatch:
     """Hears what the worker turns to."""
 
     def loading(self, place: int, customer: Customer) -> None:
@@ -85,7 +85,7 @@ class Watch:
 
 
 @dataclass
-class MarkedWatch(Watch):
+class MarkedPoolWatch(PoolWatch):
     """Notes what the worker turns to, and ends it where that takes too long."""
 
     marker: ProgressMarker
@@ -114,7 +114,7 @@ def _why_not_again(found: Sequence[Crash], limits: Limits) -> str:
     return ""
 
 
-def _trained(run: WorkerRun, plan: RecordedPlan, found: Sequence[Crash], watch: Watch) -> RunPool:
+def _trained(run: WorkerRun, plan: RecordedPlan, found: Sequence[Crash], watch: PoolWatch) -> RunPool:
     """The pool of a run's customers, or why there is none. found: how earlier workers ended.
 
     A customer whose rows cannot be used is left out with the reason, which its own study will find, too.
@@ -128,7 +128,7 @@ def _trained(run: WorkerRun, plan: RecordedPlan, found: Sequence[Crash], watch: 
             return RunPool(raised(error))
 
 
-def _fitted(run: WorkerRun, plan: RecordedPlan, before: Sequence[Crash], watch: Watch) -> RunPool:
+def _fitted(run: WorkerRun, plan: RecordedPlan, before: Sequence[Crash], watch: PoolWatch) -> RunPool:
     definition = plan.spec.definition
     seed, least = definition.seed, AUTO_CUSTOMERS if definition.pool == AUTO else LEAST_CUSTOMERS
     customers = one_each(customers_of(Columnar.joined([plan.studies, plan.ended])))
