@@ -81,9 +81,6 @@ class ChildProcess:
         code = child.wait()
         return signal.Signals(-code).name if code < 0 else f"exit code {code}"
 
-    def glance(self) -> None:
-        """Called while an answer is waited for; what it raises leaves the call."""
-
     def _started(self) -> Connection:
         """The connection to the child, which has loaded what it needs."""
         if self._connection is not None:
@@ -104,7 +101,6 @@ class ChildProcess:
     def _answer(self, connection: Connection) -> object:
         """What the child sends, raised where it is an error; `EOFError` when it is gone."""
         while not connection.poll(GLANCE_S):
-            self.glance()
             if self._child is None or (self._child.poll() is not None and not connection.poll()):
                 raise EOFError  # not seen otherwise where a process of its own has kept the connection open
         answer: object = connection.recv()
