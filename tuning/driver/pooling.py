@@ -5,6 +5,7 @@ from __future__ import annotations
 from tuning.models.pooled import RunPool
 from tuning.planning.pool_notes import OFF, why_no_pool
 from tuning.runs.begin import OwnedRun
+from tuning.runs.plan_file import read_beside
 from tuning.runs.pool_file import pool_settled, write_pool
 
 POOLING = "training the pool"  # as of `Progress`
@@ -15,7 +16,7 @@ def pool_is_due(owned: OwnedRun) -> bool:
     definition, directory = owned.plan.spec.definition, owned.directory
     if definition.pool == OFF or pool_settled(directory):
         return False
-    if why := why_no_pool(definition, owned.plan.studies):
+    if why := why_no_pool(definition, owned.plan.studies, read_beside(directory, owned.plan.spec)):
         write_pool(directory, RunPool(why))
         return False
     return True

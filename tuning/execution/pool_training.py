@@ -30,7 +30,7 @@ from tuning.records.ownership import check_there
 from tuning.records.parts import pool_part
 from tuning.records.reports import Listener, PartWritten, WorkerError
 from tuning.records.schema import FAILED, FINISHED, MODEL, POOL_STUDY, StepRecord, TrialRecord
-from tuning.runs.plan_file import RecordedPlan, read_plan
+from tuning.runs.plan_file import RecordedPlan, read_beside, read_plan
 from tuning.runs.pool_file import pool_settled, write_pool
 from tuning.study.record import versions, worker_name
 from tuning.study.study import customers_of
@@ -131,7 +131,9 @@ def _trained(run: WorkerRun, plan: RecordedPlan, found: Sequence[Crash], watch: 
 def _fitted(run: WorkerRun, plan: RecordedPlan, before: Sequence[Crash], watch: PoolWatch) -> RunPool:
     definition = plan.spec.definition
     seed, least = definition.seed, AUTO_CUSTOMERS if definition.pool == AUTO else LEAST_CUSTOMERS
-    customers = one_each(customers_of(Columnar.joined([plan.studies, plan.ended])))
+    beside = read_beside(run.directory, plan.spec)
+    planned = [plan.studies, plan.ended, *([] if beside is None else [beside])]
+    customers = one_each(customers_of(Columnar.joined(planned)))
     names = customers.texts("id").to_pylist()
     order = sorted(range(len(names)), key=lambda place: derive(seed, "pool", names[place]))  # of very many a sample
     context = WorkerContext.open(run.directory, plan.run, plan.spec)

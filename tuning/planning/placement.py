@@ -152,3 +152,17 @@ def _range(ends: Iterable[str]) -> str:
 
 def _gigabytes(amount: float) -> str:
     return f"{amount / 1e9:.2g} GB"
+
+
+def waiting(spread: StudyTable, count: int, slots: int, widest: float) -> Iterator[str]:
+    """A note where spread studies, which come first, leave no slot to the others.
+
+    count: of all studies. widest: CPUs of a trial of a spread one.
+    """
+    others = count - len(spread)
+    if others and slots > 1 and spread and slots - widest < 1:
+        names = name_list(spread.texts("id").to_pylist(), 3)
+        yield (
+            f"a trial of {names} takes all {amount(slots, 'slot')}: {amount(others, 'other')} can begin when the last "
+            "of these trials has ended."
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,9 +15,9 @@ import schedulers
 from search_spaces import algorithms
 from tuning.basics.columnar import Columnar
 from tuning.basics.cpus import default_slots
-from tuning.basics.timing import HANG_TIMES, USUAL, Timing, hang_seconds
-from tuning.basics.wording import amount, duration, name_list
-from tuning.data.customers import Customer, Customers, about_rows, find_customers, places_of
+from tuning.basics.timing import USUAL, Timing
+from tuning.basics.wording import amount, name_list
+from tuning.data.customers import Customer, Customers, find_customers
 from tuning.data.prepare_process import PrepareProcess
 from tuning.data.prepared import OwnCode
 from tuning.definition.baselines import baseline_name
@@ -34,14 +34,23 @@ from tuning.planning.column_values import check_values
 from tuning.planning.gangs import gang_notes, largest_gang, trial_cpus, with_gang
 from tuning.planning.model_process import ModelProcess
 from tuning.planning.no_effect import idle_settings
-from tuning.planning.placement import TRIAL_BYTES, placements, slot_bytes
-from tuning.planning.pool_notes import pool_notes
+from tuning.planning.placement import TRIAL_BYTES, placements, slot_bytes, waiting
+from tuning.planning.pool_notes import OFF, pool_notes
 from tuning.planning.populations import helper_notes, helpers_of
 from tuning.planning.resolution import resolve
-from tuning.planning.run_notes import place_notes, reading_notes, run_notes
+from tuning.planning.run_notes import place_notes, reading_notes, run_notes, time_limit_text
 from tuning.planning.run_time import RunTime
 from tuning.planning.shards import make_shards
-from tuning.planning.studies import NONE_FIXED, Fixed, check_fixed, check_studies, distinct, make_studies
+from tuning.planning.studies import (
+    NONE_FIXED,
+    Fixed,
+    at_places,
+    check_fixed,
+    check_studies,
+    distinct,
+    make_studies,
+    studies_beside,
+)
 from tuning.records.gains import user_metric
 from tuning.records.user_scores import metric_text, user_mode
 from tuning.storage.backend import check_writable
@@ -64,6 +73,7 @@ class Plan:
         notes: sentences on what was chosen and found out, in the order in which they are shown.
         helpers: how many processes train each study's trials ahead of its decisions, under schedulers that pause
             trials; 0 for none.
+        beside: as of `studies_beside`, for the run's pool.
         estimate: tells how long the run will take, a matter of seconds; None where nobody asks.
     """
 
@@ -73,6 +83,7 @@ class Plan:
     workers: TrainWorkers | None = None
     notes: tuple[str, ...] = ()
     helpers: int = 0
+    beside: StudyTable | None = None
     estimate: Callable[[Plan], RunTime] | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
@@ -150,16 +161,7 @@ class Plan:
     @property
     def time_limit(self) -> str:
         """The time limit of a trial, as a sentence."""
-        if (limit := self.spec.definition.limits.trial_seconds) is not None:
-            return f"{duration(limit)} per trial (limits.trial_seconds)"
-        of_objective = self.spec.definition.objective is not None
-        rows = float(about_rows(customers_of(self.studies)).max(initial=0.0))
-        least, most = (duration(hang_seconds(each, of_objective=of_objective)) for each in (0.0, rows))
-        allowed = least if least == most else f"{least} to {most} (by its rows)"
-        return (
-            f"a trial is ended after {allowed} without a step, or {HANG_TIMES} times the longest trial before it, "
-            "where that is longer; limits.trial_seconds sets another"
-        )
+        return time_limit_text(self.spec.definition, self.studies)
 
     @cached_property
     def run_time(self) -> RunTime | None:
@@ -300,6 +302,7 @@ def make_plan(
             spec, chosen = resolve(definition, found, code)
         known = check_fixed(definition, fixed, set(found.texts("id").to_pylist()) if fixed else ())
         studies = make_studies(spec, found, code, fixed)
+        beside = None if definition.pool == OFF else studies_beside(spec, found, studies, code)
         check_allowance(studies)
         checked = check_studies(spec, studies, code, models)
     lost = [f"customer {name!r} was left out of what is guessed: {why}." for name, why in process.lost.items()]
@@ -316,11 +319,11 @@ def make_plan(
         *checked,
         *known,
         *idle,
-        *pool_notes(definition, studies),
+        *pool_notes(definition, studies, beside),
         *run_notes(definition, studies, slots, in_process=in_process),
     )
     workers = workers_of(code.objective)
-    plan = Plan(spec=spec, studies=studies, slots=slots, workers=workers, notes=notes)
+    plan = Plan(spec=spec, studies=studies, slots=slots, workers=workers, notes=notes, beside=beside)
     return _placed(plan, code, in_process)
 
 
@@ -354,8 +357,8 @@ def resumed_plan(
 
 def with_places(plan: Plan, customers: Customers) -> Plan:
     """The plan after its customers' rows have been given a place."""
-    places = places_of(customers_of(plan.studies).texts("id"), customers)
-    return replace(plan, studies=plan.studies.with_columns(customer=customers.take(places)))
+    beside = None if plan.beside is None else at_places(plan.beside, customers)
+    return replace(plan, studies=at_places(plan.studies, customers), beside=beside)
 
 
 def _with_helpers(plan: Plan, code: OwnCode) -> Plan:
@@ -383,16 +386,12 @@ def _placed(plan: Plan, code: OwnCode, in_process: bool) -> Plan:
     notes = [*found.notes(studies, plan.slots), *gang_notes(definition, placed._with_takes, placed.takes, plan.slots)]
     gang = placed._widest(plan.slots) if placed.gang else 0.0
     notes += order_matters(((study.algorithm, study.scheduler) for study in pairs), placed.at_once, gang)
-    placed = replace(placed, notes=(*plan.notes, *notes, *_waiting(placed)))
+    placed = replace(
+        placed,
+        notes=(
+            *plan.notes,
+            *notes,
+            *waiting(placed.spread, len(studies), plan.slots, placed._widest(plan.slots) if placed.spread else 0.0),
+        ),
+    )
     return placed if placed.spread else _with_helpers(placed, code)
-
-
-def _waiting(plan: Plan) -> Iterator[str]:
-    """A note where spread studies, which come first, leave no slot to the others."""
-    others = len(plan.studies) - len(plan.spread)
-    if others and plan.slots > 1 and plan.spread and plan.slots - plan._widest(plan.slots) < 1:
-        names = name_list(plan.spread.texts("id").to_pylist(), 3)
-        yield (
-            f"a trial of {names} takes all {amount(plan.slots, 'slot')}: {amount(others, 'other')} can begin when the "
-            "last of these trials has ended."
-        )

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tuning.basics.columnar import Columnar
 from tuning.basics.wording import amount, duration
-from tuning.data.customers import about_rows, one_each
+from tuning.data.customers import Customers, about_rows, one_each
 from tuning.definition.definition import Definition
 from tuning.errors import PlanError
 from tuning.evaluation.pooling import MOST_ROWS, MOST_ROWS_EACH
@@ -25,10 +26,10 @@ HINT = (
 )
 
 
-def why_no_pool(definition: Definition, studies: StudyTable, pool: str = "") -> str:
+def why_no_pool(definition: Definition, studies: StudyTable, beside: StudyTable | None = None, pool: str = "") -> str:
     """Why a run has no pool, as a sentence; empty where it has one. studies: all that were planned when it began.
 
-    pool: in place of the definition's.
+    beside: as of `Plan`. pool: in place of the definition's.
     """
     pool = pool or definition.pool
     if pool == OFF:
@@ -42,7 +43,7 @@ def why_no_pool(definition: Definition, studies: StudyTable, pool: str = "") -> 
         return "the configurations of all customers are known, and it is a member of none"
     if pool == ON:
         return ""
-    asking = one_each(customers_of(studies if is_member else studies.take(searches)))
+    asking = _customers(studies if is_member else studies.take(searches), beside)
     if len(asking) < AUTO_CUSTOMERS:
         return f"{amount(len(asking), 'customer')}, fewer than {AUTO_CUSTOMERS}"
     rows = float(np.median(about_rows(asking)))
@@ -51,8 +52,12 @@ def why_no_pool(definition: Definition, studies: StudyTable, pool: str = "") -> 
     return ""
 
 
-def pool_notes(definition: Definition, studies: StudyTable) -> Iterator[str]:
-    """What the plan says of the pool; `PlanError` where one is wanted that nobody could ask."""
+def _customers(studies: StudyTable, beside: StudyTable | None) -> Customers:
+    return one_each(customers_of(studies if beside is None else Columnar.joined([studies, beside])))
+
+
+def pool_notes(definition: Definition, studies: StudyTable, beside: StudyTable | None = None) -> Iterator[str]:
+    """What the plan says of the pool; `PlanError` where one is wanted that nobody could ask. beside: as of `Plan`."""
     if definition.pool == ON and not definition.wants_ensembles:
         raise PlanError(
             "pool: on asks for a model of all customers' rows as a member of each one's ensemble, and there are no "
@@ -60,16 +65,17 @@ def pool_notes(definition: Definition, studies: StudyTable) -> Iterator[str]:
             "Remove one of them."
         )
     if definition.pool == OFF:
-        if "pool" not in definition.model_fields_set and not why_no_pool(definition, studies, AUTO):
+        if "pool" not in definition.model_fields_set and not why_no_pool(definition, studies, pool=AUTO):
             yield HINT
         return
-    if why := why_no_pool(definition, studies):
-        if definition.wants_ensembles:
-            yield f"pool: {definition.pool} is off here: {why}."
+    if why := why_no_pool(definition, studies, beside):
+        yield f"pool: {definition.pool} is off here: {why}."
         return
+    alike = f", if at least {AUTO_CUSTOMERS} have these" if definition.pool == AUTO else ""
     yield (
-        f"pool: before the studies, one model is trained of the rows of "
-        f"{amount(len(one_each(customers_of(studies))), 'customer')} (at most "
+        f"pool: before the studies, one model is trained of the rows of up to "
+        f"{amount(len(_customers(studies, beside)), 'customer')}, those with the same columns and classes{alike} "
+        "(at most "
         f"{MOST_ROWS_EACH:,} of each and {MOST_ROWS:,} in all; by one worker, for {duration(POOL_SECONDS)} at most). "
         "It is a member of a customer's ensemble where that is better on "
         "the customer's own folds."

@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-from tuning.basics.wording import amount, name_list, size_text
-from tuning.data.customers import Customers, unpartitioned
+from tuning.basics.timing import HANG_TIMES, hang_seconds
+from tuning.basics.wording import amount, duration, name_list, size_text
+from tuning.data.customers import Customers, about_rows, unpartitioned
 from tuning.data.files import left_out
 from tuning.definition.definition import Definition
 from tuning.definition.options import MANY_STUDIES, trials_recorded
 from tuning.models.registry import families
 from tuning.planning.shortages import fewer_at_once, too_large
-from tuning.study.study import StudyTable
+from tuning.study.study import StudyTable, customers_of
 
 MEASURED = ("catboost", "lightgbm")  # families of the default search that bring a package of their own
 MANY_LOGS = 10_000  # trials with a folder each
@@ -119,3 +120,17 @@ def shadows() -> Iterator[str]:
                     f"{shown} in the current folder has the name of a package. Workers here import the package; those "
                     "of a cluster at RAY_ADDRESS would import yours: rename it."
                 )
+
+
+def time_limit_text(definition: Definition, studies: StudyTable) -> str:
+    """The time limit of a trial, as a sentence."""
+    if (limit := definition.limits.trial_seconds) is not None:
+        return f"{duration(limit)} per trial (limits.trial_seconds)"
+    of_objective = definition.objective is not None
+    rows = float(about_rows(customers_of(studies)).max(initial=0.0))
+    least, most = (duration(hang_seconds(each, of_objective=of_objective)) for each in (0.0, rows))
+    allowed = least if least == most else f"{least} to {most} (by its rows)"
+    return (
+        f"a trial is ended after {allowed} without a step, or {HANG_TIMES} times the longest trial before it, "
+        "where that is longer; limits.trial_seconds sets another"
+    )

@@ -8,6 +8,7 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from schedulers import SchedulerSpec
 from search_spaces import SearchSpace, SpaceError
@@ -23,7 +24,7 @@ from tuning.basics.columnar import (
 )
 from tuning.basics.seeds import derive
 from tuning.basics.wording import amount, did_you_mean
-from tuning.data.customers import Customers
+from tuning.data.customers import Customers, places_of
 from tuning.data.prepared import OwnCode
 from tuning.definition.compared_methods import Method
 from tuning.definition.definition import Definition
@@ -43,7 +44,7 @@ from tuning.planning.resolution import resolve_space
 from tuning.records.schema import MODEL, Config
 from tuning.study import warm_start
 from tuning.study.mutations import mutations
-from tuning.study.study import STUDY_NAME, Study, StudyTable, budgets
+from tuning.study.study import STUDY_NAME, Study, StudyTable, budgets, customers_of
 
 Spec = TypeVar("Spec", Algorithm, SchedulerSpec)
 #: What is known of a study: the configuration that is fitted in place of a search, or those that a search tries first.
@@ -95,6 +96,27 @@ def make_studies(spec: RunSpec, customers: Customers, code: OwnCode, fixed: Fixe
         "resources": options.map(lambda own: own.resources or definition.resources),
     }
     return Columnar(Study, len(customers), columns)
+
+
+def studies_beside(spec: RunSpec, customers: Customers, studies: StudyTable, code: OwnCode) -> StudyTable | None:
+    """A study, which is never run, of each customer that has none of these; None without such customers.
+
+    `fixed` gives a customer none where the run has nothing to do for it, and only its pool takes the rows.
+    """
+    planned = pc.is_in(customers.texts("id"), value_set=customers_of(studies).texts("id"))
+    others = customers.take(np.flatnonzero(~np.asarray(planned)))
+    return make_studies(spec, others, code) if len(others) else None
+
+
+def at_places(studies: StudyTable, customers: Customers) -> StudyTable:
+    """Studies after their customers' rows have been given a place."""
+    places = places_of(customers_of(studies).texts("id"), customers)
+    return studies.with_columns(customer=customers.take(places))
+
+
+def asks_pool(known: Known) -> bool:
+    """Whether a study may have the run's pool as a member of its model: a search, and one that is known to have it."""
+    return known.pooled if isinstance(known, FixedConfiguration) else True
 
 
 def _named_studies(customers: Customers, fixed: Fixed) -> tuple[Customers, FieldColumn, DictionaryColumn]:

@@ -46,7 +46,7 @@ from tuning.definition.given import definition_of
 from tuning.driver.runner import TuneRunner
 from tuning.errors import PlanError
 from tuning.evaluation.fixed import FixedConfiguration
-from tuning.planning.studies import Known
+from tuning.planning.studies import Known, asks_pool
 from tuning.records.gains import user_metric
 from tuning.records.ownership import begun_term
 from tuning.records.schema import OK
@@ -251,19 +251,23 @@ class Refresh:
                 of_customer[SCORED] = replace(FixedConfiguration.from_json(champion.configuration), only_scored=True)
         if not studies:
             return None
-        names = tuple(sorted(studies))
-        given = definition_of(plan.definition, {"report": False})  # its page would praise models that do not serve
-        runner = TuneRunner(given, fixed=studies, customers=names)
+        concerned = list(studies)
+        if plan.definition.pool != "off" and any(
+            asks_pool(known) for each in studies.values() for known in each.values()
+        ):
+            studies = {name: {} for name in plan.customers.texts("id").to_pylist()} | studies  # whose rows it takes
+        own = {"report": False, "customers": tuple(sorted(studies))}  # its page would praise models that do not serve
+        runner = TuneRunner(definition_of(plan.definition, own), fixed=studies)
         same = {key: value for key, value in plain(plan.definition).items() if key not in MAY_CHANGE}
         asked = json.dumps([same, studies], sort_keys=True, default=_plain)
-        name = f"{RUNS}/{plan.number:06d}-{hashlib.sha256(asked.encode()).hexdigest()[:12]}"
-        directory = f"{self.releases.directory.uri.rstrip('/')}/{name}"
+        name = f"{plan.number:06d}-{hashlib.sha256(asked.encode()).hexdigest()[:12]}"
         try:
+            directory = f"{self.releases.directory.uri.rstrip('/')}/{RUNS}/{name}"
             return runner.run(directory, progress=progress, in_process=in_process, resume=True).directory
         except PlanError as error:
-            if len(names) == len(plan.customers):
+            if len(concerned) == len(plan.customers):
                 raise
-            for each in names:  # what no other customer has is odd about their data and not about the definition
+            for each in concerned:  # what no other customer has is odd about their data and not about the definition
                 add_note(self.notes, each, f"nothing was fitted or searched for: {error}")
             return None
 

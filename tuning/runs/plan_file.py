@@ -31,6 +31,8 @@ from tuning.study.record import versions
 from tuning.study.study import PACKED, SPREAD, STUDY_NAME, Study, StudyTable, as_columns, placed
 
 DEFINITION = "definition.yaml"
+BESIDE = "plan/pool.parquet"
+FIRST_WAY_OUT = "Put the run's own file back; without it only a new run is left, in another folder."
 DIGEST_LINE = b"# SHA-256 of the lines above: "
 HEADER = b"tuning.settings"  # the key in the Parquet file under which version 0.1 wrote it, too
 
@@ -159,6 +161,21 @@ def write_plan(directory: RunDirectory, plan: Plan, term: Term, run: str, ended:
         if ended:
             _write_group(writer, over)
     directory.write(term.plan, bytes(sink.getvalue()))
+    if plan.beside is not None:
+        beside, whole = pa.BufferOutputStream(), study_columns(directory, plan.beside)
+        with pq.ParquetWriter(beside, SCHEMA, write_page_checksum=True) as writer:
+            _write_group(writer, whole)
+        directory.write(BESIDE, bytes(beside.getvalue()))
+
+
+def read_beside(directory: RunDirectory, spec: RunSpec) -> StudyTable | None:
+    """As of `Plan`, from whichever owner had it planned."""
+    if not directory.exists(BESIDE):
+        return None
+    try:
+        return read_studies(spec, directory, [pq.read_table(pa.BufferReader(directory.read(BESIDE)))])
+    except (OSError, ValueError) as error:
+        raise StorageError(f"{directory.display(BESIDE)} cannot be read: {error}. {FIRST_WAY_OUT}") from error
 
 
 def _write_group(writer: pq.ParquetWriter, columns: Mapping[str, FieldColumn]) -> None:
@@ -250,7 +267,7 @@ def _groups_left(header: Json) -> int:
 def _way_out(term: Term) -> str:
     """What to do about a file of a term's plan that is damaged or gone."""
     if term.number == 1:
-        return "Put the run's own file back; without it only a new run is left, in another folder."
+        return FIRST_WAY_OUT
     return (
         f"Put the run's own file back. Or remove {term.plan}: the run then continues from the owner before, and the "
         "trials recorded since then run again."
