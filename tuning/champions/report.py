@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 REPORT = "report.html"  # in the champions' folder
 MOST_DECISIONS, MOST_RELEASES, MOST_CUSTOMERS, MOST_TEXT = 50, 12, 50_000, 240
-_NOUNS = {"own": "own model", "pool": "answer of the pool", "constant": "constant", "none": "without an answer"}
+_NOUNS = {"own": "own model", "pool": "pooled answer", "constant": "constant", "none": "without an answer"}
 
 
 def write_report(releases: Releases) -> str:

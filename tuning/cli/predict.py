@@ -119,7 +119,8 @@ def _predict_file(
         click.echo(f"no prediction for customer {name!r}: {why}", err=True)
     if answer.pooled:
         whose = f"{amount(len(answer.pooled), 'customer')} without an own model"
-        click.echo(f"the run's pool predicts the rows of {whose}: {some_names(answer.pooled)}", err=True)
+        unit = "; where fewer than four targets are known, numbers are in the typical customer's unit"
+        click.echo(f"the run's pool predicts the rows of {whose}: {some_names(answer.pooled)}{unit}", err=True)
     _tell_exceptions(answer, len(answer.rows))
     if answer.unseen:
         columns = ", ".join(f"{name!r} in {amount(rows, 'row')}" for name, rows in answer.unseen.items())

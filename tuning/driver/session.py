@@ -32,6 +32,7 @@ from tuning.runs.begin import OwnedRun, abandon
 from tuning.runs.ending import BudgetAdvice, LeaderboardFile, MissingLogs
 from tuning.runs.observer import EndState, RunEnd, RunObserver
 from tuning.runs.outcome import report_line, sentences
+from tuning.runs.pool_file import check_pool
 from tuning.runs.report.writer import ReportWriter
 from tuning.runs.results import USED_UP, RunResult
 from tuning.tracking.copy.observer import MLflowCopy
@@ -118,6 +119,7 @@ class RunSession:
     def _work(self, halt: StopConditions, in_process: bool) -> None:
         if not self.owned.plan.studies:
             return
+        check_pool(self.owned.directory)  # else each worker would find it out
         for host in hosts_of(self.owned, in_process=in_process):
             if halt.wanted or not host.work(self.counter, halt):
                 return

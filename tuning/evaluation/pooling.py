@@ -167,7 +167,10 @@ def _checked(rows: PoolRows, task: Task, columns: tuple[Column, ...]) -> RawColu
         raise CustomerError("its target is of another kind, or has other classes, than most customers' targets")
     for fold in range(len(rows.train) + 1):
         Level.of(rows.y[rows.given(fold)], task)
-    return to_raw(rows.frame, columns)
+    try:
+        return to_raw(rows.frame, columns)
+    except CustomerError as error:
+        raise CustomerError(f"it has other columns than most customers ({str(error).partition(';')[0]})") from error
 
 
 def _encoder(raws: Sequence[RawColumns]) -> Encoder:

@@ -16,7 +16,7 @@ from tuning.evaluation.study_data import EXAMPLE_ROWS
 from tuning.models.base import Matrix
 from tuning.models.bounds import bounds_of
 from tuning.models.customer_model import CustomerModel
-from tuning.models.pooled import MOST_IQR, Level, PooledModel, RunPool
+from tuning.models.pooled import MOST_IQR, Level, PooledMember, PooledModel, RunPool
 from tuning.models.preparation import Preparation
 from tuning.preprocessing.classes import find_label, read_classes
 from tuning.preprocessing.columns import to_raw
@@ -24,6 +24,10 @@ from tuning.preprocessing.roles import check_plain, read_target
 from tuning.preprocessing.task import Task
 
 LEAST_ROWS = 4  # with a target, to measure a customer by them
+TYPICAL_NOTE = (
+    f"fewer than {LEAST_ROWS} targets are known, so the pool's numbers are in the typical customer's unit, and may be "
+    "of another height than this one's"
+)
 
 
 def stand_in(
@@ -55,6 +59,12 @@ def stand_in(
     if preparation is not None:
         example = preparation.example
     return CustomerModel(customer, whole.task, (member,), example, preparation)
+
+
+def is_typical(model: CustomerModel, pool: RunPool) -> bool:
+    """Whether the numbers of a model are in the typical customer's unit, as its own is not known."""
+    (member,) = model.members
+    return isinstance(member, PooledMember) and not model.task.classification and member.level == pool.typical
 
 
 def _names(pool: PooledModel) -> list[str]:

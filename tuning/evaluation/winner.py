@@ -265,7 +265,7 @@ def _with_answers_of_the_pool(data: StudyData, customer: str) -> tuple[StudyData
         return replace(data, pooled=pooled_answers(data.pool, data, customer)), None
     except Exception as error:
         why = str(error).rstrip(".") if isinstance(error, CustomerError) else raised(error)
-        return data, f"the pool is not asked here: {why}"
+        return data, f"the pool is not asked here: {why.replace('; ', ', ')}"  # a note has none inside
 
 
 def _gives_way(winner: TrialRecord, ensemble: Ensemble | None, constant: ConstantPrediction) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tuning.basics.wording import raised
 from tuning.data.customers import Customer
 from tuning.errors import CustomerError, StorageError
-from tuning.evaluation.stand_in import stand_in
+from tuning.evaluation.stand_in import TYPICAL_NOTE, is_typical, stand_in
 from tuning.execution.context import WorkerContext
 from tuning.models.customer_model import CustomerModel, Saved
 from tuning.storage.names import slug
@@ -28,8 +28,9 @@ def asked_pool(context: WorkerContext, customer: Customer, reason: str) -> tuple
         raise
     except (Exception, SystemExit) as error:  # of the rows, or of the user's `prepare`
         why = str(error).rstrip(".") if isinstance(error, CustomerError) else raised(error)
-        return None, "" if why == reason.rstrip(".") else f"the pool is not asked here: {why}"
-    return found, ""
+        return None, "" if why == reason.rstrip(".") else f"the pool is not asked here: {why.replace('; ', ', ')}"
+    typical = isinstance(found, CustomerModel) and is_typical(found, pool)
+    return found, TYPICAL_NOTE if typical else ""
 
 
 def saved_without_rows(context: WorkerContext, study: Study) -> Saved | None:

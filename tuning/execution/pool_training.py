@@ -21,7 +21,7 @@ from tuning.errors import CustomerError, TuningError
 from tuning.evaluation.pooling import LEAST_CUSTOMERS, MOST_ROWS, MOST_ROWS_EACH, PoolRows, fitted_pool
 from tuning.execution.context import WorkerContext, WorkerRun
 from tuning.execution.crash_log import CONCLUDING, LOADING, STARTING, Crash, ProgressMarker, crashes
-from tuning.execution.limits import MemoryLimit, TimeLimits
+from tuning.execution.limits import MemoryLimit, TimeLimits, hard
 from tuning.execution.nodes import Nodes, ray_nodes
 from tuning.execution.tune_reports import report_to_tune
 from tuning.models.pooled import BOOSTERS, RunPool, booster_here
@@ -56,11 +56,12 @@ def work_pool(run: WorkerRun, shard: int, report: Listener, nodes: Nodes | None 
         if nodes is not None:
             marker = stack.enter_context(ProgressMarker(directory, run.term, shard, nodes.name))
             stack.enter_context(MemoryLimit(limits.memory_gb, slots=1))
-            watch = MarkedPoolWatch(marker, stack.enter_context(TimeLimits(Limits(), marker.stack)))
+            watch = MarkedPoolWatch(marker, stack.enter_context(TimeLimits(Limits(), marker.stack)), limits)
         why = _why_not_again(found, limits)
         pool = RunPool(why) if why else _trained(run, plan, found, watch)
     check_there(directory, run.term)
-    part, data = pool_part(run.term, shard, _recorded(plan, pool, clock, attempt=len(found) + 1))
+    attempt = len(found) + (not why)
+    part, data = pool_part(run.term, shard, _recorded(plan, pool, clock, attempt))
     directory.write(part, data)
     write_pool(directory, pool)
     report(PartWritten(part))
@@ -90,10 +91,12 @@ class MarkedPoolWatch(PoolWatch):
 
     marker: ProgressMarker
     guard: TimeLimits
+    limits: Limits
 
     def loading(self, place: int, customer: Customer) -> None:
         self.marker.at(place, LOADING)
-        self.guard.beside(hang_seconds(customer.about_rows, of_objective=False))
+        allowed = [hard(each, grace=0.0) for each in (self.limits.trial_seconds, self.limits.study_seconds)]
+        self.guard.beside(min(hang_seconds(customer.about_rows, of_objective=False), *allowed))
 
     def fitting(self) -> None:
         self.marker.at(STARTING, CONCLUDING)

@@ -143,10 +143,9 @@ class CustomerModel(OfModel):
 
     def ends(self, prediction: Prediction, interval: float) -> tuple[np.ndarray, np.ndarray]:
         """(low, high) of a prediction's intervals; `RunError` without `residuals`."""
+        whose = f"customer {self.customer!r}" if self.customer else "a customer that is not known"
         if self.residuals is None and self.family == POOL:
-            raise RunError(
-                f"for customer {self.customer!r} the run's pool answers, without intervals. Leave `interval` out."
-            )
+            raise RunError(f"for {whose} the run's pool answers, without intervals. Leave `interval` out.")
         if self.residuals is None:
             raise RunError(
                 f"the model of customer {self.customer!r} has no intervals: it was saved before there were any, or all "

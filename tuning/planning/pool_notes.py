@@ -52,6 +52,15 @@ def why_no_pool(definition: Definition, studies: StudyTable, beside: StudyTable 
     return ""
 
 
+def _without_ensembles(definition: Definition) -> str:
+    """Why a definition's models are no ensembles."""
+    if definition.compare is not None:
+        return "a comparison"
+    if definition.objective is not None:
+        return "an objective"
+    return "`ensemble: none`" if definition.ensemble == "none" else f"`winner: {definition.winner}`"
+
+
 def _customers(studies: StudyTable, beside: StudyTable | None) -> Customers:
     return one_each(customers_of(studies if beside is None else Columnar.joined([studies, beside])))
 
@@ -60,9 +69,8 @@ def pool_notes(definition: Definition, studies: StudyTable, beside: StudyTable |
     """What the plan says of the pool; `PlanError` where one is wanted that nobody could ask. beside: as of `Plan`."""
     if definition.pool == ON and not definition.wants_ensembles:
         raise PlanError(
-            "pool: on asks for a model of all customers' rows as a member of each one's ensemble, and there are no "
-            "ensembles in a comparison, of an objective, with `ensemble: none` or `winner: one_standard_error`. "
-            "Remove one of them."
+            "pool: on asks for a model of all customers' rows as a member of each one's ensemble, and with "
+            f"{_without_ensembles(definition)} there are none. Use `pool: off`, or leave that out."
         )
     if definition.pool == OFF:
         if "pool" not in definition.model_fields_set and not why_no_pool(definition, studies, pool=AUTO):

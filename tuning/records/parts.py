@@ -19,7 +19,7 @@ from tuning.errors import StorageError
 from tuning.records.gains import compared_gains
 from tuning.records.ownership import Term
 from tuning.records.reports import Listener, PartWritten
-from tuning.records.schema import FAILED, FINISHED, OK, Record, StudyRecord, TrialRecord, encode, encode_table
+from tuning.records.schema import FAILED, FINISHED, OK, POOLED, Record, StudyRecord, TrialRecord, encode, encode_table
 from tuning.records.tables import KEYS, decode_table, distinct, joined, no_rows, records_of
 from tuning.storage.run_directory import RunDirectory
 
@@ -208,7 +208,7 @@ class PartWriter:
             studies=len(self.studies),
             work=sum((budget.n_trials - trials + ENDING) * budget.trial_work for budget, trials in left),
             unspent=sum(max(0, budget.n_trials - trials) for budget, trials in left),
-            no_model=sum(record.status != OK for record in self.studies),
+            no_model=sum(record.status not in (OK, POOLED) for record in self.studies),
             gains=self._gains(),
             fitting=-sum(ENDING * budget.trial_work for budget, trials in left if trials >= budget.n_trials),
         )

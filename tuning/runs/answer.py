@@ -31,12 +31,14 @@ def answer(result: RunResult, counts: RunCounts) -> list[str]:
     if counts["customers"] == counts["succeeded"] == 1:
         return [left + of_one(board.first(1)[0], metric_text(board.metric, board.mode), result.baseline)]
     counted = f"{left}{result.outcome(counts)}{without}; {amount(counts['trials'], 'trial')}."
-    told = of_many(counts["typical"], board.metric, board.mode, result.baseline) if counts["succeeded"] else ""
+    pool = counts["pool_members"] > 0
+    told = of_many(counts["typical"], board.metric, board.mode, result.baseline, pool) if counts["succeeded"] else ""
     return [counted, told] if told else [counted]
 
 
-def of_many(typical: Typical, metric: str, mode: str, baseline: GivenBaseline = None) -> str:
-    """The answer for customers. metric, mode: as recorded. baseline: as the definition has it."""
+def of_many(typical: Typical, metric: str, mode: str, baseline: GivenBaseline = None, pool: bool = False) -> str:
+    """The answer for customers. metric, mode: as recorded. baseline: as the definition has it. pool: whether it is a
+    member of models."""
     name = user_metric(metric)
     score = typical["test_score"]
     if score is None:
@@ -51,7 +53,7 @@ def of_many(typical: Typical, metric: str, mode: str, baseline: GivenBaseline = 
     else:
         known += f"; a constant guess has {value_text(nothing)}"
     return " ".join(
-        filter(None, [f"{known}.", _against_baseline(typical, metric, baseline), _meaning(typical, baseline)])
+        filter(None, [f"{known}.", _against_baseline(typical, metric, baseline), _meaning(typical, baseline, pool)])
     )
 
 
@@ -76,25 +78,25 @@ def _against_baseline(typical: Typical, metric: str, baseline: GivenBaseline) ->
     return f"{compared}; {customers}."
 
 
-def _meaning(typical: Typical, baseline: GivenBaseline) -> str:
+def _meaning(typical: Typical, baseline: GivenBaseline, pool: bool) -> str:
     over, low, high = typical["gain_over_constant"], typical["gain_low"], typical["gain_high"]
     if over is not None and over <= 0:
         return "So these columns tell little of the target: find better ones before you tune longer."
     if typical["gain"] is None:
         return ""
-    few, better, worse, unsure = _meanings(baseline)
+    few, better, worse, unsure = _meanings(baseline, pool)
     if low is None or high is None:
         return few
     return better if low > 0 else worse if high < 0 else unsure
 
 
-def _meanings(baseline: GivenBaseline) -> tuple[str, str, str, str]:
+def _meanings(baseline: GivenBaseline, pool: bool) -> tuple[str, str, str, str]:
     """What is said of a few customers, and where the models are surely better, surely worse, or neither."""
     changes = "more rows may change that, more trials will not."
     if baseline is None:
         return (
             "So use these models; for so few customers it cannot be said whether tuning improved on the first one.",
-            "So use these models: tuning has paid.",
+            f"So use these models: {'tuning with the pool' if pool else 'tuning'} has paid.",
             f"So the first model tried is the better one here: {changes}",
             "So use these models; it is not proven that tuning improved on the first one.",
         )

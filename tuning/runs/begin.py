@@ -35,6 +35,7 @@ from tuning.records.ownership import (
 from tuning.records.schema import FINISHED
 from tuning.runs.data_now import look_at_data, with_customers
 from tuning.runs.plan_file import freeze, read_plan, read_spec, write_plan
+from tuning.runs.pool_file import pool_settled
 from tuning.runs.resume import (
     check_order,
     hand_over,
@@ -199,7 +200,8 @@ def resume_run(
         added, changed = placed[: len(look.added)], placed[len(look.added) :]
         left = with_customers(state.left, changed)
         plan = resumed_plan(recorded.spec, left, added, directory, in_process=in_process, fixed=fixed)
-        plan = replace(plan, notes=tuple(dict.fromkeys((*recorded.notes, *plan.notes))))
+        known = [note for note in recorded.notes if not (note.startswith("pool:") and pool_settled(directory))]
+        plan = replace(plan, notes=tuple(dict.fromkeys((*known, *plan.notes))))
         freeze(directory, merged, term)
         hand_over(directory, term, plan.shards, plan.studies, state)
         write_plan(directory, plan, term, recorded.run, state.ended)

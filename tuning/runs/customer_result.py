@@ -14,7 +14,7 @@ from tuning.errors import NoModelError
 from tuning.records.figures import TRIAL_FIGURES, shown_in
 from tuning.records.gains import is_error
 from tuning.records.ownership import begun_term
-from tuning.records.schema import FAILED, STOPPED, Config, StudyRecord, TrialRecord
+from tuning.records.schema import FAILED, POOLED, STOPPED, Config, StudyRecord, TrialRecord
 from tuning.records.user_scores import user_reason, user_row, user_score
 from tuning.reporting.cells import listed, paragraph, table
 from tuning.runs.leaderboard import model_name, parameters
@@ -149,7 +149,9 @@ class CustomerResult(OfCustomer):
     def _sentence(self) -> str:
         trials, study = amount(len(self.trial_records), "trial"), self.study
         if study is None or self.params is None:
-            return f"{self.reason.rstrip('.')}; {trials}"
+            pooled = study is not None and study.status == POOLED
+            answers = "the run's pool answers, as there is no own model: " if pooled else ""
+            return f"{answers}{self.reason.rstrip('.')}; {trials}"
         if not study.trials:
             return f"{model_name(study.family, study.ensemble)}, whose configuration was known; {trials}"
         row = user_row(asdict(study))

@@ -28,7 +28,7 @@ def remarks(result: RunResult, counts: RunCounts) -> list[str]:
     return [
         *_contradicted(counts),
         *_worse_than_baseline(counts, result.baseline),
-        *_pool(counts["without_pool"]),
+        *_pool(counts),
         *_fixed(counts),
         *_ensembles(counts),
         *_constants(counts),
@@ -74,8 +74,14 @@ def _contradicted(counts: RunCounts) -> list[str]:
     ]
 
 
-def _pool(why: str) -> list[str]:
-    return [f"There is no pool, so each model is of its own customer's rows alone: {why.rstrip('.')}."] if why else []
+def _pool(counts: RunCounts) -> list[str]:
+    if why := counts["without_pool"]:
+        alone = "There is no pool, so each model is of its own customer's rows alone"
+        return [f"{alone}: {why.rstrip('.')}. A resume does not try again; a new run does."]
+    if not counts["pool_customers"]:
+        return []
+    whose, where = amount(counts["pool_customers"], "customer"), amount(counts["pool_members"], "model")
+    return [f"The pool, of the rows of {whose}, is a member of {where}."]
 
 
 def _fixed(counts: RunCounts) -> list[str]:
@@ -90,12 +96,15 @@ def _ensembles(counts: RunCounts) -> list[str]:
     found, size = counts["ensembles"], counts["model_bytes"]
     if not found:
         return []
-    models = f"{amount(found, 'model')} {'is an ensemble' if found == 1 else 'are ensembles'}"
+    pooled = counts["pool_members"]
+    of = "several trials, or of trials and the pool" if pooled else "several trials"
+    models = f"{amount(found, 'model')} {'is an ensemble' if found == 1 else 'are ensembles'} of {of}."
     if not size:  # none is saved
-        return [f"{models} of several trials."]
+        return [models]
+    alone = "`ensemble: none` with `pool: off`" if pooled else "`ensemble: none`"
     return [
-        f"{models} of several trials. The models take {size_text(size)} in all; `ensemble: none` keeps the winners "
-        "alone, which are smaller and predict faster."
+        f"{models} The models take {size_text(size)} in all; {alone} keeps the winners alone, which are smaller and "
+        "predict faster."
     ]
 
 

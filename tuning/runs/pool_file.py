@@ -47,8 +47,17 @@ def write_pool(directory: RunDirectory, pool: RunPool) -> None:
         return
 
 
-def read_pool(directory: RunDirectory) -> RunPool | None:
-    """A run's pool; None where it is not settled. `StorageError` where a file is damaged."""
+def check_pool(directory: RunDirectory) -> None:
+    """`StorageError` where a file of a settled pool is damaged or gone; nothing is loaded."""
+    found = _settled(directory)
+    if found is None or found["without"]:
+        return
+    for path, sha256 in (found["description"], *(shared for _, *shared in found["boosters"])):
+        _read(directory, SharedFile(path, sha256))
+
+
+def _settled(directory: RunDirectory) -> Json | None:
+    """What `write_pool` has written last; None where the pool is not settled."""
     try:
         document: Json = json.loads(directory.read(TRAINED))
     except FileNotFoundError:
@@ -57,7 +66,15 @@ def read_pool(directory: RunDirectory) -> RunPool | None:
         raise _damaged(directory, TRAINED) from error
     content = str(document["pool"]).encode()
     _check(directory, TRAINED, content, document["sha256"])
-    found: Json = json.loads(content)
+    settled: Json = json.loads(content)
+    return settled
+
+
+def read_pool(directory: RunDirectory) -> RunPool | None:
+    """A run's pool; None where it is not settled. `StorageError` where a file is damaged."""
+    found = _settled(directory)
+    if found is None:
+        return None
     if found["without"]:
         return RunPool(found["without"], left_out=found["left_out"])
     described = SharedFile(*found["description"])

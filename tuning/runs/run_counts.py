@@ -32,8 +32,9 @@ class RunCounts(TypedDict):
     no trial was run. constants: models that are one. worse_than_constant: models that do worse than one on the hold-out
     rows. contradicted: models that are much worse there than the folds promised, and not by chance. leaking: columns
     that alone do as well as the model, each with the number of its customers. too_good: models that are perfect on
-    every fold. without_pool: why the training of the run's pool has failed; empty where it has not. fit_seconds: CPU
-    seconds of all trials, last fits and the pool.
+    every fold. pool_members: models that have the pool as a member. pool_customers: whose rows it was trained on.
+    without_pool: why there is none, where one was wanted; else empty. fit_seconds: CPU seconds of all trials, last fits
+    and the pool.
     """
 
     run: str
@@ -41,6 +42,8 @@ class RunCounts(TypedDict):
     customers: int
     succeeded: int
     pooled: int
+    pool_members: int
+    pool_customers: int
     without_pool: str
     without_model: int
     baseline: str
@@ -88,6 +91,8 @@ def run_counts(
         "customers": customers,
         "succeeded": succeeded,
         "pooled": pooled,
+        "pool_members": _count(pc.match_substring(best["ensemble"], f'"family": "{POOLED}"')),
+        "pool_customers": sum(int(trial.metrics["customers"]) for trial in pool),
         "without_pool": pool[0].reason if pool else "",
         "without_model": customers - succeeded - pooled,
         "baseline": baseline_name(plan.baseline),

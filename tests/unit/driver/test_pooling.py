@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -13,6 +14,7 @@ from builders import definition, write_customers
 
 from tuning import TuneRunner
 from tuning.basics.timing import Timing
+from tuning.basics.wording import amount
 from tuning.errors import RunError, RunInterrupted
 from tuning.execution import pool_training
 from tuning.records.schema import FAILED, FINISHED, POOL_STUDY
@@ -58,6 +60,9 @@ def test_the_pool_is_a_trial_of_the_run_with_its_score_and_its_cost(tmp_path: Pa
     assert counts["fit_seconds"] > first["fit_seconds"]
     assert POOL_STUDY not in {entry["study"] for entry in result.customer("c0000").trials().to_dict("records")}
     assert all("iterations" not in config for config in result.warm_start())
+    assert (counts["pool_customers"], counts["pool_members"] <= 2) == (2, True)
+    member = f"The pool, of the rows of 2 customers, is a member of {amount(counts['pool_members'], 'model')}."
+    assert member in sentences_of(result)
 
 
 def test_a_worker_that_dies_while_it_trains_the_pool_is_followed_by_another_one(
@@ -109,32 +114,43 @@ def sentences_of(result: object) -> list[str]:
 
 ENDS_FOR = """
 import os
-from pathlib import Path
+import time
 
 def prepare(frame):
     if len(frame) in {rows}:
-        os._exit(1)
+        {how}
     return frame
 """
 
 
-@pytest.mark.parametrize("bad", [1, 6])
-def test_a_customer_whose_data_ends_the_worker_is_left_out_of_the_pool(tmp_path: Path, bad: int) -> None:
+@pytest.mark.parametrize(
+    ("bad", "how", "why"),
+    [
+        (1, "os._exit(1)", "its process ended without"),
+        (1, "time.sleep(600)", "it ran longer than its time limit"),
+        (6, "os._exit(1)", ""),
+    ],
+)
+def test_a_customer_whose_data_ends_the_worker_is_left_out_of_the_pool(
+    tmp_path: Path, bad: int, how: str, why: str
+) -> None:
     """The others have theirs, unless there are many such customers. Studies go on with Ray, as after any death."""
     write_customers(tmp_path / "data", 3)
     rows = range(61, 61 + bad)
     for count in rows:
         frame = pd.read_csv(tmp_path / "data" / "c0000.csv")
         pd.concat([frame] * 9)[:count].to_csv(tmp_path / "data" / f"bad{count}.csv", index=False)
-    (tmp_path / "code.py").write_text(ENDS_FOR.format(rows=[*rows]))
-    keys = {"prepare": f"{tmp_path}/code.py:prepare", "limits": {"crashes_before_quarantine": 1}}
+    (tmp_path / "code.py").write_text(ENDS_FOR.format(rows=[*rows], how=how))
+    limits = {"crashes_before_quarantine": 1, "trial_seconds": 1.0}
+    found = runner(tmp_path / "data", prepare=f"{tmp_path}/code.py:prepare", limits=limits)
+    found.timing = replace(PATIENT, prepare_s=1.0)
     with pytest.raises(RunError, match="Ray was wanted"):
-        runner(tmp_path / "data", **keys).run(tmp_path / "run", progress=False)
+        found.run(tmp_path / "run", progress=False)
     pool = read_pool(RunDirectory(tmp_path / "run"))
     assert pool is not None
     if bad == 1:
         assert set(pool.customers) == {"c0000", "c0001", "c0002"}
-        assert pool.left_out["bad61"].startswith("reading its data has ended a worker: its process ended without")
+        assert pool.left_out["bad61"].startswith(f"reading its data has ended a worker: {why}")
     else:
         assert pool.without.startswith("reading the data of 6 customers has ended its worker")
 
@@ -144,7 +160,7 @@ def test_what_takes_too_long_is_ended_and_not_tried_again(tmp_path: Path, monkey
     monkeypatch.setattr(pool_training, "fitted_pool", lambda *_, **__: threading.Event().wait())
     result = runner(tmp_path / "data").run(tmp_path / "run", progress=False)
     assert result.summary()["without_pool"] == "training it took longer than 1 s"
-    assert result.trials().iloc[0]["attempt"] == 2
+    assert result.trials().iloc[0]["attempt"] == 1
     assert result.summary()["succeeded"] == 2
 
 

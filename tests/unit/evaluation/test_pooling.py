@@ -312,6 +312,10 @@ def test_a_damaged_pool_is_said_and_not_asked(tmp_path: Path) -> None:
     path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     with pytest.raises(StorageError, match="is not what the run has written"):
         read_pool(directory)
+    with pytest.raises(StorageError, match="is not what the run has written"):  # before any worker begins
+        TuneRunner.resume(tmp_path / "run", progress=False, in_process=True, trials=2)
+    path.write_bytes(content)
+    assert TuneRunner.resume(tmp_path / "run", progress=False, in_process=True, trials=2).unfinished == 0
 
 
 def exits(rows: pd.DataFrame) -> pd.DataFrame:

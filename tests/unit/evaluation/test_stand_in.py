@@ -20,6 +20,7 @@ from tuning.models.pooled import Level, RunPool
 from tuning.runs.outcome import sentences
 from tuning.runs.prediction import predict_rows
 from tuning.runs.report.customer import customer_page
+from tuning.runs.report.page import customers_without
 from tuning.service.extract_child import ANSWER, ROWS_JSON, write_predictions
 
 FEW = {"catboost": {"iterations": 40, "learning_rate": 0.2, "depth": 4}}
@@ -66,6 +67,7 @@ def test_who_has_too_few_rows_is_answered_by_the_pool_and_its_row_says_so(pooled
     for name in ("few", "three"):
         assert (rows[name]["status"], rows[name]["model"]) == ("pool", "pool")
         assert "fewer than min_rows: 20" in rows[name]["reason"]
+        assert ("in the typical customer's unit" in str(rows[name]["notes"])) == (name == "three")
         assert rows[name]["test_score"] is None
     assert rows["c1"]["status"] == "ok"
     said = pooled.model("few").predict(numbers(9)[["a", "b"]])
@@ -112,6 +114,10 @@ def test_counts_and_exit_codes_tell_own_models_from_answers_of_the_pool(pooled: 
     for one in (single, batch):
         assert one.exit_code == 0, one.output
         assert f"{len(rows)} of {len(rows)} predictions without an interval: the pool's, a constant's" in one.stderr
+    assert "nan" not in (tmp_path / "out" / "new.csv").read_text()
+    told = CliRunner().invoke(main, ["show", pooled.directory.shown, "few"])
+    assert "the run's pool answers, as there is no own model" in told.stdout
+    assert not customers_without(pooled), "a page that lists failures has none of these"
     shown = CliRunner().invoke(main, ["leaderboard", pooled.directory.shown])
     assert [line.split()[:3] for line in shown.stdout.splitlines() if line.startswith(("few", "three"))] == [
         ["few", "pool", "pool"],

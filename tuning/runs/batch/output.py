@@ -59,7 +59,7 @@ def with_answers(
     def beside(name: str) -> Iterator[pa.Array | None]:
         for each in answers:
             found = each.beside.get(name)
-            yield None if found is None else pa.array(found, pa.float64())
+            yield None if found is None else pa.array(found, pa.float64(), from_pandas=True)  # NaN is no number
 
     new = {PREDICTION: joined(columns.kind, (each.labels for each in answers))}
     new |= {name: joined(pa.float64(), beside(name)) for name in columns.beside}

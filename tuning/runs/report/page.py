@@ -21,7 +21,7 @@ from tuning.definition.baselines import baseline_name
 from tuning.evaluation.contradictions import CONTRADICTED
 from tuning.records.figures import Figure, View, shown_in
 from tuning.records.gains import is_error, user_metric
-from tuning.records.schema import FAILED, OK
+from tuning.records.schema import FAILED, OK, POOLED
 from tuning.records.user_scores import GAINS, user_mode, user_table
 from tuning.reporting.data_table import DataColumn, DataTable
 from tuning.reporting.html import Block, HtmlTable, Page, Picture, PictureRow, Points, Section, Text
@@ -189,7 +189,7 @@ def customers_without(result: RunResult) -> list[Group]:
     the run goes on."""
     board = result.board()
     studies = board.standings.best_studies(["customer", "status", "reason"])
-    without = studies.filter(pc.not_equal(studies["status"], OK))
+    without = studies.filter(pc.invert(pc.is_in(studies["status"], value_set=pa.array([OK, POOLED]))))
     pending = len(board) - len(studies)
     groups = grouped(zip(without["customer"].to_pylist(), without["reason"].to_pylist(), strict=True))
     return [Group(board.unfinished.reason, pending), *groups] if pending and not result.goes_on else groups

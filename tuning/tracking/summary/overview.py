@@ -42,6 +42,7 @@ def overview(
     figures: dict[str, float] = {
         "customers": counts["customers"],
         "succeeded": counts["succeeded"],
+        "pooled": counts["pooled"],
         "without_model": counts["without_model"],
         "trials": counts["trials"],
         "fit_seconds": counts["fit_seconds"],
