@@ -83,8 +83,7 @@ def pool_notes(definition: Definition, studies: StudyTable, beside: StudyTable |
     yield (
         f"pool: before the studies, one model is trained of the rows of up to "
         f"{amount(len(_customers(studies, beside)), 'customer')}, those with the same columns and classes{alike} "
-        "(at most "
-        f"{MOST_ROWS_EACH:,} of each and {MOST_ROWS:,} in all; by one worker, while the others wait, for {duration(POOL_SECONDS)} at most). "
-        "It is a member of a customer's ensemble where that is better on "
-        "the customer's own folds."
+        f"(at most {MOST_ROWS_EACH:,} of each and {MOST_ROWS:,} in all; by one worker, while the others wait, for "
+        f"{duration(POOL_SECONDS)} at most). It is a member of a customer's ensemble where that is better on the "
+        "customer's own folds."
     )
