@@ -21,6 +21,8 @@ from tuning.records.schema import FAILED, FINISHED, POOL_STUDY
 from tuning.runs.pool_file import read_pool
 from tuning.storage.run_directory import RunDirectory
 
+pytestmark = pytest.mark.long
+
 LOST = "There is no pool, so each model is of its own customer's rows alone: "
 
 

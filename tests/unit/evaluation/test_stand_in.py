@@ -96,6 +96,7 @@ def test_whom_nobody_has_seen_is_answered_as_the_typical_customer(pooled: RunRes
         model.predict(unseen, interval=0.8)
 
 
+@pytest.mark.long
 def test_counts_and_exit_codes_tell_own_models_from_answers_of_the_pool(pooled: RunResult, tmp_path: Path) -> None:
     counts = pooled.summary()
     assert (counts["customers"], counts["succeeded"], counts["pooled"], counts["without_model"]) == (7, 5, 2, 0)

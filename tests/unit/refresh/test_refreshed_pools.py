@@ -19,10 +19,17 @@ from tuning.refresh.plan import plan_refresh
 from tuning.refresh.refresh import Refresh, Refreshed
 from tuning.runs.pool_file import read_pool
 
+pytestmark = pytest.mark.long
+
 FIELDS = {
     "target": "y", "task": "regression", "metric": "rmse", "models": ["ridge"], "algorithm": "random", "trials": 2,
     "scheduler": "fifo", "mlflow": False, "report": False,
 }  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tuning.evaluation.pooling.BOOSTERS", {"catboost": {"iterations": 100, "depth": 6}})
 
 
 def rows(seed: int, count: int, first: int = 0) -> pd.DataFrame:
