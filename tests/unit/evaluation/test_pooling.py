@@ -272,6 +272,7 @@ def test_a_model_refers_to_the_pool_and_takes_it_along_wherever_it_goes(tmp_path
     assert set(importance["column"]) == {"a", "b", "c", "kind"}
 
 
+@pytest.mark.long
 def test_without_a_pool_nothing_of_it_is_there_and_auto_says_why(tmp_path: Path) -> None:
     frames = {f"c{seed}": numbers(seed) for seed in range(2)}
     ran(frames, tmp_path / "off", pool="off", trials=1)
