@@ -106,6 +106,14 @@ class Answers:
         except Exception as error:  # of the user's own code
             raise CustomerError(raised(error)) from error
 
+    def of_unread(self, customer: str, studies: pa.Table) -> Answer:
+        """That of a customer whose rows have ended workers, so that nobody reads them again: the pool, in the typical
+        customer's unit. Raises and is in place as `of`. studies: the run's records."""
+        model = ModelReader(self.directory).of_unseen(customer, studies, self.allow_code)
+        if model is None:
+            raise CustomerError("its rows are not read again")
+        return self._of_pool(model, 0)
+
     def of_others(self, studies: pa.Table) -> Answer:
         """What answers somebody of whom nothing is known: the pool, else a constant of rows of each of these customers.
 

@@ -5,12 +5,13 @@ The latter where there is no model, and where the hold-out rows say that it is w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import pyarrow.compute as pc
 
 from tuning.basics.documents import Json
 from tuning.basics.wording import value_text
@@ -22,7 +23,7 @@ from tuning.evaluation.contradictions import CONTRADICTED
 from tuning.evaluation.fixed import FixedConfiguration, FixedMember
 from tuning.models.model_files import saved_files
 from tuning.records.gains import user_metric
-from tuning.records.schema import MODEL, OK, POOLED, Config
+from tuning.records.schema import MODEL, OK, POOLED, QUARANTINED, Config
 from tuning.runs.leaderboard import model_name
 from tuning.runs.plan_file import RecordedPlan, frozen_definition, read_plan
 from tuning.runs.results import RunResult
@@ -66,28 +67,34 @@ class RunChampions:
             RunError: others work on it, or a model is not what it has written.
         """
         self._check()
-        best = {row["customer"]: row for row in self.result.best_studies().select(_NEEDED).to_pylist()}
+        studies = self.result.best_studies()
+        best = {row["customer"]: row for row in studies.select(_NEEDED).to_pylist()}
         for said in self.result.damaged.values():
             raise RunError(f"{said}. Bring it back from a copy, or resume the run; then promote it.")
         _check_models(self.result.directory, [row for row in best.values() if row["status"] in _WITH_MODEL])
         reasons = {name: self._why_less(best.get(name)) for name in self.result}
-        lacking = [name for name, why in reasons.items() if why]
+        unread = {name for name, found in best.items() if found["status"] == QUARANTINED}
+        lacking = [name for name, why in reasons.items() if why and name not in unread]
         answers = self._answers(lacking)
         for name, why in reasons.items():
             found = best.get(name)
             own = self._own(found) if found is not None and found["status"] in _WITH_MODEL else None
             if own is not None and not why:
                 yield own
+            elif name in unread:
+                yield self._lesser(lambda name: answers.of_unread(name, studies), self._nothing(name), why)
             else:
-                yield self._lesser(answers, own or self._nothing(name), why)
+                yield self._lesser(answers.of, own or self._nothing(name), why)
         answers.flush()
 
     def of_others(self) -> Champion | None:
         """What answers customers that the run does not know; None where no rows of it can be read."""
-        names = list(self.result)
+        studies = self.result.best_studies()
+        unread = set(studies["customer"].filter(pc.equal(studies["status"], QUARANTINED)).to_pylist())
+        names = [name for name in self.result if name not in unread]
         answers = self._answers(names[:: -(-len(names) // MOST_CUSTOMERS)] if names else ())
         try:
-            answer = answers.of_others(self.result.best_studies())
+            answer = answers.of_others(studies)
         except (CustomerError, UntrustedCodeError):
             return None
         answers.flush()
@@ -153,10 +160,10 @@ class RunChampions:
             customer, NONE, HERE, None, None, None, None, 0, digest, None, "", self.number, None, None, None
         )
 
-    def _lesser(self, answers: Answers, known: Champion, why: str) -> Champion:
-        """The answer that knows less; what is known already where that cannot be had either."""
+    def _lesser(self, asked: Callable[[str], Answer], known: Champion, why: str) -> Champion:
+        """The answer that knows less; what is known already where that cannot be had either. asked: for a customer."""
         try:
-            answer = answers.of(known.customer)
+            answer = asked(known.customer)
         except CustomerError as error:
             return replace(known, reason=f"{why}; there is no constant either: {str(error).rstrip('.')}")
         return self._with(known, answer, why)

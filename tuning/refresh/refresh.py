@@ -180,7 +180,7 @@ class Refresh:
         drift = verdicts.drift()
         again = [each.customer for each in drift if each.customer in plan.change]
         self._run = self._ran(champions, challengers, {*verdicts.faulty, *again, *plan.searched}, progress, in_process)
-        fitted, against = self._fitted(CHAMPION), self._fitted(CHALLENGER)
+        fitted, against = self._fitted(CHAMPION, verdicts.faulty), self._fitted(CHALLENGER)
         champions |= {name: model.of_champion(champions[name]) for name, model in fitted.items()}
         challengers |= {name: model.of_challenger(challengers[name]) for name, model in against.items()}
         found = self._judge_search(champions, challengers, verdicts.faulty, again)
@@ -244,8 +244,7 @@ class Refresh:
                     studies.setdefault(name, {})[kind] = FixedConfiguration.from_json(text)
         first = first_tries(self.releases, champions, searched)
         for name in searched:
-            of_customer = studies.setdefault(name, {})
-            of_customer[SEARCH] = first.get(name, ())
+            (of_customer := studies.setdefault(name, {}))[SEARCH] = first.get(name, ())
             champion = champions.get(name)
             if champion is not None and champion.answer == OWN and champion.configuration is not None:
                 of_customer[SCORED] = replace(FixedConfiguration.from_json(champion.configuration), only_scored=True)
@@ -271,8 +270,8 @@ class Refresh:
                 add_note(self.notes, each, f"nothing was fitted or searched for: {error}")
             return None
 
-    def _fitted(self, kind: str) -> dict[str, FittedModel]:
-        """The models of configurations, fitted on all rows that there are now; where that fails, a note."""
+    def _fitted(self, kind: str, faulty: Collection[str] = ()) -> dict[str, FittedModel]:
+        """The models of configurations, fitted on all rows; where that fails, a note, but where another replaces it."""
         found: dict[str, FittedModel] = {}
         if self._run is None:
             return found
@@ -285,7 +284,7 @@ class Refresh:
                     model_sha256=row["model_sha256"],
                     rows=row["rows"],
                 )
-            else:
+            elif row["customer"] not in faulty:
                 add_note(
                     self.notes, row["customer"], f"not fitted again, so the model of before stays: {row['reason']}"
                 )

@@ -6,6 +6,8 @@ import shutil
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from shops import run_of, write_shops
 
@@ -15,6 +17,8 @@ from tuning.champions.models import ReleaseModels
 from tuning.champions.promoting import NEVER, NEWEST, SURE, promote_run
 from tuning.champions.release import CHALLENGERS
 from tuning.champions.releases import Releases
+from tuning.data.customers import Customer
+from tuning.data.prepared import CustomerData
 from tuning.errors import PlanError, RunError
 from tuning.models.customer_model import CustomerModel, load_model
 from tuning.runs.outcome import sentences
@@ -168,6 +172,29 @@ def test_customers_that_nobody_knows_get_a_constant_of_those_that_are_known(stor
     others = releases.others(releases.current())
     assert others is not None
     assert others.reason.startswith("the mean of the target of 5 customers that are known: ")
+
+
+def test_whose_rows_have_ended_workers_is_answered_without_reading_them(
+    storage: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A `prepare` that hangs there would hang here."""
+    best, frame = RunResult.best_studies, CustomerData.frame
+
+    def one_quarantined(result: RunResult) -> pa.Table:
+        table = best(result)
+        status = pc.if_else(pc.equal(table["customer"], "few"), "quarantined", table["status"])
+        return table.set_column(table.column_names.index("status"), "status", status)
+
+    def not_read(data: CustomerData, customer: Customer) -> pd.DataFrame:
+        assert customer.id != "few"
+        return frame(data, customer)
+
+    monkeypatch.setattr(RunResult, "best_studies", one_quarantined)
+    monkeypatch.setattr(CustomerData, "frame", not_read)
+    found = promoted(storage)
+    assert found["few"].answer == NONE
+    assert found["few"].reason.endswith("there is no constant either: its rows are not read again")
+    assert (found["good"].answer, found["odd"].answer) == (OWN, CONSTANT)
 
 
 @pytest.mark.long
