@@ -22,6 +22,8 @@ from tuning.data.row_digests import ROWS as ROW_COLUMNS
 from tuning.data.row_digests import rows_now
 from tuning.definition.definition import Definition
 from tuning.errors import RunError
+from tuning.evaluation.fixed import FixedConfiguration
+from tuning.planning.pool_notes import OFF
 from tuning.refresh.costs import GroupWork, RefreshCosts, seconds_text
 from tuning.refresh.groups import (
     BROKEN,
@@ -170,6 +172,13 @@ class RefreshPlan:
             if fits[group] or trials[group]
         }
 
+    @property
+    def trains_pool(self) -> bool:
+        """Whether a pool is wanted and may be a member of somebody's model."""
+        known = [self.champions[name].configuration for name in self.fitted]
+        members = any(FixedConfiguration.from_json(text).pooled for text in known if text is not None)
+        return self.definition.pool != OFF and bool(self.searched or members)
+
     def to_dict(self) -> dict[str, object]:
         """It as plain values."""
         return {
@@ -196,8 +205,10 @@ class RefreshPlan:
         whole = [each.core_seconds for each in self.work.values()]
         known = [each for each in whole if each is not None]
         about = [f"in all about {seconds_text(sum(known))}, as long as earlier fits and trials took"] * bool(known)
+        everyone = amount(len(self.customers), "customer")
+        pool = [f"before that, the pool of the rows of {everyone} is trained, which no time below includes"]
         retire = [f"to retire: {amount(len(self.retired), 'customer')}"] * bool(self.retired)
-        return "\n".join([*lines, fits, search, *retire, *about])
+        return "\n".join([*lines, fits, search, *pool * self.trains_pool, *retire, *about])
 
 
 def plan_refresh(definition: Definition, releases: Releases, options: RefreshOptions) -> RefreshPlan:

@@ -76,6 +76,8 @@ def test_a_champion_that_learns_again_keeps_a_pool_of_all_customers(tmp_path: Pa
     assert before.configuration is not None
     assert '"pool"' in before.configuration
     weeks.write("s01", 1, 46)
+    planned = plan_refresh(weeks.definition, weeks.releases, RefreshOptions()).describe()
+    assert f"before that, the pool of the rows of {shops} customers is trained" in planned
     done = weeks.refresh()
     assert (done.fitted, dict(done.notes)) == (1, {})
     found = read_pool(weeks.releases.run_directory(str(done.release.run)))
