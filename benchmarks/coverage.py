@@ -83,7 +83,7 @@ def told_of(one: Round, model: CustomerModel, level: float) -> Told:
     """Of the intervals of a customer's unseen rows."""
     low, high = ends_of(one, model, level)
     assert model.residuals is not None
-    saved = {**model.residuals.to_json(), "others": None, "mean": None}
+    saved = {**model.residuals.to_json(), "mean": None}
     alone = replace(model, residuals=Residuals.from_json(saved))
     known = np.quantile(one.given[TARGET], [(1 - level) / 2, (1 + level) / 2])
     return Told(

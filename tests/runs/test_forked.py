@@ -15,6 +15,7 @@ import pytest
 from builders import definition, write_customers
 from chaos import duplicates, truth
 from comparisons import fields
+from without_ray import PATIENT, refuse_ray
 
 from search_spaces import Float, SearchSpace
 from tuning import TuneRunner
@@ -26,20 +27,13 @@ from tuning.execution.crash_log import FOLDER
 from tuning.study.record import worker_name
 
 SPACE = SearchSpace([Float("x", -10, 10, default=1.0)])
-PATIENT = Timing(first_trial_s=60.0, ray_start_s=60.0)  # however slow this machine is
 QUIET = {"progress": False, "in_process": True}
 BY_PAIRS = {(1, 0), (2, 0), (1, 3), (2, None)}  # slots, and how the process ends: that looks like success on both
 
 
 @pytest.fixture(autouse=True)
 def _no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other tests of this session may have a cluster; here there is none, and none starts."""
-
-    def refused(slots: int) -> bool:
-        raise RunError("Ray was wanted.")
-
-    monkeypatch.setattr("ray.is_initialized", lambda: False)
-    monkeypatch.setattr("tuning.driver.hosts.ray.start_ray", refused)
+    refuse_ray(monkeypatch)
 
 
 def square(config: Mapping[str, float]) -> float:

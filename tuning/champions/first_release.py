@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from tuning.basics.documents import Json
@@ -67,38 +68,45 @@ class RunChampions:
             RunError: others work on it, or a model is not what it has written.
         """
         self._check()
-        studies = self.result.best_studies()
-        best = {row["customer"]: row for row in studies.select(_NEEDED).to_pylist()}
+        best = {row["customer"]: row for row in self._studies.select(_NEEDED).to_pylist()}
         for said in self.result.damaged.values():
             raise RunError(f"{said}. Bring it back from a copy, or resume the run; then promote it.")
         _check_models(self.result.directory, [row for row in best.values() if row["status"] in _WITH_MODEL])
         reasons = {name: self._why_less(best.get(name)) for name in self.result}
-        unread = {name for name, found in best.items() if found["status"] == QUARANTINED}
-        lacking = [name for name, why in reasons.items() if why and name not in unread]
+        lacking = [name for name, why in reasons.items() if why and name not in self._unread]
         answers = self._answers(lacking)
         for name, why in reasons.items():
             found = best.get(name)
             own = self._own(found) if found is not None and found["status"] in _WITH_MODEL else None
             if own is not None and not why:
                 yield own
-            elif name in unread:
-                yield self._lesser(lambda name: answers.of_unread(name, studies), self._nothing(name), why)
+            elif name in self._unread:
+                asked = partial(answers.of_unread, studies=self._studies)
+                yield self._lesser(asked, self._nothing(name), why)
             else:
                 yield self._lesser(answers.of, own or self._nothing(name), why)
         answers.flush()
 
     def of_others(self) -> Champion | None:
         """What answers customers that the run does not know; None where no rows of it can be read."""
-        studies = self.result.best_studies()
-        unread = set(studies["customer"].filter(pc.equal(studies["status"], QUARANTINED)).to_pylist())
-        names = [name for name in self.result if name not in unread]
+        names = [name for name in self.result if name not in self._unread]
         answers = self._answers(names[:: -(-len(names) // MOST_CUSTOMERS)] if names else ())
         try:
-            answer = answers.of_others(studies)
+            answer = answers.of_others(self._studies)
         except (CustomerError, UntrustedCodeError):
             return None
         answers.flush()
         return self._with(self._nothing(""), answer, "for customers that came later")
+
+    @cached_property
+    def _studies(self) -> pa.Table:
+        return self.result.best_studies()
+
+    @cached_property
+    def _unread(self) -> set[str]:
+        """Customers whose rows have ended workers: nobody reads them again."""
+        ended = pc.equal(self._studies["status"], QUARANTINED)
+        return set(self._studies["customer"].filter(ended).to_pylist())
 
     def _answers(self, customers: Sequence[str]) -> Answers:
         return Answers(self.result.directory, self._plan, customers, self.releases.directory, self.allow_code)

@@ -11,6 +11,11 @@ from tuning.runs.pool_file import pool_settled, write_pool
 POOLING = "training the pool"  # as of `Progress`
 
 
+def pool_shard(owned: OwnedRun) -> int:
+    """Under which number a run's pool is worked on: the one after its shards."""
+    return len(owned.plan.shards)
+
+
 def pool_is_due(owned: OwnedRun) -> bool:
     """Whether a run's pool is to be trained; where it is to have none, that is settled here."""
     definition, directory = owned.plan.spec.definition, owned.directory

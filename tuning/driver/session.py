@@ -119,7 +119,7 @@ class RunSession:
     def _work(self, halt: StopConditions, in_process: bool) -> None:
         if not self.owned.plan.studies:
             return
-        check_pool(self.owned.directory)  # else each worker would find it out
+        check_pool(self.owned.directory, self.owned.plan.spec.definition)  # else each worker would find it out
         for host in hosts_of(self.owned, in_process=in_process):
             if halt.wanted or not host.work(self.counter, halt):
                 return

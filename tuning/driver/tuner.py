@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tuning.definition.options import Resources
-from tuning.driver.pooling import pool_is_due
+from tuning.driver.pooling import pool_is_due, pool_shard
 from tuning.execution.callback_keys import CallbackKey
 from tuning.execution.context import WorkerRun
 from tuning.execution.jobs import PoolJob, ShardJob, placement_group
@@ -57,7 +57,7 @@ def run_queue(
         at_once=plan.spread_at_once(max(plan.slots, spread.room.cpus)),
         restarts=plan.spec.definition.limits.crashes_before_quarantine - 1,
         lost=lambda why: spread.report(WorkerError(why)),
-        pool=PoolJob.of(len(plan.shards), Resources()) if pool_is_due(owned) else None,
+        pool=PoolJob.of(pool_shard(owned), Resources()) if pool_is_due(owned) else None,
         pool_is_due=partial(pool_is_due, owned),
     )
 

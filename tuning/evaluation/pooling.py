@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from tuning.basics.seeds import derive
-from tuning.basics.wording import amount
+from tuning.basics.wording import amount, raised
 from tuning.errors import CustomerError
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.out_of_fold import PooledAnswers
@@ -145,6 +145,12 @@ def pooled_answers(pool: RunPool, data: StudyData, customer: str) -> PooledAnswe
     prediction = member.prediction(member.encoded(raw.rows(data.split.test)), data.task)
     answers = [each.proba if data.task.classification else each.values for each in folds]
     return PooledAnswers(member, tuple(answer for answer in answers if answer is not None), prediction)
+
+
+def not_asked(error: BaseException) -> str:
+    """A note on why the pool has no say here; without a semicolon, which stands between notes."""
+    why = str(error).rstrip(".") if isinstance(error, CustomerError) else raised(error)
+    return f"the pool is not asked here: {why.replace('; ', ', ')}"
 
 
 def _member(model: PooledModel, data: StudyData, given: np.ndarray) -> PooledMember:

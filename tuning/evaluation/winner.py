@@ -16,7 +16,6 @@ from typing import TypeAlias
 
 from tuning.basics.wording import amount, name_list, raised, value_text
 from tuning.definition.baselines import GivenBaseline, is_first_trial
-from tuning.errors import CustomerError
 from tuning.evaluation.baseline import ScoredBaseline, find_baseline
 from tuning.evaluation.calibration import is_calibrated, residuals_of, temperature_of
 from tuning.evaluation.constant import ConstantPrediction, find_constant
@@ -26,7 +25,7 @@ from tuning.evaluation.fixed import FixedConfiguration, FixedMember
 from tuning.evaluation.hold_out_error import hold_out_error, hold_out_score, scores_without
 from tuning.evaluation.leaks import leak_note
 from tuning.evaluation.metrics import Metric
-from tuning.evaluation.pooling import pooled_answers
+from tuning.evaluation.pooling import not_asked, pooled_answers
 from tuning.evaluation.refit import AllRows, Refits
 from tuning.evaluation.study_data import StudyData
 from tuning.models.base import Simpler
@@ -264,8 +263,7 @@ def _with_answers_of_the_pool(data: StudyData, customer: str) -> tuple[StudyData
     try:
         return replace(data, pooled=pooled_answers(data.pool, data, customer)), None
     except Exception as error:
-        why = str(error).rstrip(".") if isinstance(error, CustomerError) else raised(error)
-        return data, f"the pool is not asked here: {why.replace('; ', ', ')}"  # a note has none inside
+        return data, not_asked(error)
 
 
 def _gives_way(winner: TrialRecord, ensemble: Ensemble | None, constant: ConstantPrediction) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tuning.basics.wording import raised
 from tuning.data.customers import Customer
-from tuning.errors import CustomerError, StorageError
+from tuning.errors import StorageError
+from tuning.evaluation.pooling import not_asked
 from tuning.evaluation.stand_in import TYPICAL_NOTE, is_typical, stand_in
 from tuning.execution.context import WorkerContext
 from tuning.models.customer_model import CustomerModel, Saved
@@ -27,8 +27,7 @@ def asked_pool(context: WorkerContext, customer: Customer, reason: str) -> tuple
     except StorageError:
         raise
     except (Exception, SystemExit) as error:  # of the rows, or of the user's `prepare`
-        why = str(error).rstrip(".") if isinstance(error, CustomerError) else raised(error)
-        return None, "" if why == reason.rstrip(".") else f"the pool is not asked here: {why.replace('; ', ', ')}"
+        return None, "" if str(error).rstrip(".") == reason.rstrip(".") else not_asked(error)
     typical = isinstance(found, CustomerModel) and is_typical(found, pool)
     return found, TYPICAL_NOTE if typical else ""
 

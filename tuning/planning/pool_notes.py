@@ -26,13 +26,12 @@ HINT = (
 )
 
 
-def why_no_pool(definition: Definition, studies: StudyTable, beside: StudyTable | None = None, pool: str = "") -> str:
+def why_no_pool(definition: Definition, studies: StudyTable, beside: StudyTable | None = None) -> str:
     """Why a run has no pool, as a sentence; empty where it has one. studies: all that were planned when it began.
 
-    beside: as of `Plan`. pool: in place of the definition's.
+    beside: as of `Plan`.
     """
-    pool = pool or definition.pool
-    if pool == OFF:
+    if definition.pool == OFF:
         return "pool: off"
     if not definition.wants_ensembles:
         return "its models are no ensembles"
@@ -41,7 +40,7 @@ def why_no_pool(definition: Definition, studies: StudyTable, beside: StudyTable 
     is_member = fixed.test(lambda each: each is not None and each.pooled).any()
     if not (searches.any() or is_member):
         return "the configurations of all customers are known, and it is a member of none"
-    if pool == ON:
+    if definition.pool == ON:
         return ""
     asking = _customers(studies if is_member else studies.take(searches), beside)
     if len(asking) < AUTO_CUSTOMERS:
@@ -73,7 +72,8 @@ def pool_notes(definition: Definition, studies: StudyTable, beside: StudyTable |
             f"{_without_ensembles(definition)} there are none. Use `pool: off`, or leave that out."
         )
     if definition.pool == OFF:
-        if "pool" not in definition.model_fields_set and not why_no_pool(definition, studies, pool=AUTO):
+        tried = definition.model_copy(update={"pool": AUTO})
+        if "pool" not in definition.model_fields_set and not why_no_pool(tried, studies):
             yield HINT
         return
     if why := why_no_pool(definition, studies, beside):

@@ -69,13 +69,13 @@ class OfCustomer(Public):
     }
 
 
-def next_steps(definition: Definition, shown: str, customer: str | None, *, unfinished: bool) -> list[str]:
-    """What somebody who looks at a result may want to type now.
-
-    shown: where the run lies. customer: one of several; None where there is a single one.
-    """
-    if unfinished:
-        return [resume_advice(shown, by_runner=definition.objective == IN_MEMORY)]
+def next_steps(customer: str | None, *, of_objective: bool) -> list[str]:
+    """What somebody who looks at a result may want to type now. customer: one of several; None of a single one."""
     given = "" if customer is None else repr(customer)
-    best = f"model({given}).predict(new_rows)" if definition.objective is None else f"best_config({given})"
+    best = f"best_config({given})" if of_objective else f"model({given}).predict(new_rows)"
     return [f"result.customer({given})", f"result.{best}", "result.leaderboard()"]
+
+
+def resume_here(definition: Definition, shown: str) -> str:
+    """The same of a run that has not ended. shown: where it lies."""
+    return resume_advice(shown, by_runner=definition.objective == IN_MEMORY)

@@ -47,9 +47,9 @@ def write_pool(directory: RunDirectory, pool: RunPool) -> None:
         return
 
 
-def check_pool(directory: RunDirectory) -> None:
-    """`StorageError` where a file of a settled pool is damaged or gone; nothing is loaded."""
-    found = _settled(directory)
+def check_pool(directory: RunDirectory, definition: Definition) -> None:
+    """`StorageError` where a file of a settled pool is damaged or gone. Nothing is loaded, nor read without a pool."""
+    found = None if definition.pool == "off" else _settled(directory)
     if found is None or found["without"]:
         return
     for path, sha256 in (found["description"], *(shared for _, *shared in found["boosters"])):

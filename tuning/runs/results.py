@@ -27,7 +27,7 @@ from tuning.reporting.cells import listed, paragraph
 from tuning.runs.customer_result import CustomerResult, trials_frame
 from tuning.runs.leaderboard import LEADERBOARD, NEEDED, Leaderboard, exact_config
 from tuning.runs.model_reader import ModelReader
-from tuning.runs.other_names import OfResult, next_steps
+from tuning.runs.other_names import OfResult, next_steps, resume_here
 from tuning.runs.plan_file import PlannedNames, frozen_definition, read_names, with_name
 from tuning.runs.run_counts import COUNTED, RunCounts, is_constant, models_text, run_counts
 from tuning.runs.standings import SO_FAR, Standings, UnfinishedCustomers, id_of
@@ -93,9 +93,10 @@ class RunResult(OfResult):
 
     def _repr_html_(self) -> str:
         first = self.board().first(1)
-        definition = frozen_definition(self.directory, self.term)
         customer = str(first[0]["customer"]) if first and len(self) > 1 else None
-        steps = next_steps(definition, self.directory.shown, customer, unfinished=bool(self.unfinished))
+        steps = next_steps(customer, of_objective=self._plan.of_objective)
+        if self.unfinished:
+            steps = [resume_here(frozen_definition(self.directory, self.term), self.directory.shown)]
         return f"{self.html_table(repr(self))}{listed('Next', steps)}"
 
     def html_table(self, title: str = "") -> str:

@@ -11,9 +11,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from builders import definition, write_customers
+from without_ray import PATIENT, refuse_ray
 
 from tuning import TuneRunner
-from tuning.basics.timing import Timing
 from tuning.basics.wording import amount
 from tuning.errors import RunError, RunInterrupted
 from tuning.execution import pool_training
@@ -26,18 +26,9 @@ pytestmark = pytest.mark.long
 LOST = "There is no pool, so each model is of its own customer's rows alone: "
 
 
-PATIENT = Timing(first_trial_s=60.0, ray_start_s=60.0)  # however slow this machine is
-
-
 @pytest.fixture(autouse=True)
 def _no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other tests of this session may have a cluster; here there is none, and none starts."""
-
-    def refused(slots: int) -> bool:
-        raise RunError("Ray was wanted.")
-
-    monkeypatch.setattr("ray.is_initialized", lambda: False)
-    monkeypatch.setattr("tuning.driver.hosts.ray.start_ray", refused)
+    refuse_ray(monkeypatch)
 
 
 def runner(folder: Path, **keys: object) -> TuneRunner:

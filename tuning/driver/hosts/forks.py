@@ -27,7 +27,7 @@ from tuning.definition.options import Resources
 from tuning.driver.cluster import ONE_THREAD
 from tuning.driver.halt import StopConditions
 from tuning.driver.hosts.base import HostStoppedError
-from tuning.driver.pooling import POOLING, pool_is_due
+from tuning.driver.pooling import POOLING, pool_is_due, pool_shard
 from tuning.driver.progress import Counter, Pace, hand_on
 from tuning.errors import MachineError
 from tuning.execution.context import WorkerRun
@@ -146,8 +146,8 @@ class ForkedWorkers:
 
     def train_pool(self) -> None:
         """Fork a worker that trains the run's pool."""
-        shard = len(self.owned.plan.shards)
-        self._fork(lambda report: work_pool(self._run, shard, report, Nodes("", self.owned.plan.slots)))
+        shard, nodes = pool_shard(self.owned), Nodes("", self.owned.plan.slots)
+        self._fork(partial(work_pool, self._run, shard, nodes=nodes))
 
     def begin(self) -> None:
         """Fork the workers that run the studies."""

@@ -6,7 +6,7 @@ import contextlib
 
 from tuning.driver.halt import StopConditions
 from tuning.driver.hosts.base import HostStoppedError
-from tuning.driver.pooling import POOLING, pool_is_due
+from tuning.driver.pooling import POOLING, pool_is_due, pool_shard
 from tuning.driver.progress import Counter
 from tuning.execution.context import WorkerRun
 from tuning.execution.packed import work_shard
@@ -36,7 +36,7 @@ class InProcessHost:
         with contextlib.suppress(HostStoppedError), exits_raised():
             if pool_is_due(owned):
                 counter.doing = POOLING
-                work_pool(run, len(owned.plan.shards), report)
+                work_pool(run, pool_shard(owned), report)
             for shard in range(len(owned.plan.shards)):
                 work_shard(run, shard, report)
         return False
