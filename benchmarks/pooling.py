@@ -25,7 +25,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.portfolio.prefixes import FittedOnce
-from benchmarks.quality.judgement import TIE
+from benchmarks.quality.judgement import Paired
 from benchmarks.quality.rounds import Round, rounds
 from benchmarks.quality.sets import TARGET, Customer, churn, diamonds, flights, sets
 from benchmarks.quality.tools import METRICS
@@ -152,8 +152,6 @@ def _searched(chosen: Sequence[Round], folder: str) -> Iterator[Searched]:
 
 def report(found: pd.DataFrame) -> str:
     """By set, rows and customers of the pool: errors with it against those without, in Markdown."""
-    from scipy.stats import wilcoxon
-
     lines = [
         "| set | rows | customers of a pool | better / same / worse | median | mean | p |",
         "|---|---|---|---|---|---|---|",
@@ -164,13 +162,11 @@ def report(found: pd.DataFrame) -> str:
                 continue
             both = part.dropna(subset=[block])
             ratio = np.log(both[block] / both["0"])
-            decided = ratio[ratio.abs() > TIE]
-            better, worse = int((ratio < -TIE).sum()), int((ratio > TIE).sum())
-            p = float(wilcoxon(decided).pvalue) if len(decided) > 5 else float("nan")
+            paired = Paired.of(ratio)
             lines.append(
-                f"| {name} | {count} | {block} | {better} / {len(both) - better - worse} / {worse} "
-                f"| {100 * np.expm1(ratio.median()):+.1f} % "
-                f"| {100 * np.expm1(ratio.clip(-0.3, 0.3).mean()):+.1f} % | {p:.2g} |"
+                f"| {name} | {count} | {block} | {paired.better} / {paired.tie} / {paired.worse} "
+                f"| {100 * paired.median:+.1f} % "
+                f"| {100 * np.expm1(ratio.clip(-0.3, 0.3).mean()):+.1f} % | {paired.p:.2g} |"
             )
     return "\n".join(lines)
 

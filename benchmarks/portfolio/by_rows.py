@@ -24,7 +24,7 @@ import pandas as pd
 
 from benchmarks.portfolio.prefixes import prefixes
 from benchmarks.portfolio.tables import tables
-from benchmarks.quality.judgement import TIE
+from benchmarks.quality.judgement import Paired
 from benchmarks.quality.rounds import Round, rounds
 from benchmarks.quality.sets import CLASSES, Customer, sets
 from benchmarks.workload import ONE_THREAD
@@ -82,24 +82,24 @@ def against(found: pd.DataFrame, chosen: pd.Series) -> dict[str, float]:
     nothing would decide it. of_nothing: the difference as a share of what is known without a model, and its standard
     error.
     """
-    from scipy.stats import trim_mean, wilcoxon
+    from scipy.stats import trim_mean
 
     by = found.set_index(["table", "trials"])
     all_trials = by.xs(TRIALS, level="trials")
     less = by.loc[list(zip(chosen.index, chosen, strict=True))].droplevel("trials")
     ratio = np.log(less["error"] / all_trials["error"])[chosen.index]
-    decided = ratio[ratio.abs() > TIE]
+    paired = Paired.of(ratio)
     scale = all_trials["nothing"][chosen.index]
     difference = ((less["error"] - all_trials["error"])[chosen.index] / scale).clip(-1, 1)
     return {
         "tables": len(ratio),
-        "better": int((ratio < -TIE).sum()),
-        "worse": int((ratio > TIE).sum()),
-        "median": 100 * float(np.expm1(ratio.median())),
+        "better": paired.better,
+        "worse": paired.worse,
+        "median": 100 * paired.median,
         "mean": 100 * float(np.expm1(trim_mean(ratio, 0.05))),
         "of_nothing": 100 * float(difference.mean()),
         "error": 100 * float(difference.std() / np.sqrt(len(ratio))),
-        "p": float(wilcoxon(decided).pvalue) if len(decided) > 5 else float("nan"),
+        "p": paired.p,
         "s": 100 * float(less["s"].sum() / all_trials["s"].sum()),
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,31 @@ import pandas as pd
 
 REGRET_AT = (1, 5, 6, 8, 10, 20, 50)
 TIE = 0.001  # errors that differ by less than a thousandth are equal
+
+
+@dataclass(frozen=True)
+class Paired:
+    """Errors of one contender against another's, customer by customer.
+
+    better, tie, worse: customers. median: of the relative difference. p: of Wilcoxon's test of those that differ; NaN
+    of fewer than six.
+    """
+
+    better: int
+    tie: int
+    worse: int
+    median: float
+    p: float
+
+    @classmethod
+    def of(cls, ratio: pd.Series) -> Paired:
+        """ratio: logarithms of errors over the other's."""
+        from scipy.stats import wilcoxon
+
+        better, worse = int((ratio < -TIE).sum()), int((ratio > TIE).sum())
+        decided = ratio[ratio.abs() > TIE]
+        p = float(wilcoxon(decided).pvalue) if len(decided) > 5 else float("nan")
+        return cls(better, len(ratio) - better - worse, worse, float(np.expm1(ratio.median())), p)
 
 
 @dataclass(frozen=True)
@@ -33,23 +58,15 @@ class Judgement:
 
     def against(self, ours: str, part: str | None = None) -> pd.DataFrame:
         """Per contender: mean rank, better/tie/worse of `ours` against it, median and p of the paired difference."""
-        from scipy.stats import wilcoxon
-
         errors = self.table() if part is None else self.table().loc[[part]]
         ranks = errors.rank(axis=1).mean()
         rows: dict[str, dict[str, Any]] = {}
         for name in errors:
-            ratio = np.log(errors[ours] / errors[name])
-            better, worse = int((ratio < -TIE).sum()), int((ratio > TIE).sum())
-            decided = ratio[ratio.abs() > TIE]
+            found = Paired.of(np.log(errors[ours] / errors[name]))
             rows[str(name)] = {
                 "mean_rank": ranks[name],
-                "better": better,
-                "tie": len(errors) - better - worse,
-                "worse": worse,
-                "share": better / max(1, better + worse),
-                "median": float(np.expm1(ratio.median())),
-                "p": float(wilcoxon(decided).pvalue) if len(decided) > 5 else float("nan"),
+                **asdict(found),
+                "share": found.better / max(1, found.better + found.worse),
                 "core_s": self.core_s.get(str(name), float("nan")),
             }
         return pd.DataFrame(rows).T.sort_values("mean_rank")
