@@ -187,7 +187,7 @@ class SeenColumn:
 
     Attributes:
         name: its name.
-        kind: "number", "date" or "text"; empty when nobody can use it.
+        kind: one of `tuning.preprocessing.kinds`, such as "number"; empty when nobody can use it.
         unused: why not, or why some cannot.
         not_using: how many of the customers cannot use it.
         differing: how many of the others have another kind of column there.

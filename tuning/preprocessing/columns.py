@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from tuning.errors import CustomerError
-from tuning.preprocessing.kinds import KINDS, MISSING, NUMBER, TEXT, Column, Values, seeming
+from tuning.preprocessing.kinds import CONSTANT, KINDS, MISSING, NUMBER, PRESENCE, TEXT, Column, Values, seeming
 
 ANYTHING = "anything"  # the kind of a column of which no value tells; only own models that get columns as they are
 # Text of which nearly every value is another one names rows; it says nothing about rows to come.
@@ -64,7 +64,7 @@ def read_columns(
 
     search: positions of the rows that may be looked at to decide. dates: how dates in text are written, as the
     definition says it. Left out are columns that are empty or constant there, hold lists or the like, and, unless the
-    user chose them, text that names rows.
+    user chose them, text that names rows. Of a column of one value and gaps it counts whether the value is there.
 
     Numbers and booleans are numbers, durations are numbers of seconds; datetimes, and text of which nearly every value
     is a date, are dates; text of which nearly every value is a number is numbers. All else is text.
@@ -87,15 +87,18 @@ def read_columns(
                 notes += [f"{name}: taken as text; it seems to hold {said}" for said in [seeming(texts)] if said]
         elif not reason:
             found = values.arrays(column)
-            reason = "" if _varies(found[0][search]) else "empty or constant"
+            reason = "" if _varies(found[0][search]) else CONSTANT
             if not reason:
                 parts.numbers += found
                 notes += values.no_such_values(found[0], kind)
+        if reason == CONSTANT and _varies((there := values.presence())[search]):
+            column, reason = Column(name, PRESENCE), ""
+            parts.numbers.append(there)
         if reason:
             left_out.append(f"{name} ({reason})")
         else:
             columns.append(column)
-            as_they_came = as_they_came and values.dtype == np.float64
+            as_they_came = as_they_came and values.dtype == np.float64 and column.kind != PRESENCE
     return Features(tuple(columns), parts.raw(len(frame)), tuple(left_out), tuple(notes), as_they_came)
 
 
@@ -185,7 +188,7 @@ def _unusable_text(codes: np.ndarray, texts: tuple[str, ...], chosen: bool) -> s
     counts = np.bincount(codes, minlength=len(texts))
     present = [number for number, text in zip(counts, texts, strict=True) if number and text != MISSING]
     if len(present) < 2:
-        return "empty or constant"
+        return CONSTANT
     if not chosen and len(codes) > NAMES_ROWS_FROM and len(present) > NAMES_ROWS * sum(present):
         return seeming(texts) or "nearly every value is unique: list it in `features` to use it anyway"
     return ""

@@ -26,6 +26,8 @@ from tuning.preprocessing.dates import (
 
 NUMBER, DATE, DURATION, TEXT = "number", "date", "duration", "text"
 KINDS = (NUMBER, DATE, DURATION, TEXT)
+PRESENCE = "presence"  # of a column of one value and gaps: whether a row has the value
+CONSTANT = "empty or constant"
 BY_TYPE = {
     "m": DURATION,
     "M": DATE,
@@ -106,8 +108,8 @@ class Values:
         codes = codes if search is None else codes[search]
         present, counts = np.unique(codes[codes >= 0], return_counts=True)
         seen = found[present]
-        if not len(seen):
-            return "empty or constant"
+        if len(seen) < 2:
+            return CONSTANT
         if any(isinstance(value, bytes) for value in seen):
             return "holds bytes that are no text"
         if isinstance(seen[0], str):
@@ -145,6 +147,8 @@ class Values:
 
     def check(self, column: Column) -> None:
         """`CustomerError` where a fitted column comes back as another kind; nothing known is not another kind."""
+        if column.kind == PRESENCE:
+            return
         typed = self._typed()
         if typed is None:
             found = self._factorized[1]
@@ -165,7 +169,15 @@ class Values:
         """The column as float64: one array of numbers (seconds, for a duration), or the four parts of dates."""
         if column.kind == DATE:
             return self._date_parts(column.format)
+        if column.kind == PRESENCE:
+            return [self.presence()]
         return [self._seconds() if column.kind == DURATION else self._numbers()]
+
+    def presence(self) -> np.ndarray:
+        """(n,) 1 where a row has a value, 0 where it is missing; an infinite number counts as missing."""
+        if self.dtype.kind == "f":
+            return np.isfinite(self._numbers()).astype(np.float64)
+        return self.values.notna().to_numpy(dtype=np.float64)
 
     def no_such_values(self, found: np.ndarray, kind: str) -> list[str]:
         """A note where single values of a column are not of its kind, and so are missing."""

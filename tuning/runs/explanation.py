@@ -168,7 +168,7 @@ class Winner:
                 "one; ask for another column."
             )
         if values.nunique() < 2:
-            raise RunError(f"{column!r} is the same in all hold-out rows, so nothing changes with it.")
+            raise RunError(f"{column!r} has a single value in the hold-out rows, so there is no curve of it.")
         if not texts:
             rows = rows.assign(**{column: values.astype(float)})
         found = partial_dependence(
