@@ -49,8 +49,7 @@ def is_glob(data: str | os.PathLike[str] | Sequence[str]) -> bool:
 def find_files(data: str | os.PathLike[str] | Sequence[str]) -> list[File]:
     """The files of a glob, folder, file or list of them, sorted by path.
 
-    In folders (also below them) only files with a known suffix count, and none whose path has a part beginning
-    with `_` or `.`, as Spark, Hive and notebooks name their own files.
+    In folders (also below them) only files with a known suffix count, and none whose path has a hidden part.
     """
     found: dict[str, File] = {}
     for pattern in patterns(data):
@@ -79,15 +78,19 @@ def _neighbour(names: Sequence[str]) -> str:
 
 
 def left_out(data: str | os.PathLike[str] | Sequence[str], most: int = 10_000) -> list[str]:
-    """Files in local folders that may be meant as data, and whose format is not known; most: folders looked at."""
+    """Files in local folders that may be meant as data and are not read; most: folders looked at.
+
+    Their format is not known, or `_` begins their name or that of a folder.
+    """
     folders = [os.path.abspath(item) for item in patterns(data) if not is_uri(item) and os.path.isdir(item)]
-    return [
+    found = [
         os.path.relpath(file.path, folder)
         for folder in folders
-        for files in islice(_files_by_folder(folder), most)
+        for files in islice(_files_by_folder(folder, ("_",)), most)
         for file in files
-        if LIKE_DATA.search(file.name) and not _counts(file.name) and not _hidden(file.name)
+        if LIKE_DATA.search(file.name) and not file.name.startswith(".")
     ]
+    return [path for path in found if not _counts(path)]
 
 
 def find_sizes(paths: Sequence[str]) -> dict[str, int]:
@@ -151,12 +154,16 @@ def _matching(folder: str, parts: Sequence[str]) -> Iterator[str]:
             yield entry.path
 
 
-def _files_by_folder(folder: str) -> Iterator[list[FolderEntry]]:
-    """The files of a folder, and of each one below it that is neither hidden nor a link."""
+def _files_by_folder(folder: str, shown: tuple[str, ...] = ()) -> Iterator[list[FolderEntry]]:
+    """The files of a folder, and of each one below it that is neither hidden nor a link.
+
+    shown: beginnings of names that are not hidden here.
+    """
     waiting = [folder]
     while waiting:
         entries = sorted(DataRoots.of_process().entries(waiting.pop()))
-        waiting += [each.path for each in entries[::-1] if each.folder and not each.link and not _hidden(each.name)]
+        folders = [each for each in entries[::-1] if each.folder and not each.link]
+        waiting += [each.path for each in folders if each.name.startswith(shown) or not _hidden(each.name)]
         yield [each for each in entries if not each.folder]
 
 
@@ -184,11 +191,13 @@ def _refuse_a_disk(pattern: str) -> None:
 
 
 def _hidden(name: str) -> bool:
-    return name.startswith((".", "_"))
+    """Whether Spark, Hive or a notebook names its own files and folders like that; `_batch=2` is a value in Hive."""
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
-def _counts(name: str) -> bool:
-    return name.lower().endswith(suffixes()) and not _hidden(name)
+def _counts(path: str) -> bool:
+    """Whether a file below a folder is data. path: below it."""
+    return path.lower().endswith(suffixes()) and not any(map(_hidden, path.split("/")))
 
 
 def _remote(pattern: str) -> list[File]:
@@ -219,7 +228,7 @@ def _remote(pattern: str) -> list[File]:
             continue
         name = folder.rstrip("/") + "/" + below.lstrip("/")
         if base == address:
-            if all(not part.startswith((".", "_")) for part in below.split("/")) and _counts(item.base_name):
+            if _counts(below):
                 found.append(File(name + query, item.size))
         elif _matches(name, address):
             found.append(File(name + query, item.size))

@@ -36,7 +36,10 @@ def run_notes(definition: Definition, studies: StudyTable, slots: int, *, in_pro
 def reading_notes(definition: Definition, customers: Customers) -> Iterator[str]:
     """What of the data is left out, how keyed tables are understood, and who is too small."""
     if isinstance(definition.data, str | list | tuple) and (names := left_out(definition.data)):
-        yield f"data: {amount(len(names), 'file')} left out, whose ending is of no known format: {name_list(names, 3)}."
+        yield (
+            f"data: {amount(len(names), 'file')} left out, of no known format or below a name that begins with `_`: "
+            f"{name_list(names, 3)}."
+        )
     keyed = customers.take(customers.present("key"))
     tables = len(keyed.first_of_each("table"))
     if definition.by and tables > 1:

@@ -156,6 +156,22 @@ def test_a_hive_partitioned_dataset(tmp_path: Path) -> None:
         assert not any(customer.unpartitioned for customer in find_customers(made))
 
 
+@pytest.mark.parametrize("prefix", ["", "file://"])
+@pytest.mark.parametrize("keys", [["_zone"], ["_batch", "_zone"]], ids=str)
+def test_folders_of_hive_may_begin_with_an_underscore(keys: list[str], prefix: str, tmp_path: Path) -> None:
+    table = trips().rename(columns={"zone": "_zone"}).assign(_batch=lambda rows: rows.index % 2)
+    for values, part in table.groupby(keys):
+        folder = tmp_path.joinpath("data", *(f"{name}={value}" for name, value in zip(keys, values, strict=True)))
+        folder.mkdir(parents=True)
+        part.drop(columns=keys).to_parquet(folder / "part-0.parquet", index=False)
+    (tmp_path / "data" / "_temporary").mkdir()
+    trips(9).to_parquet(tmp_path / "data" / "_temporary" / "half.parquet")
+    for data in ("data", "data/" + "_*=*/" * len(keys) + "*.parquet"):
+        frames = rows_of(definition(f"{prefix}{tmp_path}/{data}", by="_zone"), tmp_path / data.replace("*", "all"))
+        found = {zone: sorted(frame["y"]) for zone, frame in frames.items()}
+        assert found == {str(zone): sorted(rows["y"]) for zone, rows in table.groupby("_zone")}
+
+
 def test_keys_that_look_alike_stay_apart_and_keys_that_are_alike_come_together(tmp_path: Path) -> None:
     texts = ["007", "7", "NA", "null", "", "a/b", "(missing)", "nan"]
     pd.DataFrame({"k": texts * 3, "x": 1.0, "y": range(24)}).to_csv(tmp_path / "t.csv", index=False)

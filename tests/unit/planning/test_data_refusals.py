@@ -72,7 +72,12 @@ def test_files_of_a_folder_that_are_left_out_are_named(tmp_path: Path) -> None:
     assert "left out" not in notes(data=str(tmp_path))
     (tmp_path / "README.md").touch()
     (tmp_path / "bad.csv.zip").write_bytes(zipped(b"a,y"))
-    assert "data: 1 file left out, whose ending is of no known format: 'bad.csv.zip'." in notes(data=str(tmp_path))
+    for folder in ("_temporary", "_batch=2", ".checkpoints"):
+        (tmp_path / folder).mkdir()
+        frame().to_csv(tmp_path / folder / "part.csv", index=False)
+    frame().to_csv(tmp_path / "._good.csv", index=False)
+    said = "2 files left out, of no known format or below a name that begins with `_`: 'bad.csv.zip', '_temporary/part.csv'."
+    assert said in notes(data=str(tmp_path))
 
 
 def test_a_frame_without_columns_has_none() -> None:
