@@ -9,6 +9,7 @@
     ├── PlanError            the definition is right but cannot be run like this: change what the message names
     ├── RunError             a run cannot be started, resumed or read: the message says what to do
     │   ├── RunOwnedError    somebody else is running it: wait, or stop the other
+    │   ├── OtherFormatError  another version of this program wrote it: read it with that one
     │   ├── UnknownCustomerError  there is no such customer in the run
     │   ├── UntrustedCodeError  the run brings code that somebody else wrote: allow it, or do not
     │   ├── NoModelError     the customer is there and has no model: the message says why
@@ -102,6 +103,10 @@ class RunError(TuningError):
 
 class RunOwnedError(RunError):
     """Another process owns the run."""
+
+
+class OtherFormatError(RunError):
+    """A run directory or a saved model is in the format of another version."""
 
 
 class UnknownCustomerError(RunError):

@@ -6,14 +6,12 @@ time, and the records are compared field by field.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from paths import TESTS
 from spread_workers import one_at_a_time
 from two_families import SPACE, STEPS, models, objective, told
 
@@ -22,8 +20,6 @@ from schedulers import stopping
 from search_spaces import Choice, Int, SearchSpace, algorithms
 from tuning.data.customers import Customer
 from tuning.definition.options import Resources, WarmStart
-from tuning.execution.spread.journal import event_of
-from tuning.execution.spread.spread_study import SpreadStudy
 from tuning.records.schema import TrialRecord
 from tuning.steps import Step
 from tuning.study.build import PlannedStudy
@@ -195,16 +191,3 @@ def test_a_target_that_the_last_trial_reaches_is_named_in_both() -> None:
     last = Case("random", {"name": "fifo"}, {"target": scores[0]}, trouble=(), n_trials=1)
     compare(last)
     assert last.packed()[1].startswith("target: trial 00000 reached")
-
-
-def test_a_journal_of_version_0_1_leads_to_the_records_that_it_led_to_then() -> None:
-    """Positions aside: they were those in the journal, and are those of suggestions and ends now."""
-    found = json.loads((TESTS / "fixtures" / "spread-journal-0.1.json").read_text())
-    case = Case("random", {"name": "asha"}, {"trial_plateau": {"steps": 2, "min_delta": 0.05}}, n_trials=9)
-    live = SpreadStudy(PlannedStudy("run", case.study, "auc", "max", case.rules()), lambda event: None)
-    live.replay([event_of({**event, "detail": json.dumps(event["detail"])}) for event in found["events"]], {})
-    assert live.done
-    for record, before in zip(live.remade, found["records"], strict=True):
-        now = told(record)
-        for field in before.keys() - {"suggested", "told"}:
-            assert now[field] == repr(before[field])

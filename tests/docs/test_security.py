@@ -25,6 +25,7 @@ from tuning import RunResult, TuneRunner
 from tuning.definition.yaml_file import load_yaml, read_definition
 from tuning.errors import DefinitionError, RunError, StorageError, TuningError
 from tuning.models.customer_model import load_model
+from tuning.models.model_files import FORMAT
 from tuning.models.skops_format import load_skops
 from tuning.storage.names import slug
 from tuning.storage.run_directory import RunDirectory
@@ -290,8 +291,9 @@ def _planted_model(folder: Path, name: str, content: bytes, own: bool) -> RunDir
 
     directory = RunDirectory(str(folder))
     description = {
-        "format": 1, "customer": "acme", "family": "mine" if own else "ridge", "own": own, "task": "regression",
-        "classes": [], "columns": [["a", "number"]], "model": name,
+        "format": FORMAT, "customer": "acme", "family": "mine" if own else "ridge", "own": own, "task": "regression",
+        "classes": [], "columns": [["a", "number"]], "model": name, "dates": {}, "best_config": {}, "target": "plain",
+        "bounds": None, "example": None, "prepare": None, "final_fit": "all", "residuals": None, "temperature": 1.0,
         "encoder": {"encoding": "frame", "scale": False, "texts": []},
         "sha256": {name: hashlib.sha256(content).hexdigest()},
     }  # fmt: skip

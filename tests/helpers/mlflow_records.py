@@ -13,7 +13,7 @@ import pytest
 
 from tuning.basics.timing import USUAL, Timing
 from tuning.records.lease import Lease
-from tuning.records.ownership import Term, claim_file, this_process
+from tuning.records.ownership import FORMAT, Term, claim_file, this_process
 from tuning.records.schema import FINISHED, OK, Record, StepRecord, StudyRecord, TrialRecord, encode
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.copy.live import LiveCopy
@@ -33,7 +33,7 @@ TERM = Term(1, "0001", owner=this_process())
 @contextlib.contextmanager
 def open_run(directory: RunDirectory, timing: Timing = USUAL) -> Iterator[Lease]:
     """A run that goes on: this process is its owner, and what `write_part` writes are its records."""
-    directory.claim(claim_file(TERM.number), json.dumps(asdict(TERM)).encode())
+    directory.claim(claim_file(TERM.number), json.dumps({**asdict(TERM), "format": FORMAT}).encode())
     directory.write(TERM.plan, b"")
     with Lease(directory, TERM, timing).hold() as lease:
         yield lease

@@ -19,7 +19,7 @@ from tuning import RunResult, TuneRunner
 from tuning.champions.promoting import promote_run
 from tuning.champions.releases import Releases
 from tuning.data.child_process import ChildProcess
-from tuning.errors import DefinitionError, PlanError, TuningError, UntrustedCodeError
+from tuning.errors import PlanError, TuningError, UntrustedCodeError
 
 CODE = """
 from pathlib import Path
@@ -171,8 +171,6 @@ def test_a_strangers_code_is_named_and_runs_when_it_is_allowed(promoted: Path) -
         refused = typed(strange, what)
         assert (what, refused.exit_code) == (what, 6)
         assert "--allow-code" in refused.output
-    with pytest.raises(TypeError, match="allow_pickle is now called allow_code"):
-        RunResult(strange / "run").model("acme", allow_pickle=True)
     with pytest.raises(UntrustedCodeError, match="allow_code=True"):
         RunResult(strange / "run").model("acme")
     assert not (strange / "mark").exists()
@@ -200,9 +198,3 @@ def test_ones_own_run_needs_no_word(strange: Path, monkeypatch: pytest.MonkeyPat
     assert listed.stat().st_mode & 0o077 == 0
     listed.write_text("no digest\n")
     assert tuning(*words).exit_code == 6
-
-
-def test_the_earlier_name_is_answered_with_the_new_one(tmp_path: Path) -> None:
-    with pytest.raises(DefinitionError, match="allow_pickle: the key is now `allow_code`"):
-        TuneRunner(data=str(tmp_path), target="y", allow_pickle=True)
-    assert "Did you mean '--allow-code'?" in tuning("predict", tmp_path, "acme", "--allow-pickle").output

@@ -11,7 +11,7 @@ import click
 
 from tuning.basics.wording import did_you_mean
 from tuning.errors import RunError
-from tuning.records.ownership import TERMS, TERMS_OF_0_1
+from tuning.records.ownership import TERMS
 from tuning.storage.names import is_uri
 
 C = TypeVar("C", bound=Callable[..., object])
@@ -78,4 +78,4 @@ def run_and_customer(names: Sequence[str], customer: str | None) -> tuple[str, s
 
 
 def _is_run(path: str) -> bool:
-    return any(Path(path, terms).expanduser().is_dir() for terms in (TERMS, TERMS_OF_0_1))
+    return Path(path, TERMS).expanduser().is_dir()

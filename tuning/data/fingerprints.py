@@ -23,7 +23,7 @@ from tuning.basics.wording import encodable
 from tuning.data.customers import Customer, Customers, rows_or_bytes
 from tuning.data.file_access import GONE, look_at_each
 from tuning.data.files import File, find_sizes
-from tuning.data.keyed_tables import IN_PLACE_BYTES, KeyedTable, find_tables
+from tuning.data.keyed_tables import KeyedTable, find_tables
 from tuning.data.keys import Key, row_keys
 from tuning.data.ordered_digests import digests_in_order
 from tuning.data.partition import pieces
@@ -32,7 +32,6 @@ from tuning.definition.definition import Definition
 from tuning.errors import CustomerError, DataError
 
 T = TypeVar("T")
-EARLIER = 64  # digits of a digest by an earlier version: of rows of a small table, of a large one of its files
 MOST_READS = 3  # of a file that is written again and again
 
 
@@ -52,9 +51,8 @@ def digested(definition: Definition, customers: Sequence[Customer]) -> Customers
     return _with_digests(definition, stamped(customers))
 
 
-def _with_digests(definition: Definition, customers: Customers, then: Customers | None = None) -> Customers:
-    """then: what the same customers were known by."""
-    of_rows = _of_rows(definition, customers, then)
+def _with_digests(definition: Definition, customers: Customers) -> Customers:
+    of_rows = _of_rows(definition, customers)
     own = of_rows.column("digest").take(pc.index_in(customers.texts("id"), value_set=of_rows.column("id")))
     left = customers.take(np.asarray(pc.is_null(own)))
     digest_of = look_at_each(
@@ -78,7 +76,7 @@ def touched(definition: Definition, before: Sequence[Customer], now: Sequence[Cu
     """
     found, then = stamped(now), Columnar.of(Customer, before)
     new = pc.or_(pc.equal(found.texts("stamp"), GONE), pc.not_equal(found.texts("stamp"), then.texts("stamp")))
-    return _with_digests(definition, found.take(np.asarray(new)), then.take(np.asarray(new)))
+    return _with_digests(definition, found.take(np.asarray(new)))
 
 
 def with_missing_files(customers: Customers) -> Customers:
@@ -152,7 +150,7 @@ def _joined(parts: Sequence[str]) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
-def _of_rows(definition: Definition, customers: Customers, then: Customers | None) -> pa.Table:
+def _of_rows(definition: Definition, customers: Customers) -> pa.Table:
     """The ids and digests of those customers who have one of their own rows."""
     data = definition.data
     if isinstance(data, Mapping) or not definition.by:  # a frame each
@@ -163,14 +161,12 @@ def _of_rows(definition: Definition, customers: Customers, then: Customers | Non
                 found[customer.id] = hashlib.sha256(_row_hashes(frame).tobytes()).hexdigest()
         return _table(found.keys(), found.values())
     digests = [_table((), ())]
-    lengths = None if then is None else pc.utf8_length(then.texts("digest")).to_numpy(zero_copy_only=False)
     for table in _tables(definition, customers):
-        here = customers.numbers("table") == table.number
-        earlier = lengths is not None and bool((lengths[here] == EARLIER).any())
-        if table.frame is not None or (earlier and table.size <= IN_PLACE_BYTES):
-            members, of_key = customers.take(here), _of_keys(table, definition)
+        if table.frame is not None:
+            members = customers.take(customers.numbers("table") == table.number)
+            of_key = _of_keys(table, definition)
             digests.append(_table(members.texts("id"), [of_key.get(each.key, "no rows") for each in members]))
-        elif not earlier:
+        else:
             with suppress(CustomerError, DataError):
                 digests.append(_table(*digests_in_order(table, definition)))
     return pa.concat_tables(digests)

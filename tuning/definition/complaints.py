@@ -18,13 +18,6 @@ ELSEWHERE = (
     " It stands in an entry of `models`, such as {estimator: xgboost, actors: 4}, and of single customers in their "
     "search_space, as a constant."
 )
-#: Keys of earlier versions, and what to do instead.
-RETIRED = {
-    "transfer": "the key is gone, because learning from other customers made models no better; remove it (`trials: 14` "
-    "saves as much), and start a new run in place of one that has it.",
-    "limits.run_seconds": "the key is now `time_budget`, beside `trials`, and takes 30m and 2h, too.",
-    "allow_pickle": "the key is now `allow_code`.",
-}
 #: What other tools call our keys.
 OF_OTHERS = {
     "trials": ("n_trials", "max_trials", "num_trials", "num_samples", "n_samples", "max_evals", "n_iter", "n_calls"),
@@ -76,8 +69,6 @@ def complaints(error: ValidationError, kind: type[BaseModel]) -> list[str]:
 def _sentence(found: Json, kind: type[BaseModel]) -> str:
     path = ".".join(str(part) for part in found["loc"])
     if found["type"] == "extra_forbidden":
-        if path in RETIRED:
-            return f"{path}: {RETIRED[path]}"
         known = _kind_at(found["loc"][:-1], kind).model_fields
         ours = next((key for key, words in OF_OTHERS.items() if found["loc"][-1] in words and key in known), None)
         if ours:

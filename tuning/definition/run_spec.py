@@ -62,6 +62,6 @@ class RunSpec:
             mode=values["mode"],
             space=SearchSpace.from_dict(values["space"]),
             stop=stopping.parse(values["stop"]),
-            positive=values.get("positive"),
-            portfolio=tuple(values.get("portfolio", ())),
+            positive=values["positive"],
+            portfolio=tuple(values["portfolio"]),
         )

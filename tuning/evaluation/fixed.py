@@ -110,17 +110,17 @@ class FixedConfiguration:
 
     @classmethod
     def from_json(cls, text: str) -> FixedConfiguration:
-        """What `to_json` wrote; of a member no more is needed than its `config`."""
+        """The opposite of `to_json`."""
         whole = json.loads(text)
         found: list[Json] = whole["members"] if isinstance(whole, dict) else whole
         return cls(
             tuple(
                 FixedMember(
                     each["config"],
-                    each.get("seed", 0),
-                    each.get("steps"),
-                    each.get("weight", 1.0),
-                    tuple(FixedStage(*stage) for stage in each.get("stages", ())),
+                    each["seed"],
+                    each["steps"],
+                    each["weight"],
+                    tuple(FixedStage(*stage) for stage in each["stages"]),
                 )
                 for each in found
             ),

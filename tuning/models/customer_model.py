@@ -24,9 +24,6 @@ from tuning.models.example_rows import example_json, read_example
 from tuning.models.member import Member, read_member
 from tuning.models.model_files import (
     FORMAT,
-    FORMAT_OF_ENSEMBLES,
-    FORMAT_WITH_A_POOL,
-    FORMAT_WITH_A_TEMPERATURE,
     Description,
     describe_model,
     place_of,
@@ -148,7 +145,7 @@ class CustomerModel(OfModel):
             raise RunError(f"for {whose} the run's pool answers, without intervals. Leave `interval` out.")
         if self.residuals is None:
             raise RunError(
-                f"the model of customer {self.customer!r} has no intervals: it was saved before there were any, or all "
+                f"the model of customer {self.customer!r} has no intervals: all "
                 "rows were fitted without a search. Train it again by a search, or leave out `interval`."
             )
         return self.residuals.ends(prediction.values, interval)
@@ -216,18 +213,10 @@ class CustomerModel(OfModel):
             f"new rows are a pandas DataFrame, with the columns by name ({name_list(names)}); this is {given}."
         )
 
-    @property
-    def _format(self) -> int:
-        if self.temperature != 1.0:
-            return FORMAT_WITH_A_TEMPERATURE
-        if any(isinstance(member, PooledMember) for member in self.members):
-            return FORMAT_WITH_A_POOL
-        return FORMAT if len(self.members) == 1 else FORMAT_OF_ENSEMBLES
-
     def save(self, directory: Writes, folder: str) -> Saved:
         """Write the folder's files."""
         description: dict[str, object] = {
-            "format": self._format,
+            "format": FORMAT,
             "customer": self.customer,
             "task": self.task.kind,
             "classes": list(self.task.classes),
@@ -344,15 +333,15 @@ def load_model(
     else:
         encoders = [Encoder.from_dict(description["encoder"])]
         given = [{**description, "encoder": 0}]
-    example, members = read_example(description.get("example")), tuple(map(member, given))
+    example, members = read_example(description["example"]), tuple(map(member, given))
     return CustomerModel(
         customer=description["customer"],
         task=Task(description["task"], tuple(description["classes"])),
         members=members,
         example=example,
-        preparation=Preparation.from_json(description.get("prepare"), example),
-        final_fit=description.get("final_fit", SEARCH_ROWS),
-        residuals=Residuals.from_json(description.get("residuals")),
-        temperature=description.get("temperature", 1.0),
+        preparation=Preparation.from_json(description["prepare"], example),
+        final_fit=description["final_fit"],
+        residuals=Residuals.from_json(description["residuals"]),
+        temperature=description["temperature"],
         size=sum(sizes),
     )

@@ -32,7 +32,7 @@ class Member:
         encoder: what the training rows taught the encoding; members may share one.
         fitted: the model itself, as the family's `fit` returned it.
         own: the family, where it is one of the user's own models.
-        config: with the number of trees, rounds or epochs that count; empty for a model saved before it was kept.
+        config: with the number of trees, rounds or epochs that count.
         weight: of its answers among those of all members.
         target: whether it was fitted to the target or to its logarithm.
         bounds: between which numbers it answers; None where it may answer anything.
@@ -97,9 +97,9 @@ def read_member(values: Json, encoder: Encoder, read: Callable[[str], bytes], al
     values: with the name of the file as "model". read: gives the content of a file. allow_code: also a model that was
     saved with cloudpickle, which runs the code in it.
     """
-    name, dates = values["model"], values.get("dates", {})
+    name, dates = values["model"], values["dates"]
     own: Family | None = None
-    if values.get("own"):  # able to load and predict, not to fit
+    if values["own"]:  # able to load and predict, not to fit
         how = "frame" if encoder.encoding == FRAME else "encoded"
         own = OwnFamily(values["family"], input=how, allow_code=allow_code)
     family = own or find_family(values["family"])
@@ -111,8 +111,8 @@ def read_member(values: Json, encoder: Encoder, read: Callable[[str], bytes], al
         encoder=encoder,
         fitted=family.load(name.rpartition("-")[2], read(name)),
         own=own,
-        config=values.get("best_config", {}),
+        config=values["best_config"],
         weight=values.get("weight", 1.0),
-        target=values.get("target", PLAIN),
-        bounds=Bounds.from_json(values.get("bounds")),
+        target=values["target"],
+        bounds=Bounds.from_json(values["bounds"]),
     )

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from tuning.basics.documents import Json
-from tuning.errors import RunError
+from tuning.errors import OtherFormatError, RunError
 from tuning.storage import packs
 from tuning.storage.run_directory import RunDirectory
 
-FORMAT, FORMAT_OF_ENSEMBLES, FORMAT_WITH_A_POOL, FORMAT_WITH_A_TEMPERATURE = 1, 2, 3, 4
+FORMAT = 5  # of a saved model's files; a change that older readers would misread makes it one higher
 #: What `model.json` holds.
 Description: TypeAlias = Json
 
@@ -21,8 +21,11 @@ Description: TypeAlias = Json
 def describe_model(directory: RunDirectory, folder: str, sha256: str | None = None) -> Description:
     """What `model.json` says about a saved model; its digest is checked first."""
     description: Description = json.loads(read_checked(directory, f"{folder}/model.json", sha256))
-    if description["format"] > FORMAT_WITH_A_TEMPERATURE:
-        raise RunError(f"{directory.display(folder)} has model format {description['format']}: upgrade tuning-service.")
+    if description["format"] != FORMAT:
+        raise OtherFormatError(
+            f"{directory.display(folder)} was written by another version of this program, in format "
+            f"{description['format']} (this version reads format {FORMAT}): load it with that version, or train again."
+        )
     return description
 
 
@@ -53,7 +56,7 @@ def place_of(directory: RunDirectory, folder: str, name: str, description: Descr
 
 def inputs(description: Description) -> dict[str, bool]:
     """The columns of what a saved model takes, and whether each must be there."""
-    if description.get("prepare") is None:
+    if description["prepare"] is None:
         return {name: True for name, _ in description["columns"]}
     return {name: False for name, _ in description["prepare"]["inputs"]}  # `Preparation` knows which it needs
 

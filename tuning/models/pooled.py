@@ -192,8 +192,8 @@ class PooledMember(Member):
 def read_pooled(values: Json, read: Callable[[str], bytes]) -> PooledMember:
     """A member from what `PooledMember.described` said, and from its files. read: as of `read_member`."""
     pool = PooledModel.read(read(DESCRIPTION)).with_booster(values["model"], read(values["model"]))
-    member = pool.member(Level.from_dict(values["level"]), Bounds.from_json(values.get("bounds")))
-    return replace(member, weight=values.get("weight", 1.0))
+    member = pool.member(Level.from_dict(values["level"]), Bounds.from_json(values["bounds"]))
+    return replace(member, weight=values["weight"])
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ class RunPool:
         folds: without those of each fold, as `whole`.
         customers: those whose rows it has seen, each with the digest of these rows and folds.
         left_out: those that could have been among them, and why they are not.
-        typical: the level of the typical one of its customers; None in a pool of before there was one.
+        typical: the level of the typical one of its customers; None where there is no pool.
         fold_scores: of each of `folds`, for the rows that it has left out; empty where they have none.
         typical_distance: of these rows' targets from what it says, in each customer's interquartile ranges: the median
             of customers' means; None of classes.

@@ -137,12 +137,8 @@ class Residuals:
         """The opposite of `to_json`; None of a model that has none."""
         if values is None:
             return None
-        rows, quantiles = values["rows"], tuple(values["quantiles"])
-        mean = values.get("mean")  # not there in a model of before
-        if mean is None:
-            mean = float(np.mean(np.interp(np.arange(1, rows + 1), _ranks(rows), quantiles)))
-        growth = Growth(*values["growth"] or ())
-        return cls(rows, quantiles, growth, Bounds.from_json(values["bounds"]), mean)
+        growth, bounds = Growth(*values["growth"] or ()), Bounds.from_json(values["bounds"])
+        return cls(values["rows"], tuple(values["quantiles"]), growth, bounds, values["mean"])
 
     def _distance(self, interval: float) -> float:
         """Within which a share of all targets lies: of n distances the one of rank (n + 1) × share.

@@ -20,14 +20,14 @@ from pathlib import Path
 
 from tuning.basics.documents import Json
 from tuning.basics.wording import resume_advice
-from tuning.errors import DeletedRunError, RunError, RunOwnedError
+from tuning.errors import DeletedRunError, OtherFormatError, RunError, RunOwnedError
 from tuning.storage.run_directory import RunDirectory
 
 TERMS = "terms"
 RECORDS = "records"
 PLAN_FOLDER = "plan"
 LEASES = "leases"
-TERMS_OF_0_1 = "epochs"  # their folder in runs of version 0.1, which are read and not resumed
+FORMAT = 2  # of all files of a run directory; a change that older readers would misread makes it one higher
 
 
 @dataclass(frozen=True)
@@ -130,15 +130,9 @@ def claim_file(number: int) -> str:
     return f"{TERMS}/{number:04d}.json"
 
 
-def written_by_0_1(directory: RunDirectory) -> bool:
-    """Whether a run directory is one of version 0.1: its results can be read, but its plan is another one."""
-    return directory.exists(f"{TERMS_OF_0_1}/0001.json")
-
-
 def terms(directory: RunDirectory) -> Iterator[Term]:
     """All terms that were ever claimed, the newest first."""
-    folder = TERMS_OF_0_1 if written_by_0_1(directory) else TERMS
-    names = [name for name in directory.list(folder) if name.endswith(".json")]
+    names = [name for name in directory.list(TERMS) if name.endswith(".json")]
     for name in sorted(names, key=lambda name: int(Path(name).stem), reverse=True):
         yield _read(directory, name)
 
@@ -184,7 +178,7 @@ def check_plan(directory: RunDirectory, claimed: Term) -> None:
 def claim(directory: RunDirectory, number: int, accepts: tuple[str, ...], trials: int, seconds: float) -> Term:
     """Make this process the owner of term `number`; `RunOwnedError` when somebody else was quicker."""
     term = Term(number, f"{number:04d}-{uuid.uuid4().hex[:8]}", accepts, this_process(), trials, seconds)
-    content = {**asdict(term), "claimed": time.time()}
+    content = {**asdict(term), "claimed": time.time(), "format": FORMAT}
     try:
         directory.claim(claim_file(number), json.dumps(content, indent=1).encode())
     except FileExistsError as error:
@@ -199,11 +193,19 @@ def claim(directory: RunDirectory, number: int, accepts: tuple[str, ...], trials
 def _read(directory: RunDirectory, name: str) -> Term:
     try:
         document: Json = json.loads(directory.read(name))
-        known = {item.name for item in fields(Term)}
-        values = {key: value for key, value in document.items() if key in known}
+        _check_format(directory, document.get("format"))
+        values = {each.name: document[each.name] for each in fields(Term)}
         return Term(**{**values, "accepts": tuple(values["accepts"]), "owner": Owner(**values["owner"])})
-    except (ValueError, TypeError, KeyError, OSError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, OSError) as error:
         raise RunError(
             f"{directory.display(name)} is damaged ({type(error).__name__}: {error}). Restore it. Or remove it: "
             "the run then continues from the owner before, and the trials recorded since then run again."
         ) from error
+
+
+def _check_format(directory: RunDirectory, found: object) -> None:
+    if found != FORMAT:
+        raise OtherFormatError(
+            f"{directory.shown} was written by another version of this program, in format {found or 1} (this version "
+            f"reads format {FORMAT}): read it with that version, or start a new run in another folder."
+        )

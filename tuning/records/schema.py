@@ -22,7 +22,7 @@ from tuning.basics.wording import encodable
 from tuning.records.figures import STUDY_FIGURES, TRIAL_FIGURES, Figure
 from tuning.storage.names import mask_in
 
-SCHEMA_VERSION = 1
+KIND = b"tuning.kind"  # the key in a part's metadata
 
 FINISHED, STOPPED, FAILED = "finished", "stopped", "failed"
 TRIAL_STATES = (FINISHED, STOPPED, FAILED)
@@ -162,7 +162,7 @@ def _schema(kind: str, record: type[Record], figures: Iterable[Figure]) -> pa.Sc
     """The columns of a record's files: its fields, each with the type that its figure has."""
     types = {each.name: each.type for each in figures}
     columns = [(each.name, types[each.name]) for each in fields(record)]
-    return pa.schema(columns, metadata={"tuning.schema": str(SCHEMA_VERSION), "tuning.kind": kind})
+    return pa.schema(columns, metadata={KIND: kind})
 
 
 TRIAL_SCHEMA = _schema("trials", TrialRecord, TRIAL_FIGURES)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import fields
 from itertools import islice
 from typing import TypeVar
 
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tuning.records.schema import (
-    SCHEMA_VERSION,
+    KIND,
     STUDY_SCHEMA,
     TRIAL_SCHEMA,
     Config,
@@ -30,8 +30,6 @@ from tuning.records.schema import (
 )
 
 R = TypeVar("R", TrialRecord, StudyRecord)
-#: What columns were called in earlier files of this schema.
-FORMER_NAMES = {"default_cv_score": "baseline_cv_score", "default_test_score": "baseline_test_score"}
 #: The columns that tell rows apart, by the kind of a part.
 KEYS = {"trials": ["study", "trial"], "studies": ["study"], "pool": ["study", "trial"]}
 PIECE = 1 << 16  # rows that are put together when many parts are read
@@ -45,28 +43,19 @@ _KINDS: dict[str, tuple[type[Record], pa.Schema]] = {
 def decode_table(data: bytes, columns: Sequence[str] | None = None) -> pa.Table:
     """The rows of one part in today's columns; `OSError` or `ValueError` when the bytes are damaged.
 
-    columns: those that are wanted, None for all. One that an earlier version did not write is empty.
+    columns: those that are wanted, None for all.
     """
     # Neither threads nor `read_table`'s look for further files: a part is small, and this is half the time.
     file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
-    metadata = {key.decode(): value.decode() for key, value in (file.schema_arrow.metadata or {}).items()}
-    if int(metadata.get("tuning.schema", "0")) > SCHEMA_VERSION:
-        raise ValueError(
-            f"part has record schema {metadata.get('tuning.schema')}, this program reads up to {SCHEMA_VERSION}: "
-            "upgrade tuning-service"
-        )
-    record, schema = _KINDS["trials" if metadata.get("tuning.kind") == "trials" else "studies"]
-    there = {FORMER_NAMES.get(name, name): name for name in file.schema_arrow.names}
-    missing = sorted(c.name for c in fields(record) if c.default is MISSING and c.name not in there)
+    schema = _KINDS[(file.schema_arrow.metadata or {}).get(KIND, b"studies").decode()][1]
+    wanted = [schema.field(name) for name in (schema.names if columns is None else columns)]
+    missing = sorted({column.name for column in wanted} - {*file.schema_arrow.names})
     if missing:
         raise ValueError(f"part lacks the columns {', '.join(missing)}: it is damaged")
-    wanted = [schema.field(name) for name in (schema.names if columns is None else columns)]
-    table = file.read(columns=[there[column.name] for column in wanted if column.name in there], use_threads=False)
-    read = [
-        table.column(there[column.name]) if column.name in there else pa.nulls(table.num_rows, column.type)
-        for column in wanted
-    ]
-    return pa.Table.from_arrays(read, schema=pa.schema(wanted, metadata=schema.metadata))
+    table = file.read(columns=[column.name for column in wanted], use_threads=False)
+    return pa.Table.from_arrays(
+        [table.column(column.name) for column in wanted], schema=pa.schema(wanted, metadata=schema.metadata)
+    )
 
 
 def no_rows(kind: str, columns: Sequence[str] | None = None) -> pa.Table:
@@ -129,7 +118,7 @@ def records_of(table: pa.Table, kind: type[R]) -> list[R]:
 def decode(data: bytes) -> list[TrialRecord] | list[StudyRecord]:
     """The records of one part; raises `OSError` or `ValueError` when the bytes are damaged."""
     table = decode_table(data)
-    if table.schema.metadata[b"tuning.kind"] == b"trials":
+    if table.schema.metadata[KIND] == b"trials":
         return records_of(table, TrialRecord)
     return records_of(table, StudyRecord)
 

@@ -30,7 +30,6 @@ from tuning.records.ownership import (
     claim,
     newest_claimed,
     newest_term,
-    written_by_0_1,
 )
 from tuning.records.schema import FINISHED
 from tuning.runs.data_now import look_at_data, with_customers
@@ -170,11 +169,6 @@ def resume_run(
         if definition is not None:
             return begin(definition, directory.uri, timing, in_process=in_process, fixed=fixed)
         last = begun_term(directory)  # which says what the folder holds instead
-    if written_by_0_1(directory):
-        raise RunError(
-            f"{directory.shown} was written by version 0.1, whose plan this version cannot resume. Its leaderboard and "
-            "models can be read; start a new run in another folder to search further."
-        )
     begun = read_spec(directory, last)
     merged = begun.definition if definition is None else merge(directory, begun.definition, definition)
     if merged.objective == IN_MEMORY:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from tuning.basics.timing import USUAL, Timing
 from tuning.errors import RunOwnedError
 from tuning.records.lease import Lease, last_heartbeat, wait_until_dead
-from tuning.records.ownership import LEASES, PLAN_FOLDER, RECORDS, TERMS, TERMS_OF_0_1, claim, newest_claimed
+from tuning.records.ownership import LEASES, PLAN_FOLDER, RECORDS, TERMS, claim, newest_claimed
 from tuning.storage.run_directory import RunDirectory
 
-OF_THE_OWNER = frozenset({TERMS, TERMS_OF_0_1, LEASES})
+OF_THE_OWNER = frozenset({TERMS, LEASES})
 
 
 def delete_run(directory: RunDirectory, timing: Timing = USUAL) -> bool:
@@ -43,8 +43,7 @@ def delete_run(directory: RunDirectory, timing: Timing = USUAL) -> bool:
                     f"{lease.taken_by} has taken {directory.shown} over, which was being deleted. What is left is kept."
                 )
             directory.delete(name)
-        for name in (TERMS, TERMS_OF_0_1):
-            directory.delete(name)
+        directory.delete(TERMS)
     finally:
         lease.release()  # which writes nothing any more once the terms are gone
     directory.delete()

@@ -261,7 +261,7 @@ class Winners:
         """That of the saved model; 1 where none was saved."""
         if study.model_path is None:
             return 1.0
-        return float(describe_model(self.directory, study.model_path, study.model_sha256).get("temperature", 1.0))
+        return float(describe_model(self.directory, study.model_path, study.model_sha256)["temperature"])
 
     def _members(self, study: StudyRecord, trials: Iterable[TrialRecord], refits: Refits) -> tuple[Member, ...]:
         """The members of a study's model, fitted on the rows of the search."""

@@ -187,7 +187,7 @@ class _Columns:
             return pc.subtract(0.0, found)
         if name == "notes" and is_error(self.board.metric):
             return pa.array([user_reason(text, self.board.metric) for text in found.to_pylist()], pa.string())
-        return pc.add(found, 0.0) if name in GAINS else found  # older records have -0.0
+        return found
 
     def _trials(self) -> pa.Array:
         standings = self.board.standings

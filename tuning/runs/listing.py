@@ -9,7 +9,7 @@ from datetime import datetime
 import pyarrow.fs
 
 from tuning.errors import RunError, StorageError, TuningError
-from tuning.records.ownership import TERMS, TERMS_OF_0_1
+from tuning.records.ownership import TERMS
 from tuning.records.schema import RUNNING, UNFINISHED
 from tuning.runs.results import RunResult
 from tuning.storage.backend import open_filesystem
@@ -74,9 +74,7 @@ def newest_run(storage: str) -> ListedRun:
 
 def _worked(filesystem: pyarrow.fs.FileSystem, folder: str) -> Iterator[datetime]:
     """When the newest term of a run was claimed; nothing where the folder is no run."""
-    for name in (TERMS, TERMS_OF_0_1):
-        files = filesystem.get_file_info(pyarrow.fs.FileSelector(f"{folder}/{name}", allow_not_found=True))
-        times = [file.mtime for file in files if file.base_name.endswith(".json")]
-        if times:
-            yield max(times).astimezone()
-            return
+    files = filesystem.get_file_info(pyarrow.fs.FileSelector(f"{folder}/{TERMS}", allow_not_found=True))
+    times = [file.mtime for file in files if file.base_name.endswith(".json")]
+    if times:
+        yield max(times).astimezone()

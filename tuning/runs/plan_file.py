@@ -28,13 +28,13 @@ from tuning.records.ownership import Term, begun_term
 from tuning.runs.study_rows import SCHEMA, read_studies, study_columns
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.record import versions
-from tuning.study.study import PACKED, SPREAD, STUDY_NAME, Study, StudyTable, as_columns, placed
+from tuning.study.study import SPREAD, STUDY_NAME, Study, StudyTable, as_columns, placed
 
 DEFINITION = "definition.yaml"
 BESIDE = "plan/pool.parquet"
 FIRST_WAY_OUT = "Put the run's own file back; without it only a new run is left, in another folder."
 DIGEST_LINE = b"# SHA-256 of the lines above: "
-HEADER = b"tuning.settings"  # the key in the Parquet file under which version 0.1 wrote it, too
+HEADER = b"tuning.settings"  # the key in the Parquet file
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class RecordedPlan:
         studies: those that the term's owner had to run; of one shard or of the spread ones, where only that was read.
         ended: those that had ended under earlier owners.
         shards: how many there are.
-        versions: of the libraries that the term's owner had; empty in a plan that does not say so.
-        packs: whether packed workers put models into packs; not in a plan of before there were any.
+        versions: of the libraries that the term's owner had.
+        packs: whether packed workers put models into packs.
     """
 
     run: str
@@ -64,7 +64,7 @@ class RecordedPlan:
 
 @dataclass(frozen=True)
 class PlannedNames:
-    """Whose studies a plan has: all that results need of it, and all that is read of a plan of an earlier version.
+    """Whose studies a plan has: all that results need of it.
 
     Attributes:
         run: the run's name.
@@ -112,8 +112,6 @@ def frozen_definition(directory: RunDirectory, term: Term | None = None) -> Defi
     shown = directory.display(term.definition)
     try:
         text, _, digest = directory.read(term.definition).rpartition(DIGEST_LINE)
-        if not text:  # a run of version 0.1
-            text, digest = digest, hashlib.sha256(digest).hexdigest().encode()
         decoded = text.decode()
     except (OSError, UnicodeDecodeError) as error:
         raise StorageError(f"{shown} cannot be read: {error}. {_way_out(term)}") from error
@@ -125,15 +123,7 @@ def frozen_definition(directory: RunDirectory, term: Term | None = None) -> Defi
 @lru_cache(maxsize=1)
 def _defined(text: str, where: str) -> Definition:
     """A worker asks for the same definition with every shard."""
-    values = load_yaml(text, where, most=None)  # in Python, `data` may be a list of 100,000 files
-    limits = values.get("limits")
-    if isinstance(limits, dict) and "run_seconds" in limits:  # a run of before `time_budget`
-        rest = {key: value for key, value in limits.items() if key != "run_seconds"}
-        values = {**values, "limits": rest, "time_budget": limits["run_seconds"]}
-    if "allow_pickle" in values:  # a run of before `allow_code`
-        values = {**values, "allow_code": values["allow_pickle"]}
-        del values["allow_pickle"]
-    return define(values)
+    return define(load_yaml(text, where, most=None))  # in Python, `data` may be a list of 100,000 files
 
 
 def write_plan(directory: RunDirectory, plan: Plan, term: Term, run: str, ended: Sequence[Study] = ()) -> None:
@@ -200,7 +190,7 @@ def read_shard(directory: RunDirectory, term: Term, shard: int, spec: RunSpec | 
 
 def read_spread(directory: RunDirectory, term: Term, spec: RunSpec | None = None) -> RecordedPlan:
     """A term's plan with the spread studies. spec: as in `read_plan`."""
-    groups = _read(directory, term, groups=lambda header: range(header["shards"], _groups_left(header)))
+    groups = _read(directory, term, groups=lambda header: range(header["shards"], header["left"]))
     return _recorded(directory, term, spec, *groups)
 
 
@@ -214,18 +204,17 @@ def with_name(studies: pa.Table, name: str) -> pa.Table:
 
 
 def read_names(directory: RunDirectory, term: Term, study_name: str = "") -> PlannedNames:
-    """The ids in a term's plan, which may be one of version 0.1. study_name: of those that count; by default all."""
+    """The ids in a term's plan. study_name: of those that count; by default all."""
     header, tables = _read(directory, term, columns=["study", "customer"])
-    left = _groups_left(header) if "shards" in header else 0
     return PlannedNames(
         run=header["run"],
         metric=header["metric"],
         mode=header["mode"],
         of_objective=header["task"] is None,
-        notes=tuple(header.get("notes", ())),
-        baseline=header.get("baseline"),
-        studies=with_name(_joined(tables[:left]), study_name),
-        ended=with_name(_joined(tables[left:]), study_name),
+        notes=tuple(header["notes"]),
+        baseline=header["baseline"],
+        studies=with_name(_joined(tables[: header["left"]]), study_name),
+        ended=with_name(_joined(tables[header["left"] :]), study_name),
     )
 
 
@@ -259,11 +248,6 @@ def _read(
         raise StorageError(f"{directory.display(term.plan)} cannot be read: {error}. {_way_out(term)}") from error
 
 
-def _groups_left(header: Json) -> int:
-    """How many row groups hold studies that have not ended; an older version had shards only."""
-    return int(header.get("left", header["shards"]))
-
-
 def _way_out(term: Term) -> str:
     """What to do about a file of a term's plan that is damaged or gone."""
     if term.number == 1:
@@ -282,14 +266,13 @@ def _recorded(
     directory: RunDirectory, term: Term, spec: RunSpec | None, header: Json, tables: Sequence[pa.Table]
 ) -> RecordedPlan:
     spec = spec or _spec(directory, term, header)
-    left, placement = _groups_left(header), header.get("placement", PACKED)  # of all studies, in an older version
     return RecordedPlan(
         run=header["run"],
         spec=spec,
         notes=tuple(header["notes"]),
-        studies=read_studies(spec, directory, tables[:left], placement),
-        ended=read_studies(spec, directory, tables[left:], placement),
+        studies=read_studies(spec, directory, tables[: header["left"]]),
+        ended=read_studies(spec, directory, tables[header["left"] :]),
         shards=header["shards"],
-        versions=header.get("versions", ""),
-        packs=header.get("packs", False),
+        versions=header["versions"],
+        packs=header["packs"],
     )

@@ -86,8 +86,8 @@ def read_pool(directory: RunDirectory) -> RunPool | None:
         )
         for file, path, sha256 in found["boosters"]
     ]
-    typical = None if (level := found.get("typical")) is None else Level.from_dict(level)
-    scores, distance = tuple(found.get("fold_scores", ())), found.get("typical_distance")
+    typical = None if (level := found["typical"]) is None else Level.from_dict(level)
+    scores, distance = tuple(found["fold_scores"]), found["typical_distance"]
     return RunPool("", models[0], tuple(models[1:]), found["customers"], found["left_out"], typical, scores, distance)
 
 

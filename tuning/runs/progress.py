@@ -147,7 +147,7 @@ def write_progress(directory: RunDirectory, progress: Progress) -> None:
 
 
 def read_progress(run_dir: RunDirectory | str | Path) -> Progress | None:
-    """How far the owner of a run says it is; None before its first word, and in a run of an older version.
+    """How far the owner of a run says it is; None before its first word.
 
     The state is that of now: `unfinished` where the owner has died on this machine, `running` where another has taken
     the run over and not yet said how far it is. When an owner on another machine dies, the state stays `running`;

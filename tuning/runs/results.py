@@ -358,16 +358,12 @@ class RunResult(OfResult):
 
         return nested_config(self.directory, self.term, best["study"], config)
 
-    def model(
-        self, customer: object = None, *, allow_code: bool = False, allow_pickle: bool | None = None
-    ) -> CustomerModel:
+    def model(self, customer: object = None, *, allow_code: bool = False) -> CustomerModel:
         """A customer's best model, checked against the recorded digest.
 
         customer: as of `customer`. allow_code: also one that runs code of others: a `prepare` that no run of this user
-        has run here, or a model that was saved with cloudpickle. allow_pickle: its name before, a `TypeError` says so.
+        has run here, or a model that was saved with cloudpickle.
         """
-        if allow_pickle is not None:
-            raise TypeError("allow_pickle is now called allow_code, for all code that a run brings.")
         try:
             customer, best = self._best(customer)
         except UnknownCustomerError:

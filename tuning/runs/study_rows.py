@@ -17,7 +17,7 @@ from tuning.definition.run_spec import RunSpec
 from tuning.evaluation.fixed import FixedConfiguration
 from tuning.storage.data_roots import add_own_rows
 from tuning.storage.run_directory import RunDirectory
-from tuning.study.study import PACKED, Study, StudyTable, budgets, customers_of
+from tuning.study.study import Study, StudyTable, budgets, customers_of
 
 # `inside`: the files are the run's own, by their names in it; so it can be moved and copied.
 # Of `space`, `trials` and `resources` only what a customer has of its own is written; the rest is the run's.
@@ -89,14 +89,9 @@ def _text(spec: algorithms.Algorithm | schedulers.SchedulerSpec | SearchSpace) -
     return json.dumps(spec.to_dict())
 
 
-def read_studies(
-    spec: RunSpec, directory: RunDirectory, tables: Sequence[pa.Table], placement: str = PACKED
-) -> StudyTable:
-    """The studies of some row groups of a plan's file; what they have in common is parsed once.
-
-    placement: of studies whose row says nothing of it.
-    """
-    table = _whole(tables)
+def read_studies(spec: RunSpec, directory: RunDirectory, tables: Sequence[pa.Table]) -> StudyTable:
+    """The studies of some row groups of a plan's file; what they have in common is parsed once."""
+    table = pa.concat_tables(tables) if tables else SCHEMA.empty_table()
     add_own_rows(directory.locate(FOLDER))
 
     def plain(name: str) -> ArrowColumn:
@@ -139,20 +134,11 @@ def read_studies(
             "space": shared("space").map(lambda text: spec.space if text is None else _space(text)),
             "n_trials": budgets(own, fixed, spec.definition.trials),
             "resources": own.map(lambda each: each.resources or spec.definition.resources),
-            "placement": shared("placement").map(lambda text: text or placement),
+            "placement": shared("placement"),
             "fixed": fixed,
             "first": shared("first").map(lambda text: () if text is None else json.loads(text)),
         },
     )
-
-
-def _whole(tables: Sequence[pa.Table]) -> pa.Table:
-    """One table of all columns; those that an older version did not write are null."""
-    table = pa.concat_tables(tables) if tables else SCHEMA.empty_table()
-    for field in SCHEMA:
-        if field.name not in table.column_names:
-            table = table.append_column(field, pa.nulls(len(table), field.type))
-    return table
 
 
 def _located(directory: RunDirectory, names: tuple[str, ...], inside: bool | None) -> tuple[str, ...]:

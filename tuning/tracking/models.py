@@ -178,7 +178,7 @@ class ModelLogger:
             RUN_TAG: self.search.run,
             CUSTOMER_TAG: record.customer,
             DIGEST_TAG: str(record.model_sha256),
-            FINAL_FIT_TAG: record.final_fit or "search",  # as before there was a choice
+            FINAL_FIT_TAG: str(record.final_fit),
         }
 
 

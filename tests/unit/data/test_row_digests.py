@@ -15,9 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from tuning.data import fingerprints, row_digests
+from tuning.data import row_digests
 from tuning.data.customers import Customer, find_customers
-from tuning.data.file_access import file_digest
 from tuning.data.fingerprints import changed, digested
 from tuning.data.formats.parquet_file import ParquetSource
 from tuning.data.keyed_tables import find_tables
@@ -213,10 +212,7 @@ def changed_since(definition: Definition, before: dict[str, Customer]) -> list[s
 
 
 @pytest.mark.parametrize("form", ["Parquet", "CSV"])
-def test_one_row_more_or_another_value_marks_its_customer_alone(
-    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fingerprints, "IN_PLACE_BYTES", 0)  # as of a large table
+def test_one_row_more_or_another_value_marks_its_customer_alone(form: str, tmp_path: Path) -> None:
     frame = table().dropna()
     before = known(FORMS[form](frame, tmp_path))
     assert changed_since(FORMS[form](frame, tmp_path), before) == []
@@ -225,25 +221,3 @@ def test_one_row_more_or_another_value_marks_its_customer_alone(
     assert changed_since(FORMS[form](altered, tmp_path), before) == ["c"]
     appended = pd.concat([frame, frame[frame["shop"] == "b"][:1]])
     assert changed_since(FORMS[form](appended, tmp_path), before) == ["b"]
-
-
-@pytest.mark.parametrize("large", [True, False])
-def test_a_run_that_knows_rows_by_the_earlier_digests_compares_these(
-    large: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file, frame = tmp_path / "t.parquet", table().dropna()
-    write_parquet(frame, file)
-    definition = made(str(file))
-    before = known(definition)
-    if large:
-        monkeypatch.setattr(fingerprints, "IN_PLACE_BYTES", 0)
-        earlier = dict.fromkeys(before, file_digest(str(file)))
-    else:
-        (one,) = find_tables(definition.data, definition.by)
-        earlier = {key[0]: digest for key, digest in fingerprints._of_keys(one, definition).items() if key}
-    assert all(len(digest) == 64 for digest in earlier.values())
-    before = {name: Customer(**{**vars(each), "digest": earlier[name]}) for name, each in before.items()}
-    os.utime(file, ns=(1, 1))
-    assert changed_since(definition, before) == []
-    write_parquet(pd.concat([frame, frame[frame["shop"] == "b"][:1]]), file)
-    assert changed_since(definition, before) == (["a", "b", "c", "d"] if large else ["b"])

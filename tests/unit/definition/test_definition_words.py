@@ -85,7 +85,6 @@ BOTH = ["random", "optuna"]
         ({"limits": {"study_seconds": math.inf}}, "limits.study_seconds: must be a finite number (got inf)"),
         ({"time_budget": "soon"}, "time_budget: 'soon' is no time; one such as 30s, 15m, 2h, 1h30m, 1d, or seconds,"),
         ({"time_budget": "0m"}, "time_budget: must be above 0"),
-        ({"limits": {"run_seconds": 9}}, "limits.run_seconds: the key is now `time_budget`"),
         ({"metric": max}, "and give 'metric.py:max'"),
         ({"split": {"cv": 5}}, "split.cv: unknown key. Here it is `folds`: Number of cross-validation folds"),
         ({"n_trials": 9}, "n_trials: unknown key. Here it is `trials`: Number of trials per study"),
@@ -121,14 +120,6 @@ def test_the_field_the_rule_and_the_value(fields: dict[str, Any], message: str) 
         define({**GIVEN, **fields})
     assert message in str(caught.value)
     assert "Input should" not in str(caught.value)
-
-
-@pytest.mark.parametrize("value", ["on", "off", "true", "false"])
-def test_a_key_that_is_gone_is_answered_by_what_to_do(value: str) -> None:
-    text = f"data: x\ntarget: y\ntransfer: {value}\n"
-    for given in (load_yaml(text), {**GIVEN, "transfer": value in ("on", "true")}):
-        with pytest.raises(DefinitionError, match=r"^transfer: the key is gone, .*; remove it \(`trials: 14` [^.]*\.$"):
-            define(given)
 
 
 def test_words_of_yaml_stay_words() -> None:

@@ -10,15 +10,12 @@ import pytest
 from mlflow_records import trial
 from prepared_rows import prepare_data
 
-from tuning.errors import RunError
 from tuning.evaluation.calibration import temperature_of
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.out_of_fold import KeptPredictions
 from tuning.evaluation.study_data import StudyData, full_steps, train
 from tuning.evaluation.winner import StudyOutcome, conclude, fitted_on_all
-from tuning.models import model_files
 from tuning.models.customer_model import load_model
-from tuning.models.model_files import describe_model
 from tuning.preprocessing.task import BINARY, Prediction, calibrated
 from tuning.records.schema import Config
 from tuning.storage.run_directory import RunDirectory
@@ -100,14 +97,3 @@ def test_a_model_is_scored_and_answers_with_its_temperature(tmp_path: Path) -> N
     kept.save(directory, "models/acme")
     again = load_model(directory, "models/acme")
     np.testing.assert_array_equal(again.predict_proba(unseen), kept.predict_proba(unseen))
-    plain.save(directory, "models/plain")
-    assert [describe_model(directory, f"models/{name}")["format"] for name in ("acme", "plain")] == [4, 1]
-
-
-def test_a_program_that_knows_no_temperature_refuses_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = concluded(data_of(), LOG_LOSS).model
-    assert model is not None
-    model.save(RunDirectory(str(tmp_path)), "models/acme")
-    monkeypatch.setattr(model_files, "FORMAT_WITH_A_TEMPERATURE", model_files.FORMAT_WITH_A_POOL)
-    with pytest.raises(RunError, match="model format 4: upgrade"):
-        load_model(RunDirectory(str(tmp_path)), "models/acme")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -122,20 +121,6 @@ def test_each_member_of_an_ensemble_is_held_also_after_the_last_fit(tmp_path: Pa
         assert member.bounds.low == pytest.approx(frame["y"].min() - width)
         assert member.bounds.high == pytest.approx(frame["y"].max() + width)
     assert everything.prediction(frame.assign(x=1e6)).held_back == len(frame)
-
-
-def test_a_model_that_was_saved_without_bounds_answers_as_before(tmp_path: Path) -> None:
-    frame = runaway()
-    model = concluded(data_of(frame), {"model": "ridge"}).model
-    assert model is not None
-    model.save(RunDirectory(str(tmp_path)), "models/acme")
-    description = tmp_path / "models" / "acme" / "model.json"
-    before = json.loads(description.read_text())
-    assert before.pop("bounds")[1] < 50
-    description.write_text(json.dumps(before))
-    again = load_model(RunDirectory(str(tmp_path)), "models/acme").prediction(frame[-3:])
-    assert (again.values > 1000).all()
-    assert again.held is None
 
 
 @pytest.mark.parametrize("value", ["on", [0], [3, 1], [None, None], [0, "much"], 5, [0, float("inf")], [True, 2]])

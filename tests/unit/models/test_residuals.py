@@ -12,7 +12,7 @@ import pytest
 from mlflow_records import trial
 from prepared_rows import prepare_data
 
-from tuning.errors import DefinitionError, RunError
+from tuning.errors import DefinitionError
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.out_of_fold import KeptPredictions
 from tuning.evaluation.study_data import StudyData, full_steps, train
@@ -214,21 +214,6 @@ def test_a_model_predicts_intervals_also_after_it_was_saved(tmp_path: Path) -> N
     directory = RunDirectory(str(tmp_path))
     model.save(directory, "models/acme")
     pd.testing.assert_frame_equal(load_model(directory, "models/acme").predict(new, interval=0.8), told)
-
-
-def test_a_model_of_an_earlier_version_says_to_train_it_again(tmp_path: Path) -> None:
-    model = concluded(data_of(table()), "ridge").model
-    assert model is not None
-    directory = RunDirectory(str(tmp_path))
-    model.save(directory, "models/acme")
-    path = tmp_path / "models" / "acme" / "model.json"
-    description = json.loads(path.read_text())
-    del description["residuals"]
-    path.write_text(json.dumps(description))
-    earlier, new = load_model(directory, "models/acme"), table().drop(columns="y")
-    np.testing.assert_array_equal(earlier.predict(new), model.predict(new))
-    with pytest.raises(RunError, match=r"'acme' has no intervals: .* Train it again by a search"):
-        earlier.predict(new, interval=0.8)
 
 
 @pytest.mark.parametrize(

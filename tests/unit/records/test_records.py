@@ -6,10 +6,7 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from paths import ROOT
 
 from tuning.execution.spread.events import CheckpointSaved, Event
 from tuning.execution.spread.journal import read_journal, write_journal
@@ -21,7 +18,7 @@ from tuning.records.schema import (
     TrialRecord,
     encode,
 )
-from tuning.records.tables import FORMER_NAMES, decode
+from tuning.records.tables import decode
 from tuning.storage.run_directory import RunDirectory
 
 
@@ -147,25 +144,6 @@ def test_page_checksums_find_damaged_data_without_the_name(tmp_path: Path) -> No
         else:
             assert back == [trial(number) for number in range(50)]  # a byte of a page header that nobody reads
     assert found > 100
-
-
-def test_a_newer_schema_is_refused_with_the_way_out() -> None:
-    table = pq.read_table(pa.BufferReader(encode([trial()])))
-    sink = pa.BufferOutputStream()
-    pq.write_table(table.replace_schema_metadata({"tuning.schema": "99", "tuning.kind": "trials"}), sink)
-    with pytest.raises(ValueError, match="upgrade tuning-service"):
-        decode(bytes(sink.getvalue()))
-
-
-@pytest.mark.parametrize(("record", "name"), [(trial(), "trials"), (study(), "studies")])
-def test_files_have_the_schema_of_the_first_version_and_columns_that_came_later(
-    record: TrialRecord | StudyRecord, name: str
-) -> None:
-    part = next((ROOT / "tests/fixtures/old-run/run-of-version-0.1/records").rglob(f"{name}-*.parquet"))
-    first, now = pq.read_schema(part), pq.read_schema(pa.BufferReader(encode([record])))
-    names = [FORMER_NAMES.get(name, name) for name in first.names]
-    assert list(now)[: len(first)] == [column.with_name(name) for column, name in zip(first, names, strict=True)]
-    assert now.metadata == first.metadata
 
 
 def test_parts_without_a_study_hold_everything_else_and_the_first_ones_stay(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_nothing_is_left_of_a_run_and_a_second_time_there_is_none(run: RunDirect
     assert not delete_run(run)
 
 
-@pytest.mark.parametrize("step", range(1, 10))
+@pytest.mark.parametrize("step", range(1, 9))
 def test_a_deletion_that_was_killed_leaves_no_good_run_and_is_finished_by_the_next(
     run: RunDirectory, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -67,7 +67,7 @@ def test_a_deletion_that_was_killed_leaves_no_good_run_and_is_finished_by_the_ne
     for listed in runs_in(str(Path(run.root).parent)):
         assert listed.outcome()["state"] == "damaged"
     left = Path(run.root).exists()
-    assert left or step >= 9
+    assert left or step >= 8
     assert delete_run(run) == left
     assert not Path(run.root).exists()
 

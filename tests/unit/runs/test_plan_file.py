@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
+import json
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from tuning import RunResult, TuneRunner
-from tuning.errors import DefinitionError, RunError, StorageError
-from tuning.records.ownership import newest_term
+from tuning.errors import OtherFormatError, RunError, StorageError
+from tuning.records.ownership import claim_file, newest_term
 from tuning.runs.begin import OwnedRun, begin, resume_run
-from tuning.runs.plan_file import DIGEST_LINE, HEADER, freeze, frozen_definition, read_plan, read_shard
+from tuning.runs.deletion import delete_run
+from tuning.runs.plan_file import freeze, frozen_definition, read_plan, read_shard
 from tuning.storage.run_directory import RunDirectory
 
 
@@ -71,41 +70,16 @@ def test_a_definition_that_is_not_what_the_run_wrote_is_not_believed(tmp_path: P
         frozen_definition(owned.directory)
 
 
-def test_a_column_of_an_earlier_version_is_no_obstacle(tmp_path: Path) -> None:
+@pytest.mark.parametrize("written", [None, 1, 99])
+def test_a_run_of_another_format_is_answered_by_one_sentence(written: object, tmp_path: Path) -> None:
     owned = started(tmp_path)
-    before, path = read_plan(owned.directory, owned.term), tmp_path / "run" / owned.term.plan
-    file = pq.ParquetFile(path)
-    groups = [file.read_row_group(number) for number in range(file.num_row_groups)]
-    groups = [table.append_column("group", pa.array(["pilot"] * len(table))) for table in groups]
-    header = file.metadata.metadata[HEADER]
-    with pq.ParquetWriter(path, groups[0].schema, write_page_checksum=True) as writer:
-        writer.add_key_value_metadata({HEADER: header.replace(b'"task":', b'"transfer": false, "task":')})
-        for table in groups:
-            writer.write_table(table)
-    again = resume_run(RunDirectory(owned.directory.uri))
-    again.lease.release()
-    assert [*read_plan(owned.directory, owned.term).studies] == [*before.studies]
-    assert {study.id for study in again.plan.studies} == {study.id for study in before.studies}
-
-
-def test_a_run_that_has_a_key_that_is_gone_is_not_resumed_and_says_what_to_do(tmp_path: Path) -> None:
-    owned = started(tmp_path)
-    file = tmp_path / "run" / owned.term.definition
-    text = file.read_bytes().partition(DIGEST_LINE)[0] + b"transfer: true\n"
-    file.write_bytes(text + DIGEST_LINE + sha256(text).hexdigest().encode() + b"\n")
-    with pytest.raises(
-        DefinitionError, match=r"transfer: the key is gone, .* start a new run in place of one that has"
-    ):
-        resume_run(RunDirectory(owned.directory.uri))
-
-
-def test_a_run_of_before_the_time_budget_keeps_the_time_that_it_was_given(tmp_path: Path) -> None:
-    owned = started(tmp_path)
-    file = tmp_path / "run" / owned.term.definition
-    text = file.read_bytes().partition(DIGEST_LINE)[0] + b"limits: {run_seconds: 90, study_seconds: 9}\n"
-    file.write_bytes(text + DIGEST_LINE + sha256(text).hexdigest().encode() + b"\n")
-    found = frozen_definition(owned.directory, owned.term)
-    assert (found.time_budget, found.limits.study_seconds) == (90, 9)
+    claimed = tmp_path / "run" / claim_file(1)
+    claimed.write_text(json.dumps({**json.loads(claimed.read_text()), "format": written}))
+    for ask in (newest_term, resume_run, lambda directory: RunResult(directory.uri).leaderboard(), delete_run):
+        with pytest.raises(
+            OtherFormatError, match=rf"^[^.]*run was written by another version .* format {written or 1} "
+        ):
+            ask(RunDirectory(owned.directory.uri))
 
 
 def test_a_damaged_plan_says_how_to_go_on(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 Written before the trials' records: a record that is missing can be made again from the journal, while a record
 without an end would make a recorded trial run again.
 
-An event is a row with its detail as JSON. Rows that earlier versions wrote lack what was added since.
+An event is a row with its detail as JSON.
 """
 
 from __future__ import annotations
@@ -91,9 +91,9 @@ def row_of(event: Event) -> dict[str, object]:
 
 
 def event_of(row: Json) -> Event:
-    """The event of a row, be it of an earlier version."""
+    """The opposite of `row_of`."""
     detail: Json = json.loads(row["detail"])
-    return Event(row["study"], row["order"], row["trial"], _what(row["kind"], detail), detail.get("at"))
+    return Event(row["study"], row["order"], row["trial"], _what(row["kind"], detail), detail["at"])
 
 
 def _detail(what: Occurrence) -> dict[str, object]:
@@ -125,18 +125,16 @@ def _detail(what: Occurrence) -> dict[str, object]:
 
 def _what(kind: str, detail: Json) -> Occurrence:
     if kind == KINDS[TrialSuggested]:
-        return TrialSuggested(detail["config"], detail.get("seconds", 0.0))
+        return TrialSuggested(detail["config"], detail["seconds"])
     if kind == KINDS[StepTaken]:
-        folds, figures, ruled = (detail.get(name) or () for name in ("folds", "figures", "ruled"))
-        step = Step(int(detail["step"]), float(detail["score"]), tuple(folds), dict(figures))
-        length, worker = _length_of(detail), detail.get("worker", "")
-        report = StepReport(step, detail["seconds"], detail["fit_seconds"], length, worker)
-        return StepTaken(report, detail["stop"], tuple(ruled) or None)
+        step = Step(detail["step"], float(detail["score"]), tuple(detail["folds"]), detail["figures"])
+        report = StepReport(step, detail["seconds"], detail["fit_seconds"], _length_of(detail), detail["worker"])
+        return StepTaken(report, detail["stop"], tuple(detail["ruled"] or ()) or None)
     if kind == KINDS[CheckpointSaved]:
         return CheckpointSaved(detail["path"])
     if kind == KINDS[StudyStopped]:
         return StudyStopped(detail["reason"])
-    failure, crash, shape = (detail.get(name) or () for name in ("failure", "crashed", "shape"))
+    failure, crash, shape = (detail[name] or () for name in ("failure", "crashed", "shape"))
     known = _length_of(shape) if shape else None
     return TrialEnded(detail["state"], tuple(failure) or None, tuple(crash) or None, known)
 
@@ -151,5 +149,4 @@ def _length_detail(length: TrialLength) -> dict[str, object]:
 
 
 def _length_of(detail: Json) -> TrialLength:
-    full, prefix = int(detail["full"]), bool(detail["prefix"])
-    return TrialLength(full, prefix, bool(detail.get("progress", prefix)), int(detail.get("race", full)))
+    return TrialLength(detail["full"], detail["prefix"], detail["progress"], detail["race"])

@@ -186,7 +186,6 @@ class SpreadStudy:
             self.records += beyond
             self.live.clear()
             self.core.stopped_by, self._stop_noted = BROKEN, True
-        # Records of an older version have positions in the journal, which are larger.
         self.core.position = max([self.core.position, *(record.told + 1 for record in self.records)])
         self.waiting = list(self.live.values())
 

@@ -22,7 +22,6 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from tuning.records.schema import FINISHED
-from tuning.records.user_scores import user_table
 from tuning.runs.outcome import LEADERBOARD_FILE
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking import mlflow_limits
@@ -132,7 +131,6 @@ def leaderboard_plots(board: bytes) -> dict[str, bytes]:
     from tuning.runs import plots
 
     metric = next(iter(rows["metric"].unique().drop_null().to_pylist()), "score")
-    rows = user_table(rows, metric)  # an earlier version wrote scores as records have them
     drawn = {"plots/baseline-and-tuned.svg": drawn_svg(lambda ax: plots.baseline_and_tuned(rows, metric, ax))}
     if rows["gain"].null_count < len(rows):
         drawn["plots/gain.svg"] = drawn_svg(lambda ax: plots.gains(rows, metric, ax))
