@@ -18,15 +18,15 @@ MIGRATIONS = Path(__file__).parent / "migrations"
 def upgrade(database: Database) -> None:
     """Bring a database to the newest schema, in one transaction; rows are kept.
 
-    Raises `RunError` for a database of a newer version of this program.
+    Raises `RunError` for a database of another version of this program.
     """
     config = _config()
     with database.migrate() as connection:
         at = MigrationContext.configure(connection).get_current_revision()
         if at is not None and at not in revisions():
             raise RunError(
-                f"the database {database.shown} has the schema {at!r} of a newer version of this program, which knows "
-                f"{revisions()[0]!r} as the newest. Install that version, or give another --database."
+                f"the database {database.shown} has the schema {at!r} of another version of this program; this one "
+                f"knows {revisions()[0]!r} as the newest. Install that version, or give another --database."
             )
         config.attributes["connection"] = connection
         command.upgrade(config, "head")

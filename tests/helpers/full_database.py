@@ -1,18 +1,12 @@
-"""Databases of the service as released versions have left them, with rows in every table.
-
-    python tests/helpers/kept_databases.py
-
-writes the two of the newest schema, `SCHEMA.db` of SQLite and `SCHEMA.sql` of PostgreSQL, into `tests/fixtures`. It is
-run once for each schema, before a step that follows it is written; those of older ones stay as they are.
-"""
+"""A database of the service with rows in every table, and steps to come, which may lose none of them."""
 
 from __future__ import annotations
 
-import subprocess
+import shutil
 from collections.abc import Mapping
+from pathlib import Path
 
-from paths import FIXTURES
-from postgres_server import PostgresServer
+import pytest
 from sqlalchemy import inspect, text
 
 from tuning.service.database import schema, tables
@@ -23,11 +17,20 @@ from tuning.service.database.tokens import Tokens, digest_of
 from tuning.service.schedules import Schedules
 from tuning.service.states import ENDED, WORKING, RunState
 
-KEPT = FIXTURES / "service-databases"
 TOKEN, COOKIE = "a kept token", "a kept cookie"  # they open nothing but these files
 DEFINITION = {"data": "/data/shops-é.csv", "target": "y", "trials": 3}
 RUN_IDS = {state: f"{number:024x}" for number, state in enumerate(RunState, 1)}
 SCHEDULE, PLAN = "a" * 24, "b" * 24
+#: A step that changes a column, for which SQLite makes the table anew; `events` refers to it.
+STEP = """
+import sqlalchemy as sa
+from alembic import op
+revision, down_revision, branch_labels, depends_on = "9000", {newest!r}, None, None
+
+def upgrade():
+    with op.batch_alter_table("runs") as table:
+        table.alter_column("name", type_=sa.String(300), existing_type=sa.String(255), existing_nullable=False)
+"""
 
 
 def rows_of(database: Database) -> Mapping[str, list[dict[str, object]]]:
@@ -84,14 +87,17 @@ def fill(database: Database) -> None:
                 connection.execute(table.insert().values(row))
 
 
-def upgrade_keeps_all(database: Database) -> None:
-    """Bring a kept database to the newest schema: every value is there as before, and the service works on it."""
-    before = rows_of(database)
+def check_that_a_step_keeps_all(database: Database, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fill an empty database and take a step: every value is there as before, and the service works on it."""
     schema.upgrade(database)
-    after = rows_of(database)
+    fill(database)
+    before = rows_of(database)
     assert all(before.values())
-    for name, rows in before.items():
-        assert [{column: row[column] for column in rows[0]} for row in after[name]] == rows, name
+    migrations = shutil.copytree(schema.MIGRATIONS, folder / "migrations")
+    (migrations / "versions" / "9000_a_longer_name.py").write_text(STEP.format(newest=schema.revisions()[0]))
+    monkeypatch.setattr(schema, "MIGRATIONS", migrations)
+    schema.upgrade(database)
+    assert rows_of(database) == before
     runs = Runs(database)
     assert {state: runs.get(run).state for state, run in RUN_IDS.items()} == {state: state for state in RunState}
     assert [event.state for event in runs.events(RUN_IDS[RunState.FINISHED])] == ["queued", "finished"]
@@ -102,41 +108,3 @@ def upgrade_keeps_all(database: Database) -> None:
     assert Schedules(database).get(SCHEDULE, "churn").cron == "0 3 * * 1"
     told = runs.change(RUN_IDS[RunState.QUEUED], RunState.RUNNING, 2e9, slots=1)
     assert runs.events(told.id)[-1].id > max(int(str(row["id"])) for row in before["events"])
-
-
-def main() -> None:
-    newest = schema.revisions()[0]
-    KEPT.mkdir(exist_ok=True)
-    file = KEPT / f"{newest}.db"
-    file.unlink(missing_ok=True)
-    database = Database(f"sqlite:///{file}")
-    schema.upgrade(database)
-    fill(database)
-    with database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        raw = connection.connection.driver_connection
-        for pragma in ("journal_mode=DELETE", "page_size=512"):
-            raw.execute(f"PRAGMA {pragma}")
-        raw.execute("VACUUM")
-    database.close()
-    server = PostgresServer()
-    try:
-        database = Database(server.uri("psycopg"))
-        schema.upgrade(database)
-        fill(database)
-        database.close()
-        (KEPT / f"{newest}.sql").write_text(_dumped(server))
-    finally:
-        server.remove()
-
-
-def _dumped(server: PostgresServer) -> str:
-    """What `pg_dump` says, as SQL that any client can send: without settings of one version, and without comments."""
-    url = server.uri("psycopg").replace("+psycopg", "")
-    plain = ("--inserts", "--no-owner", "--no-privileges", "--no-comments")
-    said = subprocess.run(["pg_dump", *plain, url], capture_output=True, text=True, check=True).stdout
-    lines = [line for line in said.splitlines() if not line.startswith(("--", "SET ", "SELECT pg_catalog.set_config"))]
-    return "\n".join(line for line in lines if line and not line.startswith("\\")) + "\n"
-
-
-if __name__ == "__main__":
-    main()

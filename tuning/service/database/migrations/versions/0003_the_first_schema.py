@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0001"
+revision = "0003"
 down_revision = None
 branch_labels = None
 depends_on = None
@@ -21,6 +21,7 @@ def upgrade() -> None:
         sa.Column("result", sa.JSON(), nullable=True),
         sa.Column("problem", sa.Text(), nullable=True),
         sa.Column("at", sa.Float(), nullable=False),
+        sa.Column("typed", sa.Text(), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_plans")),
     )
     with op.batch_alter_table("plans", schema=None) as batch_op:
@@ -50,6 +51,7 @@ def upgrade() -> None:
         sa.Column("outcome", sa.JSON(), nullable=True),
         sa.Column("schedule", sa.String(length=32), nullable=True),
         sa.Column("bytes", sa.BigInteger(), nullable=False),
+        sa.Column("submitted_by", sa.String(length=255), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_runs")),
     )
     with op.batch_alter_table("runs", schema=None) as batch_op:
