@@ -17,11 +17,11 @@ from tuning.data.file_access import file_name
 from tuning.data.files import File, file_ids, find_files
 from tuning.data.registry import without_suffix
 from tuning.errors import CustomerError, DefinitionError
-from tuning.evaluation.metrics import is_of_numbers, resolve_metric
+from tuning.evaluation.metrics import is_of_classes, resolve_metric
 from tuning.preprocessing.classes import guess_positive
 from tuning.preprocessing.roles import read_target
 from tuning.preprocessing.row_order import RowOrder, order_text, row_orders
-from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, agreed_task, is_comparable
+from tuning.preprocessing.task import BINARY, REGRESSION, agreed_task, is_comparable
 from tuning.records.gains import user_metric
 from tuning.storage.names import is_uri, slug, without_query
 
@@ -62,7 +62,7 @@ def starter(data: str, target: str | None, by: Sequence[str], folder: str, metri
     targets = {name: values for name, values in targets.items() if is_comparable(values)}
     if not targets:
         raise DefinitionError(f"--target: {target!r} holds lists or the like; a column of numbers or texts is needed.")
-    task, why = agreed_task(targets, of_numbers=metric is not None and is_of_numbers(metric))
+    task, why = agreed_task(targets, of_classes=is_of_classes(metric))
     total = seen.distinct(by)[0] if by else len(files)
     some = total > len(customers) or seen.scope
     looked_at = f"in the {amount(len(customers), 'customer')} looked at" if some and (by or len(files) > 1) else ""
@@ -138,7 +138,7 @@ def _target_lines(
     left_out = f"{amount(count, 'row')} without it{scope} {'is' if count == 1 else 'are'} left out" if count else ""
     lines = [
         f"target: {_scalar(target)}{_yaml_comment(left_out)}",
-        _task_line(targets, task, " ".join(why.split())),
+        f"task: {task}  # {' '.join(why.split())}",
     ]
     usable = list(_cleaned(targets, task))
     guess = guess_positive(usable) if task == BINARY else None
@@ -153,13 +153,6 @@ def _target_lines(
             rare = f"{str(shares.index[-1])!r} is {100 * shares.min():.1f} % of the rows"
             lines.append(f"# class_weight: balanced  # {rare}; average_precision may say more as a metric, too")
     return lines
-
-
-def _task_line(targets: Mapping[str, pd.Series], task: str, why: str) -> str:
-    """Of a few whole numbers the metric has a say, so that another one may be written without changing the task."""
-    if task == MULTICLASS and agreed_task(targets, of_numbers=True)[0] == REGRESSION:
-        return f"task: auto  # {task}: {why}; regression with a metric of numbers, such as rmse"
-    return f"task: {task}  # {why}"
 
 
 def _cleaned(targets: Mapping[str, pd.Series], task: str) -> Iterator[pd.Series]:

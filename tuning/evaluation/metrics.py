@@ -158,10 +158,11 @@ def resolve_metric(name: str | None, task: str, weighted: bool = False) -> str:
     return resolved
 
 
-def is_of_numbers(name: str) -> bool:
-    """Whether a scorer, or an alias of one, is for numbers and not for classes."""
-    resolved = ALIASES.get(name, name)
-    return resolved in _scorer_names() and [task for task in TASKS if _scores(resolved, task)] == [REGRESSION]
+def is_of_classes(name: str | None) -> bool | None:
+    """Whether a scorer, or an alias of one, is for classes and not for numbers; None where that is not known."""
+    resolved = ALIASES.get(name or "", name)
+    tasks = [task for task in TASKS if resolved in _scorer_names() and _scores(resolved, task)]
+    return REGRESSION not in tasks if tasks else None
 
 
 def _check_fits(name: str, task: str, weighted: bool) -> None:

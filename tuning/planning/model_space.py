@@ -19,7 +19,7 @@ from tuning.models.own import OwnFamily
 from tuning.models.registry import families
 from tuning.models.registry import family as find_family
 from tuning.planning.model_process import ModelProcess
-from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Task
+from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, TASKS, Task
 from tuning.records.schema import MODEL
 
 Members = dict[str, list[Parameter]]  # model -> its parameters, free of the condition on the model
@@ -140,6 +140,19 @@ def check_models(
     return _composed(left), tuple(f"left out: {reason}" for reason in refused.values())
 
 
+def common_tasks(
+    space: SearchSpace | str | None, entries: Sequence[ModelEntry], own: Mapping[str, Family]
+) -> frozenset[str]:
+    """The tasks that all models can do which a definition names. own: as of `check_models`."""
+    known = {**families(), **own}
+    names = [space if isinstance(space, str) else "", *(entry.name for entry in entries)]
+    return frozenset(TASKS).intersection(*(_able(known[name]) for name in names if name in known))
+
+
+def _able(family: Family) -> frozenset[str]:
+    return family.able() if isinstance(family, OwnFamily) else family.tasks
+
+
 def check_configurations(
     space: SearchSpace,
     own: Mapping[str, Family],
@@ -244,7 +257,7 @@ def _check_saved(family: OwnFamily) -> None:
 
 
 def _refusal(family: Family, space: SearchSpace, name: str, task: str, metric: str, probabilities: bool) -> str:
-    able = family.able() if isinstance(family, OwnFamily) else family.tasks
+    able = _able(family)
     if task not in able:
         return f"{name!r} is for {' and '.join(sorted(able)) or 'no task of ours'}, the task is {task}."
     config = {key: value for key, value in space.complete({MODEL: name}).items() if key != MODEL}

@@ -17,16 +17,16 @@ from tuning.data.sampling import TargetSample, sample_target
 from tuning.definition.definition import Definition
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import PlanError
-from tuning.evaluation.metrics import is_of_numbers, needs_scores, resolve_metric
+from tuning.evaluation.metrics import is_of_classes, needs_scores, resolve_metric
 from tuning.models import bounds
 from tuning.planning.column_values import odd_text_notes
-from tuning.planning.model_space import check_models, space_of
+from tuning.planning.model_space import check_models, common_tasks, space_of
 from tuning.planning.portfolios.sources import check_portfolio, find_portfolio
 from tuning.planning.random_split import random_split_notes
 from tuning.preprocessing.classes import Label, find_label, guess_positive, read_classes
 from tuning.preprocessing.roles import read_target
 from tuning.preprocessing.splitting import AUTO, STRATIFIED
-from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, agreed_task
+from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, TASKS, agreed_task
 from tuning.records.gains import is_error, user_metric
 
 SMALLER_IS_BETTER = {
@@ -134,13 +134,26 @@ def _predicted(
                 f"no usable target {definition.target!r} to look at: {sample.reason.rstrip('.')}. "
                 "Correct `target` or `data`, or set `task`."
             )
-        of_numbers = definition.metric is not None and not definition.own_metric and is_of_numbers(definition.metric)
-        task, why = agreed_task(sample.targets, of_numbers=of_numbers)
+        task, why = agreed_task(sample.targets, of_classes=_of_classes(definition, code))
         notes.append(f"task {task!r} is guessed from the target of {sample.names}: {why}; set `task` to choose.")
     _check_task(definition, task)
     notes += random_split_notes(definition, task, sample.frames)
     notes += odd_text_notes(definition, sample.frames)
     return task, _positive(definition, task, sample, notes)
+
+
+def _of_classes(definition: Definition, code: OwnCode) -> bool | None:
+    """Whether the definition says that whole numbers are classes (True) or numbers (False)."""
+    if definition.positive is not None or definition.class_weight is not None or definition.split.kind == STRATIFIED:
+        return True
+    if definition.bounds != bounds.AUTO:
+        return False
+    if definition.own_metric:
+        return getattr(code.metric, "needs_proba", None)
+    if definition.metric is not None:
+        return is_of_classes(definition.metric)
+    tasks = common_tasks(definition.search_space, definition.models, code.families)
+    return REGRESSION not in tasks if len(tasks) < len(TASKS) else None
 
 
 def _positive(definition: Definition, task: str, sample: TargetSample, notes: list[str]) -> Label | None:

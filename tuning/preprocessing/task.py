@@ -16,7 +16,7 @@ from tuning.preprocessing.dates import NEARLY_ALL
 from tuning.preprocessing.kinds import IS_CODE, seeming
 
 REGRESSION, BINARY, MULTICLASS = "regression", "binary", "multiclass"
-AMOUNT = 1000  # whole numbers from here on are amounts rather than codes of classes
+FEW = 20  # different whole numbers
 MOST_WHOLE = 2.0**63  # larger floats are whole because they are large
 TASKS = (REGRESSION, BINARY, MULTICLASS)
 
@@ -147,18 +147,19 @@ class _Guess:
     odd: str = ""
 
 
-def agreed_task(targets: Mapping[str, pd.Series], *, of_numbers: bool = False) -> tuple[str, str]:
+def agreed_task(targets: Mapping[str, pd.Series], *, of_classes: bool | None = None) -> tuple[str, str]:
     """The task that the customers with most rows suggest, each looked at by itself, and why; who differs is named.
 
-    Text, booleans and categories are classes; so are whole numbers below 1,000 with at most 20 different values when
-    these are at most a tenth of the rows (or just two, however large). Everything else is a number to predict. Numbers
-    are also those in a column of text, when nearly all of its values are numbers, and none is a code such as 007.
+    Text, booleans and categories are classes; so are just two whole numbers. All other numbers are numbers to predict,
+    since few whole numbers are counts more often than classes. Numbers are also those in a column of text, when nearly
+    all of its values are numbers, and none is a code such as 007; nothing but few whole numbers as text are classes.
     Values have to be comparable. A target that is constant, or half numbers and half text, has no vote, unless they all
     are like that.
 
-    of_numbers: whether the metric is one of numbers, so that numbers are no classes, however few they are.
+    of_classes: what else is known of whole numbers, as from the metric: True where they are classes, however many they
+    are, False where they are numbers, None where nothing says.
     """
-    guesses = {name: _guess(values, of_numbers=of_numbers) for name, values in targets.items()}
+    guesses = {name: _guess(values, of_classes) for name, values in targets.items()}
     votes: Counter[str] = Counter()
     for guess in guesses.values():
         votes[guess.task] += guess.rows
@@ -173,10 +174,11 @@ def agreed_task(targets: Mapping[str, pd.Series], *, of_numbers: bool = False) -
     return task, "; ".join([why, *others])
 
 
-def _guess(target: pd.Series, *, of_numbers: bool = False) -> _Guess:
+def _guess(target: pd.Series, of_classes: bool | None) -> _Guess:
     values = target.dropna()
     numbers, distinct, odd, clear = values, values.nunique(), "", True
     numeric = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
+    on_purpose = False  # numbers as text, without any other text that would make text of numbers
     if not numeric and _may_hold_numbers(values):
         found, wrong = numbers_among(values)
         numeric = (~wrong).mean() >= NEARLY_ALL
@@ -184,14 +186,16 @@ def _guess(target: pd.Series, *, of_numbers: bool = False) -> _Guess:
         if numeric:
             numbers, distinct = found.dropna(), found.nunique()
             odd = _described(values[wrong])
+            on_purpose = not odd and isinstance(values.iloc[0], str)
     kind = "text or classes"
     if numeric:
         whole = bool(((numbers.abs() < MOST_WHOLE) & (numbers == numbers.round())).all()) if len(numbers) else False
-        few = distinct <= 20 and distinct * 10 <= len(numbers) and numbers.abs().max() < AMOUNT
-        if of_numbers or not (whole and (distinct == 2 or few)):
-            return _Guess(
-                REGRESSION, f"numbers, {distinct} different ones in {amount(len(numbers), 'row')}", len(values), odd
-            )
+        few = whole and distinct <= FEW and distinct * 10 <= len(numbers)
+        if not (whole and (distinct == 2 or (few and on_purpose) if of_classes is None else of_classes)):
+            why = f"numbers, {distinct} different ones in {amount(len(numbers), 'row')}"
+            if few and of_classes is None:
+                why = f"whole {why}: counts more often than classes"
+            return _Guess(REGRESSION, why, len(values) if distinct > 1 else 0, odd)
         kind = "whole numbers"
         numbers = numbers.astype(np.int64)
     clear = clear and distinct > 1  # a constant says nothing, and its customer gets no model

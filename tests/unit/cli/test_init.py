@@ -40,19 +40,18 @@ def test_init_guesses_how_a_foreign_csv_is_written(tmp_path: Path) -> None:
     assert tuning("validate", tmp_path / "d.yaml").exit_code == 0
 
 
-def test_a_few_whole_numbers_are_what_the_metric_scores(tmp_path: Path) -> None:
+def test_a_few_whole_numbers_are_counts_unless_the_metric_scores_classes(tmp_path: Path) -> None:
     rows = "".join(f"{number},{number * 7 % 11},{3 + number * number % 6}\n" for number in range(240))
     (tmp_path / "wine.csv").write_text("acid,sugar,quality\n" + rows)
-    given = tuning("init", tmp_path / "wine.csv", "--target", "quality", "--metric", "rmse").stdout
-    assert "task: regression  # numbers, " in given
-    assert "metric: rmse  # as given" in given
     text = tuning("init", tmp_path / "wine.csv", "--target", "quality").stdout
-    assert "task: auto  # multiclass: whole numbers with " in text
-    definition = tmp_path / "d.yaml"
-    definition.write_text(text)
-    assert "task        multiclass" in tuning("plan", definition).stdout
-    definition.write_text(text.replace("metric: log_loss", "metric: rmse"))  # all that a user has to change
-    assert "task        regression" in tuning("plan", definition).stdout
+    assert "task: regression  # whole numbers, 4 different ones in 240 rows: counts more often than classes\n" in text
+    assert "metric: rmse  # the default for regression" in text
+    given = tuning("init", tmp_path / "wine.csv", "--target", "quality", "--metric", "accuracy").stdout
+    assert "task: multiclass  # whole numbers with 4 different values (3, 4, 6, 7)" in given
+    assert "metric: accuracy  # as given" in given
+    for made, task in ((text, "regression"), (given, "multiclass")):
+        (tmp_path / "d.yaml").write_text(made)
+        assert f"task        {task}" in tuning("plan", tmp_path / "d.yaml").stdout
 
 
 @pytest.mark.parametrize(

@@ -382,7 +382,7 @@ def test_the_task_is_guessed_and_stated() -> None:
         (["a", "b", "a"], BINARY),
         ([True, False, True], BINARY),
         (["a", "b", "c"], MULTICLASS),
-        ([1, 2, 3] * 20, MULTICLASS),
+        ([1, 2, 3] * 20, REGRESSION),
         (list(range(30)), REGRESSION),
         ([0.5, 1.0, None], REGRESSION),
     ):

@@ -41,11 +41,34 @@ def test_the_positive_class_can_be_chosen() -> None:
     assert plan_of({"a": ["True", "False"] * 30}, positive=True).spec.positive == "True"
 
 
+@pytest.mark.parametrize(
+    ("fields", "task"),
+    [
+        ({}, "regression"),
+        *(({"metric": metric}, "regression") for metric in ("rmse", "neg_mean_absolute_error", "r2", "mape")),
+        *(({"metric": metric}, "multiclass") for metric in ("accuracy", "f1_macro", "log_loss", "roc_auc_ovr")),
+        *(({"models": names}, "multiclass") for names in ("logistic", ["extra_trees", "logistic"])),
+        *(({"models": names}, "regression") for names in ("ridge", "extra_trees")),
+        ({"search_space": "logistic"}, "multiclass"),
+        ({"metric": "cost.py:cost"}, "multiclass"),
+        ({"class_weight": "balanced"}, "multiclass"),
+        ({"split": {"type": "stratified"}}, "multiclass"),
+        ({"bounds": [0, None]}, "regression"),
+    ],
+)
+def test_few_whole_numbers_are_counts_unless_the_definition_says_that_they_are_classes(
+    fields: dict[str, Any], task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("cost.py").write_text("def cost(y, proba):\n    return 1.0\ncost.needs_proba = True\n")
+    plan = plan_of({"a": [0, 1, 2, 4, 7, 14] * 10}, **fields, **{"mode": "min"} if "cost" in str(fields) else {})
+    assert plan.spec.task == task
+    said = any("counts more often than classes; set `task` to choose" in note for note in plan.notes)
+    assert said is (fields in ({}, {"models": "extra_trees"}))
+
+
 @pytest.mark.parametrize("metric", ["rmse", "neg_mean_absolute_error", "r2"])
-def test_a_few_whole_numbers_are_no_classes_under_a_metric_of_numbers(metric: str) -> None:
-    grades = [3, 4, 5, 6, 7, 8] * 10
-    assert plan_of({"a": grades}).spec.task == "multiclass"
-    assert plan_of({"a": grades}, metric=metric).spec.task == "regression"
+def test_a_metric_of_numbers_makes_no_numbers_of_text(metric: str) -> None:
     with pytest.raises((DefinitionError, PlanError), match="does not fit multiclass"):
         plan_of({"a": ["low", "middle", "high"] * 20}, metric=metric)
 
@@ -81,7 +104,8 @@ def test_a_customer_with_too_many_rows_has_no_say_in_the_task(
         (["churned", "stayed"] * 30, {"positive": "churnd"}, "positive: no class 'churnd' .* Did you mean 'churned'?"),
         (["churned", "stayed"] * 30, {"class_weight": {"gone": 2}}, "class_weight: no class 'gone' .*'churned', 'st"),
         (["a", "b", "c"] * 20, {"positive": "a"}, "positive: the task is multiclass, only a binary one has"),
-        (X, {"positive": 1}, "positive: the task is regression"),
+        (X / 7, {"positive": 1}, "positive: the task is regression"),
+        (X, {"positive": 1}, "positive: the task is multiclass"),
     ],
 )
 def test_classes_that_are_not_there_are_refused(target: object, fields: dict[str, Any], message: str) -> None:

@@ -144,11 +144,41 @@ def test_very_large_numbers_are_no_classes() -> None:
     assert len(why) < 100
 
 
-def test_a_few_amounts_are_numbers_and_a_few_codes_are_classes() -> None:
-    incomes, grades = [101_376, 11_466, 3_000, 480_144], [101, 201, 999, 7]
-    assert agreed_task({"a": pd.Series(incomes * 20)})[0] == REGRESSION
-    assert agreed_task({"a": pd.Series(grades * 20)})[0] == MULTICLASS
-    assert agreed_task({"a": pd.Series([5_000, 9_000] * 20)})[0] == BINARY
+SOLD = np.random.default_rng(0).poisson(4, 400).clip(0, 14)
+
+
+@pytest.mark.parametrize(
+    ("values", "guessed", "of_classes"),
+    [
+        (SOLD, REGRESSION, MULTICLASS),
+        (SOLD.astype(float), REGRESSION, MULTICLASS),
+        (pd.Series(SOLD, dtype="Int64").where(SOLD > 0), REGRESSION, MULTICLASS),
+        (SOLD - 4, REGRESSION, MULTICLASS),
+        (SOLD * 1000, REGRESSION, MULTICLASS),
+        (odd(pd.Series(SOLD), 3), REGRESSION, MULTICLASS),
+        (np.arange(400), REGRESSION, MULTICLASS),
+        (SOLD / 2, REGRESSION, REGRESSION),
+        (SOLD > 4, BINARY, BINARY),
+        ((SOLD > 4).astype(int), BINARY, BINARY),
+        ((SOLD > 4).astype(int) * 4_000 + 5_000, BINARY, BINARY),
+        (pd.Series(SOLD).astype(str), MULTICLASS, MULTICLASS),  # text on purpose
+        (pd.Series(SOLD).astype("category"), MULTICLASS, MULTICLASS),
+        (pd.Series(np.arange(400)).astype(str), REGRESSION, MULTICLASS),
+        (np.array(["a", "b", "c", "d"])[SOLD % 4], MULTICLASS, MULTICLASS),
+    ],
+)
+def test_whole_numbers_are_counts_unless_they_are_two_or_something_else_says_classes(
+    values: Any, guessed: str, of_classes: str
+) -> None:
+    targets = {"a": pd.Series(values)}
+    assert agreed_task(targets)[0] == guessed
+    assert agreed_task(targets, of_classes=True)[0] == of_classes
+    if pd.api.types.is_numeric_dtype(targets["a"]) and targets["a"].dtype != bool:
+        assert agreed_task(targets, of_classes=False)[0] == REGRESSION
+
+
+def test_a_constant_has_no_vote() -> None:
+    assert agreed_task({"a": pd.Series([7] * 400), "b": pd.Series(["x", "y"] * 10)})[0] == BINARY
 
 
 def test_a_mistyped_target_is_named_and_one_whose_square_is_infinite_refused() -> None:
