@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from search_spaces.conditions import holds
 from search_spaces.errors import SpaceError, did_you_mean
 from search_spaces.parameters import Parameter
-from search_spaces.values import Configuration, PlainValue, Point
+from search_spaces.values import Configuration, PlainValue, Point, own_copy
 
 # Values, as far as they decide what exists, of parameters that conditions name.
 Assignment = tuple[tuple[str, PlainValue], ...]
@@ -92,7 +92,7 @@ class ParameterGrid:
         while index < len(self._columns) and not holds(self._columns[index][2], config):
             index += 1
         if index == len(self._columns):
-            yield dict(config)
+            yield own_copy(config)
             return
         name, values, _ = self._columns[index]
         for value in values:

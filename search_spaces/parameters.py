@@ -7,7 +7,6 @@ know cubes all use that one mapping, so that every algorithm searches the same t
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from typing import ClassVar, TypeAlias
 from search_spaces.errors import SpaceError
 from search_spaces.numeric import Float, Int
 from search_spaces.shared import ParameterBase
-from search_spaces.values import UNSET, PlainValue, plain, same
+from search_spaces.values import UNSET, PlainValue, own_copy, plain, same
 
 MOST_VALUES = 10_000  # of a choice; an algorithm that has tried a few hundred knows nothing of more
 SHOWN = 50  # of them in a message
@@ -84,8 +83,7 @@ class Choice(ParameterBase):
 
     def value(self, index: int) -> PlainValue:
         """The value itself; a list is copied, so that nobody can change the space through a configuration."""
-        value = self.values[index]
-        return copy.deepcopy(value) if isinstance(value, list | dict) else value
+        return own_copy(self.values[index])
 
     def index(self, value: object) -> int:
         """The position of a value in the list, which must have it."""
@@ -132,7 +130,7 @@ class Constant(ParameterBase):
 
     @property
     def default(self) -> PlainValue:
-        return copy.deepcopy(self.value)
+        return own_copy(self.value)
 
     def at(self, u: float) -> PlainValue:
         """The value."""

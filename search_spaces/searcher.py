@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from search_spaces.outcome import Result, read_outcome
 from search_spaces.proposer import Mode, Proposer, RungProposer
-from search_spaces.values import Configuration, Point
+from search_spaces.values import Configuration, Point, own_copy
 
 FINISHED = "FINISHED"  # Ray Tune's word for "no more configurations"
 
@@ -33,9 +33,8 @@ class StudySearcher:
     def suggest(self, trial_id: str) -> Configuration | str:
         number = self._suggested
         if number < len(self._points):
-            given = self._points[number]
-            self.proposer.adopt(number, given)
-            config: Configuration = dict(given)
+            config = self._points[number]
+            self.proposer.adopt(number, config)
         else:
             proposed = self.proposer.propose(number)
             if proposed is None:
@@ -43,7 +42,7 @@ class StudySearcher:
             config = proposed
         self._suggested += 1
         self._running[trial_id] = number
-        return config
+        return own_copy(config)  # the trial's; what is done to it changes no other trial
 
     def on_trial_complete(self, trial_id: str, result: Result | None = None, error: bool = False) -> None:
         number = self._running.pop(trial_id, None)

@@ -13,7 +13,7 @@ from search_spaces.errors import SpaceError, did_you_mean
 from search_spaces.parameter_grid import ParameterGrid
 from search_spaces.parameters import Constant, Parameter
 from search_spaces.ray_tune import convert, has_domain
-from search_spaces.values import Configuration, PlainValue, Point
+from search_spaces.values import Configuration, PlainValue, Point, own_copy
 
 MOST_PARAMETERS = 1000
 # Chance of not finding a point when one in a hundred is allowed: 0.99 ** 2000, below 1e-8.
@@ -118,7 +118,7 @@ class SearchSpace:
         """
         for index, constraint in enumerate(self.constraints):
             try:
-                if not constraint(config):
+                if not constraint(own_copy(config)):
                     return False
             except (Exception, SystemExit) as error:  # a sys.exit() must not pass for success
                 raise SpaceError(

@@ -6,10 +6,11 @@ import math
 import re
 import sys
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar, cast
 
 from search_spaces.errors import SpaceError
 
+T = TypeVar("T")
 Scalar: TypeAlias = str | int | float | bool | None
 #: A JSON value: what a choice, a constant and a YAML file may hold.
 PlainValue: TypeAlias = Scalar | list["PlainValue"] | dict[str, "PlainValue"]
@@ -101,6 +102,13 @@ def plain(value: object, path: str) -> PlainValue:
         "null or lists of them, and let the training code look the object up by that name",
         path=path,
     )
+
+
+def own_copy(value: T) -> T:
+    """Copy a plain value, or a configuration, so that no list or dict in it is shared with anybody else."""
+    if isinstance(value, Mapping):
+        return cast(T, {key: own_copy(item) for key, item in value.items()})
+    return cast(T, [own_copy(item) for item in value]) if isinstance(value, list) else value
 
 
 def number(value: object, path: str) -> float | int:

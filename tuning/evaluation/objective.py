@@ -22,6 +22,7 @@ from typing import Never, TypeAlias
 
 import pandas as pd
 
+from search_spaces.values import own_copy
 from tuning.basics.wording import encodable, name_list, shorten
 from tuning.errors import DefinitionError, RunError, StudyError
 from tuning.models.trainers.trainer import is_trainer, maker_of
@@ -144,12 +145,13 @@ def steps_of(
     """
     # What a trial writes into its frame is not there for the next one; pandas copies only what is written.
     frame = None if data is None else data.copy(deep=False)
-    offered = {"config": dict(config), "data": frame, "files": files, "seed": seed, "state": state}
+    given = own_copy(config)  # what a trial changes in its lists is not there for records and other trials either
+    offered = {"config": given, "data": frame, "files": files, "seed": seed, "state": state}
     wanted = inspect.signature(objective).parameters
     arguments = {name: offered[name] for name in OFFERED if name in wanted}
     if home is not None:
         keep_ray_data_here()
-    answer = objective(**arguments or {next(iter(wanted)): dict(config)})  # whatever its only argument is called
+    answer = objective(**arguments or {next(iter(wanted)): given})  # whatever its only argument is called
     if is_trainer(answer):
         answer.train_loop_per_worker = PortableFunction(answer.train_loop_per_worker)
         numbered: Numbered = reports(answer, home)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
+from search_spaces.values import own_copy
 from tuning.definition.options import Resources
 from tuning.models.gang import Gang
 from tuning.models.process_group import PACK
@@ -99,7 +100,7 @@ class TrialJob(Job):
         return cls(
             study=study.id,
             trial=trial.number,
-            config=dict(trial.config),
+            config=own_copy(trial.config),
             checkpoint=checkpoint,
             bundles=[*([{}] if trainer else []), study.resources.to_bundle(), *(gang.bundles if gang else [])],
             strategy=gang.strategy if isinstance(gang, TrainWorkers) else PACK,

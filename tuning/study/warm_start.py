@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -11,6 +10,7 @@ from functools import lru_cache
 
 from search_spaces import SearchSpace, SpaceError
 from search_spaces.parameters import Choice, Parameter
+from search_spaces.values import own_copy
 from tuning.basics.wording import amount, did_you_mean, name_list
 from tuning.definition.baselines import COLUMN, MEAN, GivenBaseline, configuration_of
 from tuning.definition.options import WarmStart
@@ -75,7 +75,7 @@ def points_to_try(space: SearchSpace, start: StartingPoints) -> list[Configurati
     if start.entries or start.first or start.baseline is not None:
         return _in_order(space, start)
     points = _of_portfolio(space, _SamePortfolio(start.portfolio))
-    return [{name: _copied(value) for name, value in config.items()} for config in points]
+    return [own_copy(config) for config in points]
 
 
 class _SamePortfolio:
@@ -95,10 +95,6 @@ class _SamePortfolio:
 def _of_portfolio(space: SearchSpace, key: _SamePortfolio) -> list[Configuration]:
     """As `points_to_try`, for studies that begin alike: a check costs as much as a small customer's fits."""
     return _in_order(space, StartingPoints(key.portfolio))
-
-
-def _copied(value: object) -> object:
-    return copy.deepcopy(value) if isinstance(value, list | dict) else value
 
 
 def _in_order(space: SearchSpace, start: StartingPoints) -> list[Configuration]:
