@@ -16,8 +16,9 @@ from paths import ROOT
 
 from tuning import RunResult, TuneRunner
 from tuning.cli.output import lines
+from tuning.records.columns import Figure, View
 from tuning.records.figure_tables import PAGE, written
-from tuning.records.figures import STUDY_FIGURES, TRIAL_FIGURES, Figure, View, shown_in
+from tuning.records.figures import COMPUTED, RECORDED, STUDY_FIGURES, TRIAL_FIGURES, named, shown_in
 from tuning.records.schema import StudyRecord, TrialRecord
 from tuning.runs.leaderboard import LEADERBOARD
 from tuning.runs.report.page import page
@@ -26,9 +27,9 @@ from tuning.tracking.summary.overview import overview
 TYPES = {str: pa.string(), float: pa.float64(), int: pa.int64()}
 
 
-@pytest.mark.parametrize(("record", "figures"), [(TrialRecord, TRIAL_FIGURES), (StudyRecord, STUDY_FIGURES)])
+@pytest.mark.parametrize(("record", "figures"), [(TrialRecord, TRIAL_FIGURES), (StudyRecord, RECORDED)])
 def test_every_field_of_a_record_is_one_figure_of_its_type(record: type, figures: Iterable[Figure]) -> None:
-    recorded = {each.name: each for each in figures if each.recorded}
+    recorded = named(figures)
     assert sorted(recorded) == sorted(field.name for field in fields(record))
     for name, hint in get_type_hints(record).items():
         kind = next((each for each in get_args(hint) if each is not type(None)), hint) if _optional(hint) else hint
@@ -47,7 +48,7 @@ def test_a_figure_is_there_once(figures: tuple[Figure, ...]) -> None:
 
 
 def test_what_one_customer_shows_is_recorded() -> None:
-    assert [each.name for each in shown_in("customer") if not each.recorded] == []
+    assert shown_in("customer", COMPUTED.values()) == ()
 
 
 @pytest.mark.parametrize("view", sorted({*get_args(View)} - {"mlflow_model"}))

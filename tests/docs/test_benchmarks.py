@@ -244,7 +244,8 @@ def test_what_a_run_has_lost_or_holds_twice_is_counted(tmp_path: Path) -> None:
 
     from benchmarks.million.checks import recorded
     from tuning.records.parts import STUDIES, TRIALS, part_name
-    from tuning.records.schema import Record, encode
+    from tuning.records.schema import Record
+    from tuning.records.tables import encode
     from tuning.storage.run_directory import RunDirectory
 
     directory = RunDirectory(str(tmp_path / "run"))

@@ -14,7 +14,8 @@ import pytest
 from tuning.basics.timing import USUAL, Timing
 from tuning.records.lease import Lease
 from tuning.records.ownership import FORMAT, Term, claim_file, this_process
-from tuning.records.schema import FINISHED, OK, Record, StepRecord, StudyRecord, TrialRecord, encode
+from tuning.records.schema import FINISHED, OK, Record, StepRecord, StudyRecord, TrialRecord
+from tuning.records.tables import encode
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.copy.live import LiveCopy
 from tuning.tracking.settings import settings_for

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tuning.basics.documents import Json
-from tuning.records.schema import encode_table
+from tuning.records.tables import encode_table
 
 FORMAT = 1
 RELEASES, TABLES = "releases", "tables"

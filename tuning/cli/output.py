@@ -20,7 +20,8 @@ from tuning.basics.public import wait_notice
 from tuning.basics.wording import amount, better_text, shorten, value_text
 from tuning.cli import exit_codes
 from tuning.data.formats.csv_file import csv_text, guarded_frame
-from tuning.records.figures import STUDY_FIGURES, FigureRow, named, shown_in
+from tuning.records.columns import FigureRow
+from tuning.records.figures import STUDY_FIGURES, named, shown_in
 from tuning.runs.leaderboard import LEADERBOARD
 from tuning.runs.outcome import report_line, sentences
 from tuning.runs.plan_file import frozen_definition

@@ -8,7 +8,7 @@ from shlex import quote
 from tuning.definition.plain_values import IN_MEMORY
 from tuning.execution.context import WorkerContext
 from tuning.execution.pool_answers import saved_without_rows
-from tuning.execution.study_run import abandoned
+from tuning.execution.study_record import abandoned
 from tuning.records.schema import QUARANTINED, StudyRecord, TrialRecord
 from tuning.runs.plan_file import plain
 from tuning.study.study import Study

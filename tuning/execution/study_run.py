@@ -18,17 +18,14 @@ from tuning.evaluation.winner import StudyOutcome, choose, conclude, fitted_on_a
 from tuning.execution.context import TrialData, WorkerContext, planned_study
 from tuning.execution.limits import took_longer, within
 from tuning.execution.pool_answers import asked_pool
+from tuning.execution.study_record import study_record
 from tuning.models.compute import trains_with
 from tuning.models.customer_model import ALL_ROWS, CustomerModel, Saved
-from tuning.models.pooled import POOL
 from tuning.records.schema import (
-    FAILED,
     FINISHED,
-    MODEL,
     NO_MODEL,
     OK,
     POOLED,
-    STOPPED,
     Record,
     StudyRecord,
     TrialRecord,
@@ -37,7 +34,6 @@ from tuning.steps import Step
 from tuning.storage.names import slug
 from tuning.study.helpers import HelperPool
 from tuning.study.local_trial import is_ctrl_c
-from tuning.study.record import versions, worker_name
 from tuning.study.recorded_study import RecordedStudy
 from tuning.study.study import Study
 
@@ -275,109 +271,6 @@ class _Ending:
             saved=self._saved,
             error=self._error,
         )
-
-
-def abandoned(
-    context: WorkerContext,
-    study: Study,
-    reason: str,
-    status: str = NO_MODEL,
-    records: Sequence[TrialRecord] = (),
-    error: str | None = None,
-    saved: Saved | None = None,
-) -> StudyRecord:
-    """The record of a study that is given up.
-
-    records: its trials so far. error: a stack behind the reason. saved: the pool's answer in place of its model.
-    """
-    outcome = StudyOutcome(None, None, reason)
-    return study_record(context, study, records, status, outcome, Clock(), saved=saved, error=error)
-
-
-def study_record(
-    context: WorkerContext,
-    study: Study,
-    records: Sequence[TrialRecord],
-    status: str,
-    outcome: StudyOutcome,
-    clock: Clock,
-    *,
-    data: TrialData = None,
-    saved: Saved | None = None,
-    error: str | None = None,
-) -> StudyRecord:
-    """What came of a study.
-
-    records: all of its trials. saved: its model on disk. error: the traceback or stack behind the reason.
-    """
-    winner, baseline, ensemble, constant = outcome.winner, outcome.baseline, outcome.ensemble, outcome.constant
-    record = StudyRecord(
-        run=context.run,
-        study=study.id,
-        customer=study.customer.id,
-        algorithm=study.algorithm.name,
-        scheduler=study.scheduler.name,
-        study_seed=study.seed,
-        status=status,
-        reason="" if status == OK else outcome.reason,
-        task=context.spec.task or "objective",
-        metric=context.spec.metric,
-        mode=context.spec.mode,
-        family=winner.family if winner else None,
-        trial=winner.trial if winner else None,
-        best_step=winner.best_step if winner else None,
-        config=winner.config if winner else None,
-        cv_score=winner.score if winner else None,
-        cv_error=outcome.cv_error,
-        test_score=outcome.test_score,
-        baseline_cv_score=baseline.score if baseline else None,
-        baseline_test_score=baseline.test_score if baseline else None,
-        gain=outcome.gain,
-        trials=len(records),
-        stopped=sum(record.state == STOPPED for record in records),
-        failed=sum(record.state == FAILED for record in records),
-        rows=len(data.y) if isinstance(data, StudyData) else 0,
-        test_rows=len(data.split.test) if isinstance(data, StudyData) else 0,
-        features=len(data.columns) if isinstance(data, StudyData) else 0,
-        started=clock.started,
-        seconds=clock.wall,
-        fit_seconds=clock.cpu,
-        model_path=saved.path if saved else None,
-        model_sha256=saved.sha256 if saved else None,
-        model_bytes=saved.size if saved else None,
-        final_fit=outcome.model.final_fit if outcome.model is not None and saved else None,
-        ensemble=ensemble.to_json() if ensemble else None,
-        ensemble_score=ensemble.score if ensemble else None,
-        worker=worker_name(),
-        versions=versions(),
-        error=error,
-        notes=outcome.notes,
-        positive=_positive(data),
-        baseline=baseline.name if baseline else None,
-        constant_cv_score=constant.score if constant else None,
-        constant_test_score=constant.test_score if constant else None,
-        gain_over_constant=outcome.gain_over_constant,
-        predict_ms_per_row=outcome.predict_ms_per_row,
-        refit_seconds=outcome.refit_seconds,
-        test_error=outcome.test_error,
-        held_back=outcome.held_back,
-        gain_error=outcome.gain_error,
-    )
-    if outcome.fixed is not None:
-        first = outcome.fixed.members[0]
-        ensemble_text = outcome.fixed.ensemble
-        return replace(record, family=first.family, best_step=first.steps, config=first.config, ensemble=ensemble_text)
-    if winner is None and saved is not None:
-        return replace(record, family=POOL)
-    if constant is None or not outcome.is_constant:
-        return record
-    family = str(constant.config[MODEL])
-    return replace(record, family=family, trial=None, best_step=None, config=constant.config, cv_score=constant.score)
-
-
-def _positive(data: TrialData) -> str | None:
-    label = data.task.positive if isinstance(data, StudyData) else None
-    return None if label is None else str(label)
 
 
 def unblock_sigterm() -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from tuning.records.figures import FLOAT, STUDY_FIGURES, TEXT, TRIAL_FIGURES, Figure, named
-from tuning.records.schema import STUDY_SCHEMA, TRIAL_SCHEMA
+from tuning.records.columns import FLOAT, TEXT, Figure
+from tuning.records.figures import COMPUTED, STUDY_FIGURES, STUDY_SCHEMA, TRIAL_FIGURES, TRIAL_SCHEMA, named
 
 PAGE = "docs/records.md"
 
@@ -22,7 +22,7 @@ def written(text: str) -> str:
     tables = {
         "trials": [trials[name] for name in TRIAL_SCHEMA.names],
         "studies": [studies[name] for name in STUDY_SCHEMA.names if studies[name] != trials.get(name)],
-        "leaderboard": [each for each in STUDY_FIGURES if not each.recorded],
+        "leaderboard": COMPUTED.values(),
     }
     for mark, figures in tables.items():
         before, _, rest = text.partition(f"<!-- {mark} -->\n")

@@ -19,8 +19,8 @@ from tuning.errors import StorageError
 from tuning.records.gains import compared_gains
 from tuning.records.ownership import Term
 from tuning.records.reports import Listener, PartWritten
-from tuning.records.schema import FAILED, FINISHED, OK, POOLED, Record, StudyRecord, TrialRecord, encode, encode_table
-from tuning.records.tables import KEYS, decode_table, distinct, joined, no_rows, records_of
+from tuning.records.schema import FAILED, FINISHED, OK, POOLED, Record, StudyRecord, TrialRecord
+from tuning.records.tables import KEYS, decode_table, distinct, encode, encode_table, joined, no_rows, records_of
 from tuning.storage.run_directory import RunDirectory
 
 TRIALS, STUDIES, JOURNAL, POOL = "trials", "studies", "journal", "pool"

@@ -1,28 +1,33 @@
-"""The record schema: the permanent rows about trials and studies, and their files.
+"""The records: the permanent rows about trials and studies.
 
-A run's truth is a set of immutable Parquet parts. `TrialRecord` is one row about one trial, `StudyRecord`
-one row about one study (written after all of its trials). Reading drops duplicates by key: (study, trial)
-and (study). The fields of a record are the columns of its files (`TRIAL_SCHEMA`, `STUDY_SCHEMA`), in their order; what
-each of them means, its type in a file and where it is shown is in `figures.py`.
+A run's truth is a set of immutable Parquet parts. `TrialRecord` is one row about one trial, `StudyRecord` one row about
+one study (written after all of its trials). Reading drops duplicates by key: (study, trial) and (study). A field of a
+record is a column of its files, of the leaderboard and of all that is shown: it is declared here, once.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from operator import attrgetter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from tuning.basics.wording import encodable
-from tuning.records.figures import STUDY_FIGURES, TRIAL_FIGURES, Figure
-from tuning.storage.names import mask_in
-
-KIND = b"tuning.kind"  # the key in a part's metadata
+from tuning.basics.wording import score_text, value_text
+from tuning.records.columns import (
+    EVERYWHERE,
+    FLOATS,
+    MAP,
+    MOMENT,
+    SHORT,
+    STEPS,
+    TABLES,
+    TEXT,
+    as_of_study,
+    column,
+    gain_in,
+    optional,
+)
 
 FINISHED, STOPPED, FAILED = "finished", "stopped", "failed"
 TRIAL_STATES = (FINISHED, STOPPED, FAILED)
@@ -45,43 +50,59 @@ class StepRecord:
     metrics: Mapping[str, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TrialRecord:
     """One trial, recorded exactly once. Key: (study, trial)."""
 
-    run: str
-    study: str
-    customer: str
-    trial: int
-    attempt: int
-    suggested: int
-    told: int
-    config: Config
-    family: str
-    algorithm: str
-    scheduler: str
-    metric: str
-    mode: str
-    state: str
-    reason: str
-    steps: Sequence[StepRecord]
-    best_step: int | None
-    score: float | None
-    fold_scores: Sequence[float]
-    metrics: Mapping[str, float]
-    study_seed: int
-    seed: int
-    started: float  # seconds since 1970
-    seconds: float
-    fit_seconds: float
-    suggest_seconds: float
-    worker: str
-    versions: str
-    error: str | None = None
-    lineage: str | None = None
-    schedule: str | None = None
-    spent_steps: int | None = None
-    spent_seconds: float | None = None
+    trial: int = column("number in the study, from 0; 0 is the baseline", ("customer",), type=SHORT)
+    family: str = column("the model family; trials are compared on rungs within one family", ("customer",))
+    state: str = column(
+        "`finished` (a full trial: at its last step or on its plateau), `stopped` (by the scheduler or a rule), "
+        "`failed`",
+        ("customer",),
+    )
+    score: float | None = optional("score at `best_step`, the mean over folds", ("customer",), better="metric")
+    steps: Sequence[StepRecord] = column(
+        "every step reported; seconds since the trial started", ("customer",), type=STEPS
+    )
+    config: Config = column(
+        "the configuration as JSON, keys sorted; only parameters that exist in it", ("customer",), type=TEXT, long=True
+    )
+    reason: str = column("why it was stopped or failed; empty when finished", ("customer",), long=True)
+    attempt: int = column("the attempt that is recorded, from 1; higher after a worker died in this trial", type=SHORT)
+    suggested: int = column("position of the suggestion in the study's sequence of suggest and tell", type=SHORT)
+    told: int = column("position at which the algorithm was told the result", type=SHORT)
+    best_step: int | None = optional(
+        "the step that counts: the best one of a model that grows (by rounds, trees or passes), else the last one",
+        type=SHORT,
+    )
+    fold_scores: Sequence[float] = column("the score of each fold at `best_step`", type=FLOATS)
+    metrics: Mapping[str, float] = column("other figures at `best_step`", type=MAP)
+    seed: int = column("seed of this trial's training")
+    started: float = column("when it started", type=MOMENT, clock=True)
+    seconds: float = column("wall seconds", clock=True)
+    fit_seconds: float = column("CPU seconds of the training and scoring", clock=True)
+    suggest_seconds: float = column("wall seconds of the algorithm's suggestion", clock=True)
+    error: str | None = optional("traceback of a failed trial")
+    lineage: str | None = optional("JSON: the donors of a population-based trial")
+    schedule: str | None = optional("JSON: hyperparameters by step, when they changed during the trial")
+    spent_steps: int | None = optional(
+        "steps that the study had trained when this trial ended: of all its trials, those that go on and those "
+        "given up for another trial's model included"
+    )
+    spent_seconds: float | None = optional(
+        "seconds of training and of the algorithm that the study had spent by then", clock=True
+    )
+    customer: str = as_of_study()
+    metric: str = as_of_study()
+    mode: str = as_of_study()
+    run: str = as_of_study()
+    study: str = as_of_study()
+    algorithm: str = as_of_study()
+    scheduler: str = as_of_study()
+    study_seed: int = as_of_study()
+    worker: str = as_of_study()
+    versions: str = as_of_study()
 
     @property
     def key(self) -> tuple[str, int]:
@@ -95,60 +116,164 @@ class TrialRecord:
         return -self.score if self.mode == "max" else self.score
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StudyRecord:
     """What came of one study, recorded once, after its trials. Key: (study,)."""
 
-    run: str
-    study: str
-    customer: str
-    algorithm: str
-    scheduler: str
-    study_seed: int
-    status: str
-    reason: str
-    task: str
-    metric: str
-    mode: str
-    family: str | None
-    trial: int | None
-    best_step: int | None
-    config: Config | None
-    cv_score: float | None
-    cv_error: float | None
-    test_score: float | None
-    baseline_cv_score: float | None
-    baseline_test_score: float | None
-    gain: float | None
-    trials: int
-    stopped: int
-    failed: int
-    rows: int
-    test_rows: int
-    features: int
-    started: float  # seconds since 1970
-    seconds: float
-    fit_seconds: float
-    model_path: str | None
-    model_sha256: str | None
-    worker: str
-    versions: str
-    error: str | None = None
-    notes: str | None = None
-    positive: str | None = None
-    final_fit: str | None = None
-    baseline: str | None = None
-    ensemble: str | None = None
-    ensemble_score: float | None = None
-    model_bytes: int | None = None
-    constant_cv_score: float | None = None
-    constant_test_score: float | None = None
-    gain_over_constant: float | None = None
-    predict_ms_per_row: float | None = None
-    refit_seconds: float | None = None
-    test_error: float | None = None
-    held_back: int | None = None
-    gain_error: float | None = None
+    customer: str = column("the customer's id", TABLES, essential=True, spared=0)
+    status: str = column(
+        "`ok`, `pool` (no model of its own, the [pool](models.md#the-pool) answers), `no_model`, `quarantined`; on "
+        "the leaderboard also `running`, and `unfinished` of a run that has stopped",
+        ("leaderboard", "terminal", "report"),
+        spared=0,
+    )
+    reason: str = column("why there is no model; empty when ok", TABLES, essential=True, long=True)
+    metric: str = column("name of the metric", ("leaderboard",))
+    mode: str = column("`max` or `min`: whether a larger or a smaller score is better", ("leaderboard",))
+    positive: str | None = optional(
+        "the positive class of a binary task; empty for other tasks", ("leaderboard", "details")
+    )
+    cv_score: float | None = optional(
+        "cross-validation score of the winner, the mean over the folds",
+        (*TABLES, "mlflow_model"),
+        better="metric",
+        essential=True,
+        spared=4,
+    )
+    cv_error: float | None = optional("standard error of `cv_score` over the folds", ("leaderboard", "details"))
+    test_score: float | None = optional(
+        "score on the hold-out rows of the model (the winner, or the ensemble), refitted on the search rows",
+        EVERYWHERE,
+        better="metric",
+        essential=True,
+        words=lambda row: score_text(row["test_score"], row.get("test_error")),
+        spared=0,
+    )
+    test_error: float | None = optional(
+        "standard error of `test_score` over the hold-out rows, by a jackknife that leaves out a twentieth of them "
+        "at a time; empty with fewer than 20 rows, of a constant, and of a metric of your own",
+        ("leaderboard", "details", "mlflow_model"),
+    )
+    held_back: int | None = optional(
+        "hold-out rows for which the model, or a member of the ensemble, went beyond `bounds` and was held there; "
+        "empty without bounds",
+        ("leaderboard", "customer", "details"),
+        better="smaller",
+        words=lambda row: value_text(row.get("held_back") or None),
+    )
+    baseline: str | None = optional(
+        "the [baseline](data.md#the-baseline): the family of trial 0 (empty when that trial did not finish), or "
+        "what `baseline` names",
+        ("leaderboard", "terminal", "customer", "details"),
+    )
+    baseline_test_score: float | None = optional(
+        "the baseline's score on the hold-out rows; a model is refitted on the search rows for it",
+        ("leaderboard", "terminal", "customer", "report", "mlflow", "mlflow_model"),
+        better="metric",
+        spared=3,
+    )
+    gain: float | None = optional(
+        "`test_score` minus `baseline_test_score`, positive when the model is better in either mode; where it is "
+        "shown, that of an error is in % of the [baseline's](data.md#how-scores-are-made)",
+        (*TABLES, "mlflow_model"),
+        better="larger",
+        essential=True,
+        words=gain_in("gain"),
+        spared=0,
+    )
+    gain_error: float | None = optional(
+        "standard error of `gain` in the same unit, over the same rows as `test_error`: of the differences of both "
+        "models; 0 where the baseline is the model",
+        ("leaderboard", "details", "mlflow_model"),
+    )
+    constant_test_score: float | None = optional(
+        "the constant's score on the hold-out rows, fitted on the search rows",
+        ("leaderboard", "customer", "mlflow_model"),
+        better="metric",
+    )
+    gain_over_constant: float | None = optional(
+        "the same over `constant_test_score`",
+        ("leaderboard", "details", "mlflow_model"),
+        better="larger",
+        words=gain_in("gain_over_constant"),
+    )
+    trials: int = column("recorded trials", ("leaderboard", "terminal", "details"), spared=2)
+    seconds: float = column(
+        "wall seconds of its last attempt; spread, of its trials and its final fits together",
+        ("leaderboard", "report"),
+        clock=True,
+    )
+    refit_seconds: float | None = optional(
+        "wall seconds in which the model (the winner, or all members of the ensemble) was fitted on the search "
+        "rows; empty where a constant is the model, and of an objective",
+        ("leaderboard", "customer", "details", "mlflow_model"),
+        better="smaller",
+        clock=True,
+    )
+    predict_ms_per_row: float | None = optional(
+        "wall milliseconds per row in which that model predicted the encoded hold-out rows",
+        ("leaderboard", "customer", "details", "mlflow_model"),
+        better="smaller",
+        clock=True,
+    )
+    notes: str | None = optional(
+        "remarks: the rule or limit that ended the study early, a refit along a schedule, …",
+        ("leaderboard", "notebook", "details"),
+        long=True,
+    )
+    model_path: str | None = optional(
+        "folder of the model in the run, or in a pack: `models/….zip/acme`", ("leaderboard",)
+    )
+    run: str = column("the run's name, that of its folder")
+    study: str = column(
+        "the study's id; the customer's id in a per-customer search; `/pool` of the [pool](models.md#the-pool)"
+    )
+    algorithm: str = column("the search algorithm")
+    scheduler: str = column("the scheduler")
+    study_seed: int = column("seed of the study's algorithm and scheduler")
+    task: str = column("`regression`, `binary`, `multiclass` or `objective`")
+    family: str | None = optional(
+        "of the winner; `constant` where no trial was better than a constant on the folds, `pool` where it answers"
+    )
+    trial: int | None = optional("number of the winning trial; empty where a constant won", type=SHORT)
+    best_step: int | None = optional("its step that counts; the winner is refitted to it", type=SHORT)
+    config: Config | None = optional(
+        "its configuration as JSON; for a population-based trial the last one (the trial's record has the schedule)",
+        type=TEXT,
+    )
+    baseline_cv_score: float | None = optional(
+        "the baseline's cross-validation score", ("mlflow_model",), better="metric"
+    )
+    stopped: int = column("trials stopped early")
+    failed: int = column("trials failed")
+    rows: int = column("rows with a target")
+    test_rows: int = column("rows held out")
+    features: int = column("used columns")
+    started: float = column("when the study began (its last attempt)", type=MOMENT, clock=True)
+    fit_seconds: float = column("CPU seconds; of what, as `seconds`", clock=True)
+    model_sha256: str | None = optional("digest of its `model.json`, which holds the digests of the other files")
+    worker: str = column("host:pid")
+    versions: str = column("of Python and the libraries that the result depends on")
+    error: str | None = optional("traceback, when something unforeseen ended the study")
+    ensemble: str | None = optional(
+        "the members of the ensemble that the model is, as JSON: a list of `{trial, family, weight}`, the weights "
+        "adding up to 1; without a trial the run's pool; empty where the model is the winner alone"
+    )
+    ensemble_score: float | None = optional(
+        "cross-validation score of the ensemble: its mean predictions scored fold by fold, as a trial is",
+        ("mlflow_model",),
+        better="metric",
+    )
+    constant_cv_score: float | None = optional(
+        "what knowing nothing scores on the folds: a constant of each fold's training rows (the mean or the median, "
+        "whichever the metric prefers, or the shares of the classes); empty where the metric is not defined for it",
+        ("mlflow_model",),
+        better="metric",
+    )
+    model_bytes: int | None = optional("size of the model's files")
+    final_fit: str | None = optional(
+        "which rows the saved model was fitted on: `all`, or those of the `search`; empty without a model"
+    )
 
     @property
     def key(self) -> tuple[str]:
@@ -156,40 +281,6 @@ class StudyRecord:
 
 
 Record = TrialRecord | StudyRecord
-
-
-def _schema(kind: str, record: type[Record], figures: Iterable[Figure]) -> pa.Schema:
-    """The columns of a record's files: its fields, each with the type that its figure has."""
-    types = {each.name: each.type for each in figures}
-    columns = [(each.name, types[each.name]) for each in fields(record)]
-    return pa.schema(columns, metadata={KIND: kind})
-
-
-TRIAL_SCHEMA = _schema("trials", TrialRecord, TRIAL_FIGURES)
-STUDY_SCHEMA = _schema("studies", StudyRecord, STUDY_FIGURES)
-
-
-def encode(records: Sequence[Record]) -> bytes:
-    """Records of one kind as one Parquet file with page checksums."""
-    schema = TRIAL_SCHEMA if isinstance(records[0], TrialRecord) else STUDY_SCHEMA
-    # Column by column, and only the few that are not plain values value by value: a third of the time.
-    columns = dict(zip(schema.names, zip(*map(attrgetter(*schema.names), records), strict=True), strict=True))
-    for name, write in _WRITE.items():
-        if name in columns:
-            columns[name] = tuple(map(write, columns[name]))
-    return encode_table(
-        pa.Table.from_arrays([pa.array(columns[column.name], type=column.type) for column in schema], schema=schema)
-    )
-
-
-def encode_table(table: pa.Table) -> bytes:
-    """The same of rows that are columns already."""
-    sink = pa.BufferOutputStream()
-    # A part is small: dictionaries and statistics of forty columns take as long as all the rest, to write and to read.
-    pq.write_table(
-        table, sink, compression="zstd", write_page_checksum=True, use_dictionary=False, write_statistics=False
-    )
-    return bytes(sink.getvalue())
 
 
 def best_first(trials: Iterable[TrialRecord]) -> list[TrialRecord]:
@@ -204,37 +295,3 @@ def canonical(config: Config) -> str:
 
 
 _CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode
-
-
-def _write_config(config: Config | None) -> str | None:
-    return None if config is None else canonical(config)
-
-
-def _write_steps(steps: Sequence[StepRecord]) -> list[dict[str, object]]:
-    return [{"step": s.step, "score": s.score, "seconds": s.seconds, "metrics": list(s.metrics.items())} for s in steps]
-
-
-def _write_started(seconds: float) -> int:
-    return int(seconds * 1_000_000)
-
-
-def _write_metrics(metrics: Mapping[str, float]) -> list[tuple[str, float]]:
-    return list(metrics.items())
-
-
-def _write_words(value: str | None) -> str | None:
-    """What libraries say about a file often has its URI in it, with the secrets there."""
-    return encodable(mask_in(value) if "://" in value else value) if value else value
-
-
-# Columns that are something else in a file than in a record.
-_WRITE: dict[str, Callable[..., object]] = {
-    "reason": _write_words,
-    "error": _write_words,
-    "notes": _write_words,
-    "config": _write_config,
-    "steps": _write_steps,
-    "started": _write_started,
-    "metrics": _write_metrics,
-    "fold_scores": list,
-}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tuning.basics.wording import amount, gain_text, params_text, score_text, value_text
 from tuning.definition.baselines import GivenBaseline, baseline_name, column_of
-from tuning.records.figures import FigureRow
+from tuning.records.columns import FigureRow
 from tuning.records.gains import is_error, user_metric
 from tuning.records.user_scores import metric_text
 from tuning.runs.typical import SURE, Typical

@@ -20,7 +20,8 @@ from tuning.models.base import SteppedFamily
 from tuning.models.customer_model import described_as
 from tuning.models.gang import gang_last
 from tuning.models.registry import families
-from tuning.records.figures import STUDY_FIGURES, FigureRow, named, notebook_table
+from tuning.records.columns import FigureRow
+from tuning.records.figures import RECORDED, STUDY_FIGURES, named, notebook_table, shown_in
 from tuning.records.gains import is_error, user_metric
 from tuning.records.schema import MODEL, NO_MODEL, OK, POOLED, QUARANTINED, RUNNING, UNFINISHED, Config, canonical
 from tuning.records.user_scores import GAINS, SCORES, percents, user_mode, user_reason
@@ -33,7 +34,7 @@ _NOT_READ = ("metric", "mode")  # they are the run's
 #: The columns of study records that a leaderboard is made of.
 NEEDED = (
     *("study", "family", "ensemble", "config", "best_step"),
-    *(each.name for each in _FIGURES.values() if each.recorded and each.name not in _NOT_READ),
+    *(each.name for each in shown_in("leaderboard", RECORDED) if each.name not in _NOT_READ),
 )
 SHOWN, SHOWN_LACKING = 20, 5  # customers, in a notebook; of them those without a model, where not all are shown
 BATCH = 20_000  # rows that are made at a time

@@ -16,7 +16,7 @@ from tuning.basics.documents import Json
 from tuning.basics.wording import amount, did_you_mean, score_text, time_text, without_text
 from tuning.definition.baselines import GivenBaseline
 from tuning.errors import NoModelError, UnknownCustomerError
-from tuning.records.figures import FigureRow
+from tuning.records.columns import FigureRow
 from tuning.records.lease import last_heartbeat
 from tuning.records.ownership import begun_term
 from tuning.records.parts import POOL, STUDIES, TRIALS, accepted, read_some_trials, read_table

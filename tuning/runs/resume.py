@@ -29,8 +29,8 @@ from tuning.records.parts import (
     studies_in,
     tables_in,
 )
-from tuning.records.schema import QUARANTINED, encode_table
-from tuning.records.tables import KEYS, decode_table, distinct, no_rows
+from tuning.records.schema import QUARANTINED
+from tuning.records.tables import KEYS, decode_table, distinct, encode_table, no_rows
 from tuning.runs.plan_file import plain
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.record import versions

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from tuning.models.customer_model import CustomerModel
-    from tuning.records.figures import FigureRow
+    from tuning.records.columns import FigureRow
 
 API = "/api/v1"
 ADDRESS = "http://127.0.0.1:8420"  # where `tuning serve` listens by default

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 
-from tuning.records.figures import STUDY_FIGURES
+from tuning.records.figures import RECORDED
 from tuning.records.schema import FAILED, FINISHED, MODEL, OK, STOPPED, StudyRecord, TrialRecord, canonical
 from tuning.storage.names import mask_in
 from tuning.tracking import mlflow_limits
@@ -35,16 +35,13 @@ USER_TAG = "mlflow.user"
 NOTE_TAG = "mlflow.note.content"
 
 TRIALS = "trials"  # the metric that says how far a study has come
-_RECORDED = [each for each in STUDY_FIGURES if each.recorded]
 #: Metrics of a study's run. All other columns of its record are tags.
-STUDY_METRICS = tuple(each.name for each in _RECORDED if each.is_number)
+STUDY_METRICS = tuple(each.name for each in RECORDED if each.is_number)
 _STUDY_TEXT = tuple(
-    each.name
-    for each in _RECORDED
-    if each.name not in {*STUDY_METRICS, "run", "config", "started", "customer", "study"}
+    each.name for each in RECORDED if each.name not in {*STUDY_METRICS, "run", "config", "started", "customer", "study"}
 )
 #: The only ones where there are very many studies.
-SHORT_METRICS = (*(each.name for each in _RECORDED if each.is_number and each.essential), TRIALS)
+SHORT_METRICS = (*(each.name for each in RECORDED if each.is_number and each.essential), TRIALS)
 
 NO_MODEL_NOTE = "No model: "
 

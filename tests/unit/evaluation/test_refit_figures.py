@@ -19,7 +19,9 @@ from tuning.evaluation.metrics import Metric
 from tuning.evaluation.study_data import StudyData
 from tuning.evaluation.winner import StudyOutcome, conclude
 from tuning.preprocessing.task import Prediction
-from tuning.records.schema import STUDY_SCHEMA, StudyRecord, TrialRecord, encode
+from tuning.records.figures import STUDY_SCHEMA
+from tuning.records.schema import StudyRecord, TrialRecord
+from tuning.records.tables import encode
 from tuning.runs.leaderboard import Leaderboard
 from tuning.runs.standings import Standings, UnfinishedCustomers
 

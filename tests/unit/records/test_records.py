@@ -12,13 +12,8 @@ from tuning.execution.spread.events import CheckpointSaved, Event
 from tuning.execution.spread.journal import read_journal, write_journal
 from tuning.records.ownership import Term
 from tuning.records.parts import intact, part_name, parts_before_trials, parts_without_studies, read_trials
-from tuning.records.schema import (
-    StepRecord,
-    StudyRecord,
-    TrialRecord,
-    encode,
-)
-from tuning.records.tables import decode
+from tuning.records.schema import StepRecord, StudyRecord, TrialRecord
+from tuning.records.tables import decode, encode
 from tuning.storage.run_directory import RunDirectory
 
 

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 from tuning.cli.output import lines
-from tuning.records.schema import Config, StudyRecord, encode
-from tuning.records.tables import decode_table
+from tuning.records.schema import Config, StudyRecord
+from tuning.records.tables import decode_table, encode
 from tuning.runs.leaderboard import LEADERBOARD, Leaderboard
 from tuning.runs.standings import Standings, UnfinishedCustomers
 from tuning.tracking.summary.summary import leaderboard_plots

@@ -12,7 +12,7 @@ from tuning.errors import RunError
 from tuning.execution.context import WorkerContext
 from tuning.execution.packed import recorded
 from tuning.execution.spread.journal import DRIVER, written_by_driver
-from tuning.execution.study_run import abandoned
+from tuning.execution.study_record import abandoned
 from tuning.planning.plan import Plan
 from tuning.planning.room import alive_machines
 from tuning.planning.shortages import Shortage, find_shortages, with_shortage

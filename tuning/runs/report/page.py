@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 from tuning.basics.wording import amount, shorten
 from tuning.definition.baselines import baseline_name
 from tuning.evaluation.contradictions import CONTRADICTED
-from tuning.records.figures import Figure, View, shown_in
+from tuning.records.columns import Figure, View
+from tuning.records.figures import shown_in
 from tuning.records.gains import is_error, user_metric
 from tuning.records.schema import FAILED, OK, POOLED
 from tuning.records.user_scores import GAINS, user_mode, user_table

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from tuning.basics.documents import Json
 from tuning.basics.wording import did_you_mean
 from tuning.errors import DefinitionError, MissingError
-from tuning.records.figures import FigureRow
+from tuning.records.columns import FigureRow
 from tuning.records.user_scores import user_row
 from tuning.runs.leaderboard import LEADERBOARD
 

@@ -16,7 +16,8 @@ from tuning.basics.documents import Json
 from tuning.basics.wording import amount, duration, shorten, value_text
 from tuning.definition.definition import Definition
 from tuning.errors import MissingError, QuotaError
-from tuning.records.figures import FigureRow, shown_in
+from tuning.records.columns import FigureRow
+from tuning.records.figures import shown_in
 from tuning.records.schema import OK
 from tuning.service.database.runs import SubmittedRun
 from tuning.service.settings import ServiceSettings

@@ -1,0 +1,130 @@
+"""The record of a study that has ended: what its evaluation has found out, and who it was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+
+from tuning.basics.stopwatch import Clock
+from tuning.evaluation.study_data import StudyData
+from tuning.evaluation.winner import StudyOutcome
+from tuning.execution.context import TrialData, WorkerContext
+from tuning.models.customer_model import Saved
+from tuning.models.pooled import POOL
+from tuning.records.schema import FAILED, MODEL, NO_MODEL, OK, STOPPED, StudyRecord, TrialRecord
+from tuning.study.record import versions, worker_name
+from tuning.study.study import Study
+
+#: Columns that are called in an outcome what they are called in a record.
+_OF_OUTCOME = [each.name for each in fields(StudyRecord) if hasattr(StudyOutcome, each.name)]
+
+
+def abandoned(
+    context: WorkerContext,
+    study: Study,
+    reason: str,
+    status: str = NO_MODEL,
+    records: Sequence[TrialRecord] = (),
+    error: str | None = None,
+    saved: Saved | None = None,
+) -> StudyRecord:
+    """The record of a study that is given up.
+
+    records: its trials so far. error: a stack behind the reason. saved: the pool's answer in place of its model.
+    """
+    outcome = StudyOutcome(None, None, reason)
+    return study_record(context, study, records, status, outcome, Clock(), saved=saved, error=error)
+
+
+def study_record(
+    context: WorkerContext,
+    study: Study,
+    records: Sequence[TrialRecord],
+    status: str,
+    outcome: StudyOutcome,
+    clock: Clock,
+    *,
+    data: TrialData = None,
+    saved: Saved | None = None,
+    error: str | None = None,
+) -> StudyRecord:
+    """What came of a study.
+
+    records: all of its trials. saved: its model on disk. error: the traceback or stack behind the reason.
+    """
+    values = {
+        **{name: getattr(outcome, name) for name in _OF_OUTCOME},
+        **_of_model(outcome, saved),
+        **_of_others(outcome),
+        **_of_data(data),
+        "reason": "" if status == OK else outcome.reason,
+    }
+    return StudyRecord(
+        run=context.run,
+        study=study.id,
+        customer=study.customer.id,
+        algorithm=study.algorithm.name,
+        scheduler=study.scheduler.name,
+        study_seed=study.seed,
+        status=status,
+        task=context.spec.task or "objective",
+        metric=context.spec.metric,
+        mode=context.spec.mode,
+        trials=len(records),
+        stopped=sum(record.state == STOPPED for record in records),
+        failed=sum(record.state == FAILED for record in records),
+        started=clock.started,
+        seconds=clock.wall,
+        fit_seconds=clock.cpu,
+        worker=worker_name(),
+        versions=versions(),
+        error=error,
+        **values,
+    )
+
+
+def _of_model(outcome: StudyOutcome, saved: Saved | None) -> dict[str, object]:
+    """What the model is, and where."""
+    winner, constant, ensemble = outcome.winner, outcome.constant, outcome.ensemble
+    found: dict[str, object] = {"ensemble": ensemble.to_json() if ensemble else None}
+    if outcome.fixed is not None:
+        first = outcome.fixed.members[0]
+        found = {"family": first.family, "best_step": first.steps, "config": first.config}
+        found["ensemble"] = outcome.fixed.ensemble
+    elif constant is not None and outcome.is_constant:
+        found |= {"family": str(constant.config[MODEL]), "config": constant.config, "cv_score": constant.score}
+    elif winner is not None:
+        found |= {name: getattr(winner, name) for name in ("family", "trial", "best_step", "config")}
+        found["cv_score"] = winner.score
+    elif saved is not None:
+        found["family"] = POOL
+    if saved is not None:
+        found |= {"model_path": saved.path, "model_sha256": saved.sha256, "model_bytes": saved.size}
+        found["final_fit"] = None if outcome.model is None else outcome.model.final_fit
+    return found
+
+
+def _of_others(outcome: StudyOutcome) -> dict[str, object]:
+    """What the model is compared with."""
+    found: dict[str, object] = {"baseline": None}
+    if (baseline := outcome.baseline) is not None:
+        found |= {"baseline": baseline.name, "baseline_cv_score": baseline.score}
+        found["baseline_test_score"] = baseline.test_score
+    if (constant := outcome.constant) is not None:
+        found |= {"constant_cv_score": constant.score, "constant_test_score": constant.test_score}
+    if outcome.ensemble is not None:
+        found["ensemble_score"] = outcome.ensemble.score
+    return found
+
+
+def _of_data(data: TrialData) -> dict[str, object]:
+    """What the customer's rows are."""
+    if not isinstance(data, StudyData):
+        return {"rows": 0, "test_rows": 0, "features": 0}
+    label = data.task.positive
+    return {
+        "rows": len(data.y),
+        "test_rows": len(data.split.test),
+        "features": len(data.columns),
+        "positive": None if label is None else str(label),
+    }
