@@ -2,6 +2,7 @@
 
     TuningError
     ├── DefinitionError      the definition is wrong: change it
+    │   └── IntervalError        intervals that no model can have were asked for: leave them out
     ├── DataError            the data cannot be used as a whole: change the data or where it is looked for
     │   └── CustomerError    one customer's data cannot be used: that customer gets a reason, the others go on
     │       └── ChangedDataError  its rows are not those that the run has planned with: resume the run
@@ -70,6 +71,10 @@ def _callers(trace: TracebackType | None) -> TracebackType | None:
 
 class DefinitionError(TuningError):
     """The definition is wrong; the message names the field, its value and what is allowed."""
+
+
+class IntervalError(DefinitionError):
+    """Intervals were asked for that no model here can have."""
 
 
 class DataError(TuningError):

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tuning import TuneRunner
+from tuning import RunResult, TuneRunner
 from tuning.runs.batch.models import RunModels
 from tuning.runs.batch.predict_files import predict_files
 
@@ -50,7 +50,7 @@ def test_a_batch_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("*.parquet")}
     noted = {path.name.removesuffix(".json") for path in done.glob("[0-9]*.json")}
     assert 0 < len(noted) < FILES
-    models = RunModels(str(tmp_path / "run"))
+    models = RunModels(RunResult(str(tmp_path / "run")))
     counts = predict_files(models, str(tmp_path / "new"), str(tmp_path / "out"), processes=1)
     assert (counts.files, counts.unchanged) == (FILES - len(noted), len(noted))
     after = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("*.parquet")}

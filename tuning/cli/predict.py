@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import sys
 
 import click
-import pandas as pd
+import pyarrow as pa
 
 from tuning.basics.wording import amount, duration, some_names, without_text
 from tuning.champions.models import ReleaseModels
@@ -13,14 +14,15 @@ from tuning.cli import exit_codes
 from tuning.cli.program import Command
 from tuning.cli.run_argument import newest, run_and_customer, run_and_customer_arguments
 from tuning.cli.shared_options import allow_code_option, formulas_option, storage_option
-from tuning.data.file_access import is_same_file
-from tuning.data.formats.csv_file import csv_text, guarded_frame
-from tuning.data.registry import check_writable, format_of
+from tuning.data.file_access import is_same_file, located
+from tuning.data.registry import check_writable
 from tuning.errors import DataError
 from tuning.models.residuals import PREDICTION
+from tuning.runs.batch.answers import AnswerCounts
 from tuning.runs.batch.models import CustomerModels, RunModels
+from tuning.runs.batch.output import write_rows
 from tuning.runs.batch.predict_files import BatchCounts, predict_files
-from tuning.runs.prediction import PredictedRows, predict_rows
+from tuning.runs.prediction import predict_rows
 from tuning.runs.results import RunResult
 from tuning.storage.names import mask
 
@@ -89,7 +91,7 @@ def predict(
     if champion is not None:
         models = ReleaseModels.current(champion, storage, allow_code=allow_code)
     else:
-        models = RunModels(newest(run), allow_code)
+        models = RunModels(RunResult(newest(run)), allow_code)
     _tell(predict_files(models, data, output, processes=processes, interval=interval, formulas=formulas), output)
 
 
@@ -111,26 +113,18 @@ def _predict_file(
         raise DataError(f"--output: {mask(output)!r} is the file of --data; name another one.")
     run_dir, customer = run_and_customer(names, customer)
     answer = predict_rows(RunResult(run_dir), data, customer, allow_code=allow_code, interval=interval)
-    _write(answer.rows if formulas == "keep" else guarded_frame(answer.rows), output)
+    _write(answer.table, output, formulas)
     if answer.column != PREDICTION:
         click.echo(f"the predictions are in {answer.column!r}: the rows have a column {PREDICTION!r}", err=True)
     for name, reason in answer.without.items():
         why = reason.removeprefix(without_text(name, "model", ""))
         click.echo(f"no prediction for customer {name!r}: {why}", err=True)
-    if answer.pooled:
-        whose = f"{amount(len(answer.pooled), 'customer')} without an own model"
-        unit = "; where fewer than four targets are known, numbers are in the typical customer's unit"
-        click.echo(f"the run's pool predicts the rows of {whose}: {some_names(answer.pooled)}{unit}", err=True)
-    _tell_exceptions(answer, len(answer.rows))
-    if answer.unseen:
-        columns = ", ".join(f"{name!r} in {amount(rows, 'row')}" for name, rows in answer.unseen.items())
-        click.echo(f"texts that no model here was trained with, and so knows nothing of: {columns}", err=True)
+    _tell_exceptions(answer, len(answer.answers))
     if output is not None:
-        said = f"{int(answer.rows[answer.column].notna().sum()):,} of {amount(len(answer.rows), 'row')}"
+        said = f"{answer.predicted:,} of {amount(len(answer.answers), 'row')}"
         click.echo(f"{said} predicted, in {mask(output)}", err=True)
     if answer.without:
-        some = answer.rows[answer.column].notna().any()
-        sys.exit(exit_codes.SOME_WITHOUT_MODEL if some else exit_codes.ALL_WITHOUT_MODEL)
+        sys.exit(exit_codes.SOME_WITHOUT_MODEL if answer.predicted else exit_codes.ALL_WITHOUT_MODEL)
 
 
 def _tell(counts: BatchCounts, output: str) -> None:
@@ -164,21 +158,32 @@ def _tell(counts: BatchCounts, output: str) -> None:
         sys.exit(exit_codes.SOME_WITHOUT_MODEL if some else exit_codes.ALL_WITHOUT_MODEL)
 
 
-def _tell_exceptions(found: PredictedRows | BatchCounts, predictions: int) -> None:
+def _tell_exceptions(found: AnswerCounts, predictions: int) -> None:
     """How many of the predictions are not what most are."""
     said = amount(predictions, "prediction")
+    if found.pooled:
+        whose = f"{amount(len(found.pooled), 'customer')} without an own model"
+        unit = "; where fewer than four targets are known, numbers are in the typical customer's unit"
+        click.echo(f"the run's pool predicts the rows of {whose}: {some_names([*found.pooled])}{unit}", err=True)
     if found.held_back:
         click.echo(f"{found.held_back:,} of {said} went beyond `bounds`, and were held there", err=True)
     if found.without_interval:
         why = "the pool's, a constant's of too few rows, or those of models that were fitted without a search"
         click.echo(f"{found.without_interval:,} of {said} without an interval: {why}", err=True)
+    if found.unseen:
+        columns = ", ".join(f"{name!r} in {amount(rows, 'row')}" for name, rows in found.unseen.items())
+        click.echo(f"texts that no model here was trained with, and so knows nothing of: {columns}", err=True)
 
 
-def _write(frame: pd.DataFrame, output: str | None) -> None:
+def _write(table: pa.Table, output: str | None, formulas: str) -> None:
     if output is None:
-        click.echo(csv_text(frame), nl=False)
+        content = io.BytesIO()
+        write_rows(content, "answer.csv", [table], formulas=formulas)
+        click.echo(content.getvalue(), nl=False)
         return
     try:
-        format_of(output).write(frame, output)
+        filesystem, inner = located(output)
+        with filesystem.open_output_stream(inner, compression=None) as stream:
+            write_rows(stream, output, [table], formulas=formulas)
     except (OSError, ValueError) as error:
         raise DataError(f"--output: {mask(output)!r} cannot be written: {error}.") from error

@@ -38,6 +38,12 @@ def to_frame(table: pa.Table, csv: ReadCsvOptions | None = None) -> pd.DataFrame
     return pa.Table.from_arrays(columns, schema=pa.schema(fields, known)).to_pandas(use_threads=False)
 
 
+def exact_frame(table: pa.Table) -> pd.DataFrame:
+    """Rows as a frame of which `to_arrow` makes the same again: whole numbers with gaps and decimals are objects."""
+    odd = any(pa.types.is_binary(kind) for kind in table.schema.types)  # as in `to_frame`
+    return (table.replace_schema_metadata(None) if odd else table).to_pandas(integer_object_nulls=True)
+
+
 def _is_whole_text(column: pa.ChunkedArray) -> bool:
     return pa.types.is_string(column.type) and not column.null_count
 

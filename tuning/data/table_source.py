@@ -197,6 +197,12 @@ class FileSource(TableSource):
             columns = None if chosen is None else list(chosen)
             return with_sound_text(dataset.to_table(columns=columns, filter=wanted, use_threads=False))
 
+    def pieces_as_written(self, keys: Sequence[str] = ()) -> Iterator[tuple[Piece, pa.Table]]:
+        """`pieces`, each with the same rows as they came: where cells have no type, all are the text that they are
+        written as, also missing ones."""
+        for piece in self.pieces(keys):
+            yield piece, piece.rows
+
     def missing(self, name: str) -> int | None:
         """How many values of a column are missing, where the file says so without being read; else None."""
         return None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tuning.basics.documents import Json
-from tuning.errors import DefinitionError
+from tuning.errors import IntervalError
 from tuning.models.bounds import Bounds
 from tuning.preprocessing.task import Task
 
@@ -28,16 +28,16 @@ DIGITS = 5
 
 
 def check_interval(interval: float | None, task: Task | None = None) -> None:
-    """`DefinitionError` for what is no share, and where the target is no number. None is none."""
+    """`IntervalError` for what is no share, and where the target is no number. None is none."""
     if interval is None:
         return
     if not 0 < interval < 1:
         hint = f" {interval:g} % is {interval / 100:g}." if 1 <= interval < 100 else ""
-        raise DefinitionError(
+        raise IntervalError(
             f"interval: {interval:g} is no share of the rows between 0 and 1, such as 0.8 for four of five.{hint}"
         )
     if task is not None and task.classification:
-        raise DefinitionError(
+        raise IntervalError(
             "interval: it is for numbers, and the model answers classes. What it is sure of is in their probabilities: "
             "predict_proba, and the columns probability_… of `tuning predict`."
         )

@@ -381,8 +381,9 @@ class RunResult(OfResult):
     ) -> pd.DataFrame:
         """The rows of a frame or a file with predictions, by default of the model that each row's key columns name.
 
-        customer, allow_code: as of `model`. interval: as of its `predict`. `attrs` of the answer has `without`,
-        `held_back`, `pooled` and `unseen`, as of `tuning.runs.prediction.PredictedRows`.
+        The rows stay as they are; of a CSV they are text. customer, allow_code: as of `model`. interval: as of its
+        `predict`. `attrs` of the answer has `without`, `held_back`, `pooled` and `unseen`, as of
+        `tuning.runs.batch.answers.AnswerCounts`.
         """
         from tuning.runs.prediction import predict_rows
 

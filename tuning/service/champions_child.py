@@ -12,21 +12,19 @@ import os
 import select
 import sys
 import time
-from collections.abc import Mapping
+from dataclasses import replace
 
 from tuning.basics.documents import Json
 from tuning.basics.wording import raised
 from tuning.champions.models import ReleaseModels
 from tuning.champions.releases import Releases
 from tuning.errors import TuningError
-from tuning.models.customer_model import CustomerModel
 from tuning.models.kept_models import KeptModels
 from tuning.runs.prediction import PredictedRows, predict_by
 from tuning.service.extract_child import write_predictions
 from tuning.service.kept_children import IDLE_S
 
 LOOK_S = 1.0  # between two looks for a newer release
-ANSWER_COLUMN = "answer"
 
 Place = tuple[str, str, str, str | None]  # name of the champions, run, model_path, model_sha256
 
@@ -45,15 +43,7 @@ class ServedChampions:
 
     def predict(self, name: str, file: str, customer: str | None, interval: float | None) -> PredictedRows:
         """The rows of a file by the champions of a name. Columns say what has answered, and of which release."""
-        models = self._models(name)
-
-        def model_of(wanted: object) -> tuple[CustomerModel, Mapping[str, object]]:
-            champion = models.champion(str(wanted))
-            assert champion.model_path is not None
-            model = self._kept.get((name, champion.run, champion.model_path, champion.model_sha256))
-            return model, {ANSWER_COLUMN: champion.answer, models.mark[0]: models.number}
-
-        return predict_by(model_of, models.definition, file, customer, interval=interval)
+        return predict_by(self._models(name), file, customer, interval=interval, marked=True)
 
     def _models(self, name: str) -> ReleaseModels:
         """Those of the release that is in force."""
@@ -61,7 +51,8 @@ class ServedChampions:
         if time.monotonic() - looked >= LOOK_S:
             newest = max(Releases(name, self._storage).numbers(), default=0)
             if newest != seen or name not in self._current:
-                self._current[name] = ReleaseModels.current(name, self._storage)
+                current = ReleaseModels.current(name, self._storage)
+                self._current[name] = replace(current, kept=lambda *place: self._kept.get((name, *place)))
             self._newest[name] = (time.monotonic(), newest)
         return self._current[name]
 

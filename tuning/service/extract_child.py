@@ -64,15 +64,15 @@ def write_predictions(predict: Callable[[str], PredictedRows], most: int, formul
 
     import pyarrow.parquet as pq
 
-    from tuning.data.formats.csv_file import csv_text, guarded_frame
+    from tuning.runs.batch.output import write_rows
 
     if rows is None:
-        found = predict(ROWS_CSV).rows
-        text = csv_text(found if formulas == "keep" else guarded_frame(found))
-    else:
-        pq.write_table(_table(rows), ROWS_TABLE)
-        text = json.dumps(_answered(rows, predict(ROWS_TABLE)), allow_nan=False)
-    Path(ANSWER).write_text(text, encoding="utf-8", newline="")
+        table = predict(ROWS_CSV).table
+        with open(ANSWER, "wb") as stream:
+            write_rows(stream, ROWS_CSV, [table], formulas=formulas)
+        return
+    pq.write_table(_table(rows), ROWS_TABLE)
+    Path(ANSWER).write_text(json.dumps(_answered(rows, predict(ROWS_TABLE)), allow_nan=False), encoding="utf-8")
 
 
 def _predicted(run: str, file: str, customer: str | None, interval: float | None) -> PredictedRows:
@@ -148,18 +148,11 @@ def _table(rows: Sequence[Mapping[str, object]]) -> pa.Table:
 
 
 def _answered(rows: Sequence[Mapping[str, object]], found: PredictedRows) -> dict[str, object]:
-    sent = {name for row in rows for name in row}
-    added = {name: found.rows[name].tolist() for name in found.rows.columns if name not in sent}
+    added = ({name: _plain(cell) for name, cell in answer.items()} for answer in found.answers.to_pylist())
     return {
-        "rows": [
-            {**row, **{name: _plain(cells[number]) for name, cells in added.items()}} for number, row in enumerate(rows)
-        ],
+        "rows": [{**row, **answer} for row, answer in zip(rows, added, strict=True)],
         "column": found.column,
-        "without": found.without,
-        "held_back": found.held_back,
-        "without_interval": found.without_interval,
-        "pooled": list(found.pooled),
-        "unseen": dict(found.unseen),
+        **found.remarks,
     }
 
 

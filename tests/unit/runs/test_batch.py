@@ -51,7 +51,7 @@ def run(folder: Path, **more: Any) -> RunResult:
 
 
 def batch(result: RunResult, data: Path | str, output: Path, **more: Any) -> BatchCounts:
-    return predict_files(RunModels(result.directory.root), str(data), str(output), **{"processes": 1, **more})
+    return predict_files(RunModels(result), str(data), str(output), **{"processes": 1, **more})
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +134,7 @@ def test_a_pass_that_ends_at_any_step_is_finished_by_the_same_again(
     keyed: RunResult, passed: tuple[Path, Path, BatchCounts], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     new, whole, _ = passed
-    with PredictionWorkers(RunModels(keyed.directory.root), 1) as workers:
+    with PredictionWorkers(RunModels(keyed), 1) as workers:
         monkeypatch.setattr("tuning.runs.batch.predict_files.PredictionWorkers", lambda *_: nullcontext(workers))
         for step, moment in zip(range(1, 7), cycle(("before", "during", "after", "during"))):  # of each file two
             out = tmp_path / f"{step}-{moment}"

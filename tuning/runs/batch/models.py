@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Protocol
 
 from tuning.definition.definition import Definition
 from tuning.models.pooled import POOL
 from tuning.runs.plan_file import frozen_definition
-from tuning.runs.results import RunResult
 
 if TYPE_CHECKING:
     from tuning.models.customer_model import CustomerModel
+    from tuning.records.ownership import Term
+    from tuning.storage.run_directory import RunDirectory
 
 OWN, NONE = "own", "none"  # what answers for a row: its customer's own model, nothing
 
@@ -49,49 +50,66 @@ class CustomerModels(Hashable, Protocol):
     def knows(self, customer: str) -> bool:
         """Whether there is a customer of that id."""
 
-    def of(self, customer: str) -> ModelAnswer:
-        """A customer's model; `TuningError` says why it has none."""
+    def of(self, customer: object) -> ModelAnswer:
+        """A customer's model; `TuningError` says why it has none. None is the only customer."""
 
 
-@dataclass(frozen=True)
+class SavedModels(Protocol):
+    """Where a run's models are: its `RunResult`."""
+
+    directory: RunDirectory
+
+    def __len__(self) -> int: ...
+
+    def __contains__(self, customer: object) -> bool: ...
+
+    @property
+    def term(self) -> Term: ...
+
+    def model(self, customer: object = None, *, allow_code: bool = False) -> CustomerModel: ...
+
+
+@dataclass(frozen=True, eq=False)
 class RunModels:
     """The models of a run.
 
     Attributes:
-        run: its folder or URI.
+        result: the run.
         allow_code: as of `RunResult.model`.
     """
 
-    run: str
+    result: SavedModels
     allow_code: bool = False
 
-    def __reduce__(self) -> tuple[type[RunModels], tuple[str, bool]]:
-        return type(self), (self.run, self.allow_code)
-
-    @cached_property
-    def _result(self) -> RunResult:
-        return RunResult(self.run)
+    def __reduce__(self) -> tuple[Callable[..., RunModels], tuple[object, ...]]:
+        return _opened, (type(self.result), self.result.directory.root, self.allow_code)
 
     @cached_property
     def definition(self) -> Definition:
         """As the run has it."""
-        return frozen_definition(self._result.directory)
+        return frozen_definition(self.result.directory)
 
     @property
     def mark(self) -> tuple[str, str | int]:
         """The run's name."""
-        return "run", self._result.directory.root.rpartition("/")[2]
+        return "run", self.result.directory.root.rpartition("/")[2]
 
     @property
     def version(self) -> str:
         """The run's name and its owner, since a resume may have found better models."""
-        return f"{self.mark[1]}, term {self._result.term.number}"
+        return f"{self.mark[1]}, term {self.result.term.number}"
 
     def knows(self, customer: str) -> bool:
         """Whether the run has this customer, with a model or without."""
-        return customer in self._result
+        return customer in self.result
 
-    def of(self, customer: str) -> ModelAnswer:
+    def of(self, customer: object) -> ModelAnswer:
         """As of `RunResult.model`."""
-        model = self._result.model(customer, allow_code=self.allow_code)
+        model = self.result.model(customer, allow_code=self.allow_code)
         return ModelAnswer(model, POOL if model.family == POOL else OWN)
+
+
+@lru_cache(maxsize=1)
+def _opened(kind: Callable[[str], SavedModels], run: str, allow_code: bool) -> RunModels:
+    """In a child process: the same object again and again."""
+    return RunModels(kind(run), allow_code)

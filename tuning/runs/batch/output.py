@@ -12,12 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from tuning.basics.wording import guarded
-from tuning.data.cells import unmarked
 from tuning.data.registry import file_source
 from tuning.models.residuals import PREDICTION
+from tuning.runs.batch.answers import AnsweredRows
 from tuning.runs.batch.rows import Window
-from tuning.runs.batch.workers import AnsweredRows
-from tuning.runs.prediction import free_name
 from tuning.storage.run_directory import RunDirectory
 
 ANSWER = "answer"  # the column that says what has answered
@@ -41,12 +39,16 @@ class AnswerColumns:
         return cls(kind, tuple(dict.fromkeys(name for each in known for name in each.beside)))
 
 
-def with_answers(
-    window: Window, answers: Sequence[AnsweredRows], columns: AnswerColumns, mark: tuple[str, str | int]
+def answer_columns(
+    window: Window,
+    answers: Sequence[AnsweredRows],
+    columns: AnswerColumns,
+    mark: tuple[str, str | int] | None = None,
 ) -> pa.Table:
-    """A window's rows with the answers of its customers, in the order of its rows."""
-    table = unmarked(window.rows, window.rows.column_names).replace_schema_metadata(None)
-    count = table.num_rows
+    """What the models add to a window's rows, in the order of these: the predictions first.
+
+    mark: as of `CustomerModels`, where columns are to say what has answered.
+    """
     places = [each.places for each in window.customers]
     back = np.argsort(np.concatenate(places), kind="stable") if places else np.zeros(0, dtype=np.int64)
 
@@ -63,26 +65,46 @@ def with_answers(
 
     new = {PREDICTION: joined(columns.kind, (each.labels for each in answers))}
     new |= {name: joined(pa.float64(), beside(name)) for name in columns.beside}
-    said = (pa.repeat(pa.scalar(each.answer), len(of)) for each, of in zip(answers, places, strict=True))
-    new[ANSWER] = joined(pa.string(), said)
-    new[mark[0]] = pa.chunked_array([pa.repeat(pa.scalar(mark[1]), count)])
-    taken = list(table.column_names)
-    for name, values in new.items():
-        table = table.append_column(free_name(name, taken), values)
-    return table
+    if mark is not None:
+        said = (pa.repeat(pa.scalar(each.answer), len(of)) for each, of in zip(answers, places, strict=True))
+        new[ANSWER] = joined(pa.string(), said)
+        new[mark[0]] = pa.chunked_array([pa.repeat(pa.scalar(mark[1]), len(back))])
+    return pa.table({free_name(name, window.names): values for name, values in new.items()})
+
+
+def joined_tables(rows: pa.Table, answers: pa.Table) -> pa.Table:
+    """Rows as they came, with the columns of answers behind."""
+    for name in answers.column_names:
+        rows = rows.append_column(name, answers[name])
+    return rows
+
+
+def free_name(name: str, taken: Iterable[str]) -> str:
+    """The name, with a number where it is taken."""
+    known = set(taken)
+    number = 1
+    while (found := name if number == 1 else f"{name}_{number}") in known:
+        number += 1
+    return found
 
 
 def write_tables(directory: RunDirectory, name: str, tables: Iterable[pa.Table], *, formulas: str = "keep") -> None:
-    """Place a file of some tables, whole or not at all; no more than one of them is in memory.
+    """Place a file of some tables, whole or not at all; no more than one of them is in memory. formulas: as of
+    `write_rows`."""
+    with tempfile.TemporaryFile() as content:  # gone through again where a storage takes it at a second attempt only
+        write_rows(content, name, tables, formulas=formulas)
+        directory.write_pieces(name, _Pieces(content))
+
+
+def write_rows(stream: BinaryIO, name: str, tables: Iterable[pa.Table], *, formulas: str = "keep") -> None:
+    """Write some tables into a stream, in the format that a file of this name has.
 
     formulas: "guard" puts an apostrophe before texts of a CSV that a spreadsheet would run.
     """
-    with tempfile.TemporaryFile() as content:  # gone through again where a storage takes it at a second attempt only
-        writer = file_source(name, {}).writer(content)
-        for table in tables:
-            writer.write_table(_guarded(table) if formulas == "guard" else table)
-        writer.close()
-        directory.write_pieces(name, _Pieces(content))
+    writer = file_source(name, {}).writer(stream)
+    for table in tables:
+        writer.write_table(_guarded(table) if formulas == "guard" else table)
+    writer.close()
 
 
 class _Pieces:

@@ -13,18 +13,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
-import numpy as np
 import pyarrow as pa
 
 from tuning.basics.cpus import usable_cpus
 from tuning.basics.documents import Json
 from tuning.data.registry import format_of
 from tuning.errors import CustomerError, DataError, TuningError, UntrustedCodeError
-from tuning.models.residuals import LOW, check_interval
+from tuning.models.residuals import check_interval
+from tuning.runs.batch.answers import AnswerCounts, AnsweredRows
 from tuning.runs.batch.models import CustomerModels
-from tuning.runs.batch.output import AnswerColumns, with_answers, write_tables
+from tuning.runs.batch.output import AnswerColumns, answer_columns, joined_tables, write_tables
 from tuning.runs.batch.rows import NewFile, Window, customers_in, new_files, windows
-from tuning.runs.batch.workers import AnsweredRows, PredictionWorkers
+from tuning.runs.batch.workers import PredictionWorkers
 from tuning.storage.names import mask
 from tuning.storage.run_directory import RunDirectory
 
@@ -32,17 +32,15 @@ NOTES = "_predictions"
 AHEAD_BYTES, MOST_AHEAD = 1 << 27, 256  # of rows that are read ahead of those that are written; windows of files
 
 
-@dataclass
-class BatchCounts:
+@dataclass(kw_only=True)
+class BatchCounts(AnswerCounts):
     """What came of a batch.
 
     Attributes:
         files, unchanged: files that were written, and that an earlier pass had written.
         broken: files that could not be read or written, each with the reason.
-        rows, predicted: rows that were written, and those of them with a prediction.
+        rows: that were written.
         customers: that had rows.
-        without: customers that got no predictions, each with the reason.
-        held_back, without_interval: as of `PredictedRows`.
         models: that were loaded.
         load_seconds, predict_seconds: of all processes together.
         seconds: from the first file to the last.
@@ -52,11 +50,7 @@ class BatchCounts:
     unchanged: int = 0
     broken: dict[str, str] = field(default_factory=dict)
     rows: int = 0
-    predicted: int = 0
     customers: set[str] = field(default_factory=set)
-    without: dict[str, str] = field(default_factory=dict)
-    held_back: int = 0
-    without_interval: int = 0
     models: int = 0
     load_seconds: float = 0.0
     predict_seconds: float = 0.0
@@ -68,18 +62,11 @@ class BatchCounts:
         return self.load_seconds / max(1e-9, self.load_seconds + self.predict_seconds)
 
     def add(self, customer: str, answered: AnsweredRows) -> None:
-        """What came of some rows of a customer."""
+        super().add(customer, answered)
         self.customers.add(customer)
         self.models += answered.loaded
         self.load_seconds += answered.load_seconds
         self.predict_seconds += answered.predict_seconds
-        self.held_back += answered.held_back
-        if (low := answered.beside.get(LOW)) is not None:
-            self.without_interval += int(np.isnan(low).sum())
-        if answered.labels is None:
-            self.without[customer] = answered.reason
-        else:
-            self.predicted += len(answered.labels)
 
 
 def predict_files(
@@ -181,7 +168,7 @@ class _Pass:
     def _windows(self, file: NewFile) -> Iterator[_AskedWindow]:
         before: Window | None = None
         columns: AnswerColumns | None = None
-        for window in windows(file, self.models):
+        for window in windows(file, self.models, self.models.definition.by):
             if before is not None:
                 columns = columns or self._columns(file)
                 yield self._ask(file, before, columns, last=False)
@@ -209,7 +196,9 @@ class _Pass:
             answers = [each.result() for each in asked.answers]
             part.answers += zip((each.customer for each in asked.window.customers), answers, strict=True)
             part.rows += asked.window.rows.num_rows
-            yield with_answers(asked.window, answers, asked.columns or AnswerColumns.of(answers), self.models.mark)
+            columns = asked.columns or AnswerColumns.of(answers)
+            added = answer_columns(asked.window, answers, columns, self.models.mark)
+            yield joined_tables(asked.window.rows, added)
             if asked.last:
                 return
             part.asked = next(stream)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from tuning.data.column_types import concatenated
 from tuning.data.files import file_ids, find_files, is_glob
 from tuning.data.keyed_tables import with_columns
-from tuning.data.keys import check_columns, customer_id, hive_values, row_keys
+from tuning.data.keys import Key, check_columns, customer_id, hive_values, key_table, row_keys
 from tuning.data.registry import file_source
 from tuning.data.table_source import Piece
 from tuning.definition.definition import Definition
+from tuning.preprocessing.columns import text_names
 from tuning.runs.batch.models import CustomerModels
 from tuning.storage.names import without_query
 
@@ -38,19 +41,24 @@ class NewFile:
 
 @dataclass(frozen=True)
 class RowsOfCustomer:
-    """The rows of a customer in a window. places: theirs in it, in order."""
+    """The rows of a customer in a window, for its model. places: theirs in it, in order."""
 
     customer: str
-    rows: pa.Table
+    rows: pa.Table | pd.DataFrame
     places: np.ndarray
 
 
 @dataclass(frozen=True)
 class Window:
-    """Consecutive rows of a file: as they came, and by customer with what a path says of them."""
+    """Consecutive rows of a file, or a frame's: as they came, and by customer with what a path says of them."""
 
-    rows: pa.Table
+    rows: pa.Table | pd.DataFrame
     customers: tuple[RowsOfCustomer, ...]
+
+    @property
+    def names(self) -> list[str]:
+        """The rows' own columns."""
+        return list(map(str, self.rows.column_names if isinstance(self.rows, pa.Table) else self.rows.columns))
 
 
 def new_files(data: str | Sequence[str]) -> list[NewFile]:
@@ -62,22 +70,37 @@ def new_files(data: str | Sequence[str]) -> list[NewFile]:
     return [NewFile(file.path, each, f"{each}{ending}") for file, each, ending in zip(files, ids, endings, strict=True)]
 
 
-def windows(file: NewFile, models: CustomerModels) -> Iterator[Window]:
-    """All rows of a file in order, at least one window, maybe an empty one. `TuningError`: what is wrong with it."""
-    definition, outside = models.definition, hive_values(without_query(file.path))
-    source = file_source(file.path, definition.csv_options)
-    inside = [name for name in definition.by if name not in outside]
+def windows(file: NewFile, models: CustomerModels, by: Sequence[str], most: float = WINDOW_BYTES) -> Iterator[Window]:
+    """All rows of a file in order, at least one window, maybe an empty one. `TuningError`: what is wrong with it.
+
+    by: the columns that name each row's customer; without any it is the file's. most: bytes of a window.
+    """
+    outside = hive_values(without_query(file.path))
+    source = file_source(file.path, models.definition.csv_options)
+    inside = [name for name in by if name not in outside]
     check_columns(inside, source.columns())
-    held: list[Piece] = []
+    held: list[tuple[Piece, pa.Table]] = []
     size = 0
-    for piece in source.pieces(inside):
-        held.append(piece)
-        size += piece.rows.nbytes
-        if size >= WINDOW_BYTES:
-            yield _window(held, file, models, outside)
+    for piece, came in source.pieces_as_written(inside):
+        held.append((piece, came))
+        size += came.nbytes
+        if size >= most:
+            yield _window(held, file, models, by, outside)
             held, size = [], 0
     if held:
-        yield _window(held, file, models, outside)
+        yield _window(held, file, models, by, outside)
+
+
+def window_of_frame(frame: pd.DataFrame, by: Sequence[str]) -> Window:
+    """A frame's rows; without key columns they are one customer's, who has no name."""
+    rows = text_names(frame).reset_index(drop=True)
+    if not by:
+        return Window(frame, (RowsOfCustomer("", rows, np.arange(len(rows))),))
+    check_columns(by, list(rows.columns))
+    keys, order, bounds = _by_customer(key_table(rows, by), by)
+    places = (order[start:stop] for start, stop in itertools.pairwise(bounds))
+    of = zip(map(customer_id, keys), places, strict=True)
+    return Window(frame, tuple(RowsOfCustomer(name, rows.iloc[where], where) for name, where in of))
 
 
 def customers_in(file: NewFile, models: CustomerModels) -> list[str]:
@@ -93,27 +116,39 @@ def customers_in(file: NewFile, models: CustomerModels) -> list[str]:
     return list(found)
 
 
-def _window(held: Sequence[Piece], file: NewFile, models: CustomerModels, outside: dict[str, str | None]) -> Window:
-    rows = concatenated([piece.rows for piece in held])
-    whole = with_columns(rows, outside)
-    by = models.definition.by
+def _window(
+    held: Sequence[tuple[Piece, pa.Table]],
+    file: NewFile,
+    models: CustomerModels,
+    by: Sequence[str],
+    outside: dict[str, str | None],
+) -> Window:
+    came = concatenated([table for _, table in held])
+    whole = with_columns(concatenated([piece.rows for piece, _ in held]), outside)
     if not by:
-        of = (RowsOfCustomer(file.id, whole, np.arange(len(rows))),) if len(rows) else ()
-        return Window(rows, of)
-    keys = with_columns(
-        concatenated([piece.keys for piece in held]), {name: outside[name] for name in by if name in outside}
+        of = (RowsOfCustomer(file.id, whole, np.arange(len(came))),) if len(came) else ()
+        return Window(came, of)
+    found, order, bounds = _by_customer(
+        with_columns(
+            concatenated([piece.keys for piece, _ in held]), {name: outside[name] for name in by if name in outside}
+        ),
+        by,
     )
-    codes, found = row_keys(keys, by)
-    order = np.argsort(codes, kind="stable")
     whole = whole.take(pa.array(order))
-    bounds = np.searchsorted(codes[order], np.arange(len(found) + 1))
     return Window(
-        rows,
+        came,
         tuple(
             RowsOfCustomer(name, whole.slice(start, stop - start), order[start:stop])
-            for name, start, stop in zip(_names(found, file, models), bounds, bounds[1:], strict=False)
+            for name, (start, stop) in zip(_names(found, file, models), itertools.pairwise(bounds), strict=True)
         ),
     )
+
+
+def _by_customer(keys: pa.Table, by: Sequence[str]) -> tuple[list[Key], np.ndarray, np.ndarray]:
+    """(keys, the rows ordered by these, where each key's rows begin and the last one's end)."""
+    codes, found = row_keys(keys, by)
+    order = np.argsort(codes, kind="stable")
+    return found, order, np.searchsorted(codes[order], np.arange(len(found) + 1))
 
 
 def _names(keys: Sequence[tuple[str | None, ...]], file: NewFile, models: CustomerModels) -> list[str]:

@@ -6,29 +6,25 @@ another process goes on with the others.
 
 from __future__ import annotations
 
-import time
 import zlib
 from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import replace
 from functools import lru_cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeAlias
 
-import numpy as np
 import pyarrow as pa
 
 from tuning.basics.timing import hang_seconds
-from tuning.basics.wording import amount, raised
 from tuning.data.child_process import ChildProcess
-from tuning.errors import CustomerError, NotLookedAtError, RunError, TuningError, UntrustedCodeError
+from tuning.errors import NotLookedAtError, TuningError, UntrustedCodeError
 from tuning.models.compute import trains_with
-from tuning.models.residuals import HIGH, LOW, check_interval
 from tuning.models.skops_format import dump_skops
-from tuning.runs.batch.models import NONE, CustomerModels, ModelAnswer
-from tuning.runs.prediction import rows_for
+from tuning.runs.batch.answers import AnsweredRows, answered, rows_for
+from tuning.runs.batch.models import CustomerModels, ModelAnswer
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,30 +38,6 @@ MOST_MODELS = 2_000  # in the memory of a process, those used last
 
 #: A customer and its rows; None for its model's own examples.
 RowsToAnswer: TypeAlias = tuple[str, "pa.Table | None"]
-
-
-@dataclass(frozen=True)
-class AnsweredRows:
-    """What came of a customer's rows.
-
-    Attributes:
-        answer: what has answered, as the column `answer` says it.
-        labels: the predictions; None where there are none.
-        beside: what goes into further columns, by their names: probabilities of classes, ends of intervals.
-        reason: why there are none; else empty.
-        held_back: rows for which the model went beyond its bounds, and was held there.
-        loaded: models that were loaded for it.
-        load_seconds, predict_seconds: how long that took, and the predictions.
-    """
-
-    answer: str = NONE
-    labels: pa.Array | None = None
-    beside: dict[str, np.ndarray] = field(default_factory=dict)
-    reason: str = ""
-    held_back: int = 0
-    loaded: int = 0
-    load_seconds: float = 0.0
-    predict_seconds: float = 0.0
 
 
 class PredictionWorkers:
@@ -115,8 +87,8 @@ class PredictionWorkers:
             for each in wanted:
                 each.set_exception(error)
             return
-        for each, answered in zip(wanted, found, strict=True):
-            each.set_result(answered)
+        for each, answer in zip(wanted, found, strict=True):
+            each.set_result(answer)
 
     def _together(self, child: ChildProcess, asked: Sequence[RowsToAnswer]) -> list[AnsweredRows]:
         """In one call, and one by one where one of them has ended the process."""
@@ -151,15 +123,15 @@ class _LoadedModels:
     """The models that a child has at hand; the one used last is dropped last."""
 
     def __init__(self, models: CustomerModels) -> None:
-        self.models = models
+        self.models, self.loads = models, 0
         self._kept: OrderedDict[str, ModelAnswer | TuningError] = OrderedDict()
 
-    def of(self, customer: str) -> tuple[ModelAnswer, bool]:
-        """A customer's answer, and whether it had to be loaded. `TuningError` where it has none."""
-        fresh = customer not in self._kept
-        if fresh:
+    def of(self, customer: str) -> ModelAnswer:
+        """A customer's answer. `TuningError` where it has none."""
+        if customer not in self._kept:
             try:
                 self._kept[customer] = self.models.of(customer)
+                self.loads += 1
             except UntrustedCodeError:
                 raise
             except TuningError as error:
@@ -170,7 +142,7 @@ class _LoadedModels:
         found = self._kept[customer]
         if isinstance(found, TuningError):
             raise found
-        return found, fresh
+        return found
 
 
 @lru_cache(maxsize=1)
@@ -187,51 +159,16 @@ def answer_all(
 
 
 def answer_rows(models: CustomerModels, customer: str, content: bytes | None, interval: float | None) -> AnsweredRows:
-    """In a child: what the customer's model says of rows, or of its examples. `UntrustedCodeError` as of
-    `RunResult.model`."""
-    try:
-        with trains_with(models.definition.resources.compute):
-            at_hand = _loaded(models)
-            start = time.perf_counter()
-            answer, fresh = at_hand.of(customer)
-            loaded = time.perf_counter()
-            if content is None:
-                rows = answer.model.example
-            else:
-                rows = rows_for(pa.ipc.open_stream(content).read_all(), answer.model, models.definition.csv_options)
-            found = _predicted(answer.model, rows, interval)
-    except UntrustedCodeError:
-        raise  # one word allows it for all
-    except TuningError as error:
-        return AnsweredRows(reason=str(error))
-    except (Exception, SystemExit) as error:  # of the user's own model
-        return AnsweredRows(reason=raised(error))
-    labels, beside, held_back = found
-    load_seconds, predict_seconds = loaded - start, time.perf_counter() - loaded
-    return AnsweredRows(answer.answer, labels, beside, "", held_back, int(fresh), load_seconds * fresh, predict_seconds)
+    """In a child: what the customer's model says of rows, or of its examples."""
 
+    def rows(model: CustomerModel) -> pd.DataFrame | None:
+        if content is None:
+            return model.example
+        return rows_for(pa.ipc.open_stream(content).read_all(), model, models.definition.csv_options)
 
-def _predicted(
-    model: CustomerModel, rows: pd.DataFrame | None, interval: float | None
-) -> tuple[pa.Array, dict[str, np.ndarray], int]:
-    """(labels, what goes into further columns, rows that were held back)."""
-    if rows is None:
-        raise RunError("the model has no example rows.")
-    found = model.prediction(rows)
-    if len(found.values) != len(rows):
-        raise CustomerError(f"its model gave {amount(len(found.values), 'prediction')} for {amount(len(rows), 'row')}.")
-    if not model.task.classification:
-        ends = {} if interval is None else dict(zip((LOW, HIGH), model.known_ends(found, interval), strict=True))
-        return pa.array(found.values, pa.float64()), ends, found.held_back
-    check_interval(interval, model.task)
-    labels = label_array(model.task.classes).take(pa.array(found.values))
-    chances = () if found.proba is None else zip(model.task.classes, found.proba.T, strict=True)
-    return labels, {f"probability_{label}": values for label, values in chances}, found.held_back
-
-
-def label_array(labels: Sequence[object]) -> pa.Array:
-    """Class labels as they are, where these are of one type; else as text."""
-    try:
-        return pa.array([getattr(label, "item", lambda label=label: label)() for label in labels])
-    except pa.ArrowException:
-        return pa.array([str(label) for label in labels], pa.string())
+    with trains_with(models.definition.resources.compute):
+        at_hand = _loaded(models)
+        before = at_hand.loads
+        found = answered(lambda: at_hand.of(customer), rows, interval)
+    fresh = at_hand.loads - before
+    return found if found.reason else replace(found, loaded=fresh, load_seconds=fresh * found.load_seconds)
