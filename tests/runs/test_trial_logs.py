@@ -143,3 +143,24 @@ def test_what_tensorboard_needs_is_said_before_a_run(tmp_path: Path, monkeypatch
     with pytest.raises(PlanError, match=r"tensorboard needs the package tensorboardX.*: pip install tensorboardX"):
         run(tmp_path / "run", loggers="tensorboard")
     assert run(tmp_path / "run", loggers="csv").unfinished == 0
+
+
+def test_figures_with_names_of_tunes_are_logged_beside_them(tmp_path: Path) -> None:
+    taken = ["score", "done", "timestamp", "training_iteration", "trial_id", "config", "time_total_s"]
+
+    def objective(config: dict[str, float]) -> Any:
+        for step in (1, 2):
+            yield {"loss": config["x"] / step, "free": -step, **dict.fromkeys(taken, 50.0 + step)}
+
+    (record,) = run(tmp_path / "run", objective=objective, loggers=["csv", "json"], steps=2, trials=1).trial_records
+    assert dict(record.steps[0].metrics) == {"free": -1.0, **dict.fromkeys(taken, 51.0)}
+    (folder,) = (tmp_path / "run" / "logs").glob("*/*")
+    lines = [json.loads(line) for line in (folder / "result.json").read_text().splitlines()]
+    assert [[line[f"user.{name}"] for name in taken] for line in lines] == [[51.0] * 7, [52.0] * 7]
+    assert [(line["score"], line["done"], line["free"]) for line in lines] == [(0.5, False, -1.0), (0.25, True, -2.0)]
+    with open(folder / "progress.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["user.done"], row["done"], row["trial_id"]) for row in rows] == [
+        ("51.0", "False", "search_00000"),
+        ("52.0", "True", "search_00000"),
+    ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,6 +38,17 @@ RUNNING, UNFINISHED = "running", "unfinished"  # of a customer without an ended 
 
 Config = Mapping[str, Any]  # a value per hyperparameter
 MODEL = "model"  # the hyperparameter that names the model family
+
+
+SCORE, FIT_SECONDS = "score", "fit_seconds"
+#: What stands beside the figures of a user's objective, in MLflow and in the logs of Ray Tune.
+OURS = {SCORE, FIT_SECONDS, "trials", "training_iteration", "trial_id", "config", "done"}
+OURS |= {"timestamp", "time_this_iter_s", "time_total_s"}
+
+
+def user_name(name: str, taken: Container[str] = OURS) -> str:
+    """The name of a user's figure or parameter where names of ours stand beside it: one that is taken gets `user.`."""
+    return f"user.{name}" if name in taken or name.startswith(("user.", "hp.")) else name
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +118,15 @@ class TrialRecord:
     @property
     def key(self) -> tuple[str, int]:
         return (self.study, self.trial)
+
+    def reported(self, metrics: Mapping[str, float]) -> dict[str, float]:
+        """Further figures of the trial or of a step, by names that neither the metric nor a figure of ours has."""
+        return {user_name(name, OURS | {self.metric}): value for name, value in metrics.items()}
+
+    @property
+    def reported_metric(self) -> str:
+        """The metric's name beside figures of ours; `score` means the same."""
+        return SCORE if self.metric == SCORE else user_name(self.metric)
 
     @property
     def loss(self) -> float:

@@ -13,10 +13,9 @@ from tuning.records.figures import shown_in
 from tuning.records.schema import OK, StudyRecord
 from tuning.storage.names import slug
 from tuning.storage.run_directory import RunDirectory
-from tuning.tracking import mlflow_limits
 from tuning.tracking.identity import TrackedSearch
 from tuning.tracking.model_folder import save_mlflow_model
-from tuning.tracking.tracked_runs import CUSTOMER_TAG, KEY_TAG, PREFIX, RUN_TAG, SEARCH_TAG
+from tuning.tracking.tracked_runs import CUSTOMER_TAG, KEY_TAG, PREFIX, RUN_TAG, SEARCH_TAG, params_of
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -130,7 +129,7 @@ class ModelLogger:
             name=new.name,
             source_run_id=new.run_id,
             tags={KEY_TAG: new.key, SEARCH_TAG: self.search.id(), **new.tags},
-            params=mlflow_limits.params({"family": new.family, **new.config} if new.family else new.config),
+            params=params_of(new.config, new.family),
             model_type=new.kind,
         )
         with tempfile.TemporaryDirectory() as folder:

@@ -10,7 +10,20 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cache
 
 from tuning.records.figures import RECORDED
-from tuning.records.schema import FAILED, FINISHED, MODEL, OK, STOPPED, StudyRecord, TrialRecord, canonical
+from tuning.records.schema import (
+    FAILED,
+    FINISHED,
+    FIT_SECONDS,
+    MODEL,
+    OK,
+    SCORE,
+    STOPPED,
+    Config,
+    StudyRecord,
+    TrialRecord,
+    canonical,
+    user_name,
+)
 from tuning.storage.names import mask_in
 from tuning.tracking import mlflow_limits
 from tuning.tracking.identity import TrackedSearch, study_name, trial_name, trial_of
@@ -114,9 +127,8 @@ class RecordRuns:
         tags = {CUSTOMER_TAG: record.customer}
         if self.short:
             config = {name: value for name, value in config.items() if (name, value) != (MODEL, record.family)}
-            figures = [] if record.score is None else [("score", record.score, _counted_step(record), end)]
+            figures = [] if record.score is None else [(SCORE, record.score, _counted_step(record), end)]
         else:
-            config = {FAMILY: record.family, **config}
             figures = list(_trial_metrics(record, start, end, changes))
             tags |= self._trial_tags(record) | ({BEST_TAG: "true"} if best else {})
         return TrackedRun(
@@ -127,7 +139,7 @@ class RecordRuns:
             status=STATUS.get(record.state, "FAILED"),
             start=start,
             end=end,
-            params=mlflow_limits.params(config),
+            params=params_of(config, None if self.short else record.family),
             metrics=tuple(figures),
             tags=_tags(tags),
             short=self.short,
@@ -143,7 +155,6 @@ class RecordRuns:
     def of_study(self, record: StudyRecord) -> TrackedRun:
         """A customer's parent run: the winner, its scores, the counts and the leaderboard row."""
         end = ended(record)
-        config: dict[str, object] = {} if record.family is None else {FAMILY: record.family}
         tags = self._study_tags(record)
         for column in ("reason",) if self.short else _STUDY_TEXT:
             value = getattr(record, column)
@@ -152,14 +163,14 @@ class RecordRuns:
         if record.status != OK:
             tags[NOTE_TAG] = f"{NO_MODEL_NOTE}{record.reason}"
         if not self.short:
-            config = {} if record.config is None else {**config, **record.config}
             tags[f"{PREFIX}leaderboard"] = canonical(_plain(record))
             if record.trial is not None:
                 tags[f"{PREFIX}best_run"] = self.search.id(record.study, record.trial)
         figures = ((name, getattr(record, name)) for name in (SHORT_METRICS if self.short else STUDY_METRICS))
         run = self._study_run(record, "FINISHED" if record.status == OK else "FAILED", tags)
         metrics = tuple((name, float(value), 0, end) for name, value in figures if value is not None)
-        return replace(run, end=end, params=mlflow_limits.params(config), metrics=metrics)
+        params = params_of({} if self.short else record.config or {}, record.family)
+        return replace(run, end=end, params=params, metrics=metrics)
 
     def of_open_study(self, record: TrialRecord) -> TrackedRun:
         """The parent run of a study whose first trials arrive before its own record."""
@@ -203,6 +214,12 @@ class RecordRuns:
             if value := getattr(record, column):
                 tags[f"{PREFIX}{column}"] = value
         return tags
+
+
+def params_of(config: Config, family: str | None = None) -> dict[str, str]:
+    """A configuration and its model family as MLflow params; a user's own parameter `family` becomes `user.family`."""
+    own = {user_name(name, (FAMILY,)): value for name, value in config.items()}
+    return mlflow_limits.params({FAMILY: family, **own} if family else own)
 
 
 def ended(record: StudyRecord) -> int:
@@ -268,23 +285,21 @@ def _counted_step(record: TrialRecord) -> int:
 def _trial_metrics(
     record: TrialRecord, start: int, end: int, changes: list[Change]
 ) -> Iterator[mlflow_limits.MetricPoint]:
-    further = [name for step in record.steps for name in step.metrics]
-    names = mlflow_limits.keys(dict.fromkeys([record.metric, *further, *record.metrics]))
-    objective = names[record.metric]
+    every = {name: value for each in record.steps for name, value in each.metrics.items()} | {**record.metrics}
+    names = mlflow_limits.keys([SCORE, FIT_SECONDS, record.reported_metric, *record.reported(every)])
     when = {}
     for step in record.steps:
         moment = when[step.step] = start + max(0, int(step.seconds * 1000))
-        yield objective, step.score, step.step, moment
-        for name, value in step.metrics.items():
+        yield names[record.reported_metric], step.score, step.step, moment
+        for name, value in record.reported(step.metrics).items():
             yield names[name], value, step.step, moment
     last = _counted_step(record)
     if record.score is not None:
-        yield "score", record.score, last, end
+        yield SCORE, record.score, last, end
     written = next((step.metrics for step in record.steps if step.step == last), {})
-    for name, value in record.metrics.items():
-        if name not in written:
-            yield names[name], value, last, end
-    yield "fit_seconds", record.fit_seconds, 0, end  # the trial's own length is the run's
+    for name, value in record.reported({n: v for n, v in record.metrics.items() if n not in written}).items():
+        yield names[name], value, last, end
+    yield FIT_SECONDS, record.fit_seconds, 0, end  # the trial's own length is the run's
     for step_number, config in changes:
         for name, setting in mlflow_limits.flatten(config):
             if isinstance(setting, int | float) and not isinstance(setting, bool):
