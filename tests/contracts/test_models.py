@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import model_cases
 import numpy as np
 import pandas as pd
 import pytest
-from model_cases import CASES, PLAIN, STEPPED, data_of, make_data, make_frame
+from model_cases import CASES, CHANGED, PLAIN, STEPPED, data_of, make_data, make_frame
 from prepared_rows import prepare_data
 from sklearn.metrics import get_scorer
 
@@ -26,19 +28,6 @@ from tuning.models.member import Member
 from tuning.models.registry import families
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task
 from tuning.storage.run_directory import RunDirectory
-
-# What an exploit of population based training changes; a new stepped family adds a row.
-CHANGED: dict[str, dict[str, Any]] = {
-    "catboost": {"learning_rate": 0.01},
-    "extra_trees": {"max_depth": 1},
-    "hist_gradient_boosting": {"learning_rate": 0.01},
-    "lightgbm": {"learning_rate": 0.01},
-    "mlp": {"learning_rate_init": 0.1},
-    "sgd": {"penalty": "l1", "alpha": 0.3},
-    "random_forest": {"max_depth": 1},
-    "xgboost": {"learning_rate": 0.01},
-    "xgboost_ray": {"learning_rate": 0.01},
-}
 
 
 def short(name: str) -> dict[str, Any]:
@@ -293,6 +282,21 @@ for name, expected in json.loads((folder / "expected.json").read_text()).items()
         different.append(name)
 print(json.dumps(different))
 """
+
+
+def test_the_same_fit_is_the_same_bytes_in_another_process_after_other_models() -> None:
+    """What was there before decides addresses in memory, and of which estimators the schema is known."""
+    script = "import json, model_cases; print(json.dumps(model_cases.file_digests()))"
+    there = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        env={**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": str(Path(model_cases.__file__).parent)},
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert there.returncode == 0, there.stderr
+    assert json.loads(there.stdout) == model_cases.file_digests(backwards=True)
 
 
 @pytest.mark.parametrize(

@@ -27,14 +27,7 @@ from tuning.storage.run_directory import RunDirectory
 
 # What may differ between two executions of the same search: times, places, and how often it was tried.
 CLOCK = {each.name for each in (*STUDY_FIGURES, *TRIAL_FIGURES) if each.clock}
-TIMES = CLOCK | {
-    "run",
-    "worker",
-    "attempt",
-    "model_path",
-    "model_sha256",
-    "model_bytes",  # skops writes addresses of objects, and compresses them
-}
+TIMES = CLOCK | {"run", "worker", "attempt", "model_path"}
 
 
 class Crash(BaseException):

@@ -6,7 +6,8 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +16,19 @@ import pytest
 from builders import definition, write_customers
 from chaos import duplicates, truth
 from comparisons import fields
+from model_cases import make_frame
 from without_ray import PATIENT, refuse_ray
 
 from search_spaces import Float, SearchSpace
-from tuning import TuneRunner
+from tuning import RunResult, TuneRunner
 from tuning.basics.timing import Timing
 from tuning.compare import compare
 from tuning.driver.progress import Counter
 from tuning.errors import RunError, RunInterrupted
 from tuning.execution.crash_log import FOLDER
+from tuning.models.model_files import SavedFile, saved_files
+from tuning.preprocessing.task import MULTICLASS
+from tuning.records.schema import StudyRecord
 from tuning.study.record import worker_name
 
 SPACE = SearchSpace([Float("x", -10, 10, default=1.0)])
@@ -71,6 +76,29 @@ def test_a_small_job_needs_no_ray_and_has_the_records_of_a_run_in_one_process(tm
     assert left(tmp_path / "forked") == []
     assert here not in {record.worker for record in result.trial_records}
     result.model(result.leaderboard()["customer"][0])
+
+
+@pytest.mark.long
+def test_models_ensembles_and_a_pool_are_the_same_bytes_in_one_process_and_in_forks(tmp_path: Path) -> None:
+    for customer in range(2):
+        make_frame(MULTICLASS, rows=60, seed=customer).to_csv(tmp_path / f"c{customer}.csv", index=False)
+    fields = {"data": str(tmp_path / "*.csv"), "target": "y", "trials": 5, "slots": 2, "pool": "on"}
+    runner = TuneRunner(**fields, models=["logistic", "extra_trees", "knn"], mlflow=False, report=False)
+    runner.timing = replace(PATIENT, ray_start_s=600.0)
+    here, forked = (
+        runner.run(str(tmp_path / way), progress=False, in_process=way == "here") for way in ("here", "forked")
+    )
+    assert truth(here) == truth(forked)
+    files = [
+        {record.customer: [(file.name, file.sha256) for file in _files(run, record)] for record in run.study_records}
+        for run in (here, forked)
+    ]
+    assert files[0] == files[1]
+    assert min(map(len, files[0].values())) > 2, "an ensemble"
+
+
+def _files(result: RunResult, record: StudyRecord) -> Iterator[SavedFile]:
+    return saved_files(result.directory, str(record.model_path), record.model_sha256)
 
 
 def test_workers_open_no_file_outside_the_roots_and_read_what_the_run_has_divided(

@@ -242,7 +242,7 @@ class CustomerModel(OfModel):
         description["sha256"] = {**digests, **{name: file.sha256 for name, file in shared.items()}}
         if shared:
             description["shared"] = {name: file.path for name, file in shared.items()}
-        document = json.dumps(description, ensure_ascii=False).encode()
+        document = json.dumps(description, ensure_ascii=False, sort_keys=True).encode()
         directory.write(f"{folder}/model.json", document)
         return Saved(folder, hashlib.sha256(document).hexdigest(), sum(map(len, [document, *files.values()])))
 

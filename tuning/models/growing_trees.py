@@ -17,7 +17,7 @@ from tuning.models.base import Family, Grown, Hyperparameters, Matrix, Model, St
 from tuning.models.compute import threads
 from tuning.models.estimators import constant, float32, lean, single_class, sklearn_seed
 from tuning.models.skops_format import dump_skops, load_skops
-from tuning.models.skops_pattern import COMPRESSION, LEVEL
+from tuning.models.skops_pattern import npy, packed
 from tuning.preprocessing.task import Prediction, Task
 
 if TYPE_CHECKING:
@@ -120,14 +120,7 @@ def _packed(forest: Forest) -> bytes:
     arrays = {name: np.concatenate([state[name] for state in states]) for name in JOINED}
     arrays |= {name: np.array([state[name] for state in states]) for name in COUNTED}
     arrays["seeds"] = np.array([tree.random_state for tree in forest.estimators_])
-    target = io.BytesIO()
-    with zipfile.ZipFile(target, "w") as archive:
-        archive.writestr(zipfile.ZipInfo(SHELL), dump_skops(shell))
-        for name, values in arrays.items():
-            part = io.BytesIO()
-            np.save(part, values, allow_pickle=False)
-            archive.writestr(zipfile.ZipInfo(name), part.getvalue(), COMPRESSION, LEVEL)
-    return target.getvalue()
+    return packed([(SHELL, dump_skops(shell)), *((name, npy(values)) for name, values in arrays.items())])
 
 
 def _unpacked(content: bytes) -> Forest:

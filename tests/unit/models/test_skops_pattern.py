@@ -18,6 +18,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from tuning.errors import RunError
 from tuning.models.skops_format import dump_skops, load_skops
+from tuning.models.skops_pattern import rewritten
 
 
 def fitted(kind: type, seed: int) -> BaseEstimator:
@@ -57,6 +58,33 @@ def test_numbers_that_were_one_object_in_the_first_model_stay_two() -> None:
         model = ElasticNet()
         model.alpha, model.l1_ratio = first, second
         assert_same(load_skops(dump_skops(model)), model)
+
+
+def test_equal_models_are_equal_bytes_whichever_was_first_and_whatever_is_one_object() -> None:
+    """Also of estimators in estimators, of sets, and of a plain one by its pattern and in full."""
+
+    def model(kind: type, one: bool) -> object:
+        alpha, words, array = 1.5, ["b", "a", "c"], np.arange(3.0)
+        found = kind()
+        found.first, found.second = alpha, alpha if one else float(str(alpha))
+        found.words, found.inner = set(words if one else words[::-1]), Ridge(alpha=found.second).fit([[1.0]], [2.0])
+        found.array = array
+        return found
+
+    content = dump_skops(model(DecisionTreeRegressor, one=True))
+    assert dump_skops(model(DecisionTreeRegressor, one=False)) == content
+    plain = fitted(Ridge, 5)
+    assert dump_skops(plain) == dump_skops(fitted(Ridge, 5)) == rewritten(skops.io.dumps(plain))
+
+
+def test_equal_arrays_are_one_file_and_others_two() -> None:
+    array = np.arange(1000.0)
+    for first, second, files in ((array, array, 1), (array, array + 1, 2), (array, array.copy(), 1)):
+        model = Ridge()
+        model.first, model.second = first, second
+        content = dump_skops(model)
+        assert_same(load_skops(content), model)
+        assert len(zipfile.ZipFile(io.BytesIO(content)).namelist()) == files + 1
 
 
 def test_what_differs_in_more_than_numbers_is_written_by_skops() -> None:

@@ -111,8 +111,10 @@ class CatBoostFamily(SteppedFamily):
 
         if not isinstance(model, CatBoost):
             return Family.file, super().save(model)[1]
-        for name in ("train_finish_time", "model_guid"):  # the same model is the same file
-            model.get_metadata()[name] = ""
+        metadata = model.get_metadata()
+        for name in list(metadata.keys()):  # of the model, and of each that it was grown from
+            if name.endswith(("train_finish_time", "model_guid")):
+                metadata[name] = ""
         with tempfile.TemporaryDirectory() as folder:  # it saves to no other place
             path = Path(folder, self.file)
             model.save_model(str(path))
