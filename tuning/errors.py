@@ -15,7 +15,10 @@
     │   ├── UntrustedCodeError  the run brings code that somebody else wrote: allow it, or do not
     │   ├── NoModelError     the customer is there and has no model: the message says why
     │   ├── MachineError     workers, machines or Ray cannot go on: what is recorded is kept, repair and resume
+    │   │   ├── RayUnavailableError  Ray does not start here, or the cluster cannot be reached
+    │   │   └── HeadLostError        the head of the run's Ray has ended
     │   └── StorageError     the storage refused or lost something: nothing recorded is lost, repair and resume
+    │       ├── DiskFullError    the disk is full, or the quota used up: make room, then resume
     │       └── DeletedRunError  somebody has deleted the run while it went on: start it again
     ├── StudyError           one study cannot go on: it ends with a reason, the others go on
     │   └── UnsavedModelError    its model could not be saved: remove the cause and resume the run
@@ -26,7 +29,7 @@
         ├── QuotaError           it would exceed a quota of the team: the message has the figures
         └── UnavailableError     it cannot at the moment: nothing was changed, try again
 
-What a command ends with for each: `tuning.cli.exit_codes`.
+What a command ends with for each: `tuning.runs.exit_codes`. Programs go by `code_of`, the name of the class.
 
 `RunInterrupted` is a KeyboardInterrupt, not one of these: somebody wanted the run to stop.
 
@@ -35,12 +38,15 @@ Every message states the value, the rule and the way out.
 
 from __future__ import annotations
 
+import errno
+import re
 import signal
 import sys
 from pathlib import Path
 from types import FrameType, TracebackType
 
 _OWN = str(Path(__file__).parent)
+FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class TuningError(Exception):
@@ -130,12 +136,24 @@ class StorageError(RunError):
     """The storage refused or lost something."""
 
 
+class DiskFullError(StorageError):
+    """The storage has no room left."""
+
+
 class DeletedRunError(StorageError):
     """A run's folder is not there any more."""
 
 
 class MachineError(RunError):
-    """Workers or machines cannot go on with a run, or Ray does not start."""
+    """Workers or machines cannot go on with a run."""
+
+
+class RayUnavailableError(MachineError):
+    """Ray does not start, or its cluster does not answer."""
+
+
+class HeadLostError(MachineError):
+    """The head of the Ray that a run works on has ended."""
 
 
 class StudyError(TuningError):
@@ -197,6 +215,17 @@ class RunInterrupted(KeyboardInterrupt):  # not an error: somebody pressed Ctrl-
     @property
     def exit_code(self) -> int:
         return 128 + self.number
+
+
+def code_of(error: BaseException) -> str:
+    """Return why something has ended, for programs: the class in words, such as `disk_full`, or `unexpected`."""
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
+    if isinstance(error, OSError) and error.errno in FULL:
+        error = DiskFullError()
+    if not isinstance(error, TuningError):
+        return "unexpected"
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", type(error).__name__.removesuffix("Error")).lower()
 
 
 def signal_name(number: int) -> str:

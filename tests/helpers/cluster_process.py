@@ -7,9 +7,11 @@ standard input.
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 
 class ClusterProcess:
@@ -17,7 +19,11 @@ class ClusterProcess:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, __file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
         )
         self.address = self._line()
 
@@ -26,6 +32,17 @@ class ClusterProcess:
         self._process.stdin.write(f"{word}\n")
         self._process.stdin.flush()
         assert self._line() == "done"
+
+    def kill_head(self) -> None:
+        """As when its machine is lost."""
+        for child in Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split():
+            if b"gcs_server" in Path(f"/proc/{child}/cmdline").read_bytes():
+                os.kill(int(child), signal.SIGKILL)
+
+    def kill(self) -> None:
+        """End all of it at once, a head that is lost included."""
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
 
     def end(self) -> None:
         self._process.communicate(timeout=120)

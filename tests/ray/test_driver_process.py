@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,8 @@ from builders import definition, write_customers
 from chaos import environment, wait_for
 
 from tuning import RunResult, TuneRunner
+from tuning.runs.outcome_file import read_outcome
+from tuning.storage.run_directory import RunDirectory
 
 PROCESSES = """
 import os, signal, sys, threading, time
@@ -163,12 +166,17 @@ def test_a_ray_whose_head_is_killed_ends_the_run_with_a_sentence_and_a_resume_go
     given |= {"placement": "packed", "mlflow": False, "report": False, "slots": 1}
     (tmp_path / "d.yaml").write_text(yaml.safe_dump(given))
     command = [sys.executable, "-m", "tuning.cli", "run", "d.yaml", "--run-dir", "run", "--progress", "none"]
+    command += ["--output", "json"]
     ours = environment() | {"TUNING_TEST": str(tmp_path)}
     ended = subprocess.run(command, cwd=tmp_path, env=ours, capture_output=True, text=True, timeout=200)
     wait_for(lambda: _left(tmp_path) == [], 10, what="the end of Ray's agents, which look for their Ray for a minute")
     assert ended.returncode == 1
     assert ended.stderr.strip().startswith("error: the head of this run's Ray (gcs_server) has ended")
     assert ended.stderr.endswith(f"Resume with: tuning resume {tmp_path / 'run'}\n")
+    outcome = read_outcome(RunDirectory(tmp_path / "run"))
+    assert outcome is not None
+    assert (outcome["state"], outcome["exit_code"], outcome["code"]) == ("failed", 1, "head_lost")
+    assert json.loads(ended.stdout) == {name: outcome[name] for name in json.loads(ended.stdout)}  # who has started it
     result = TuneRunner.resume(tmp_path / "run", in_process=True, progress=False)
     assert len(result.trial_records) == 6
 

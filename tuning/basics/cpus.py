@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
 
-from tuning.errors import MachineError
+from tuning.errors import RayUnavailableError
 
 ANSWERS_S = 2.0  # a head that has not answered then is not waited for here
 ASKED_EVERY_S = 10.0  # a cluster grows
@@ -21,7 +21,7 @@ def usable_cpus() -> int:
 
 
 def default_slots() -> int:
-    """How many trials run at once where nobody says so; `MachineError` where a cluster refuses this process's token."""
+    """How many trials run at once where nobody says so; `RayUnavailableError` where a cluster refuses the token."""
     address = os.environ.get("RAY_ADDRESS", "")
     return int(sum(node.get("CPU", 0) for node in cluster_nodes(address))) or usable_cpus()
 
@@ -44,7 +44,7 @@ def _asked(address: str, _period: int) -> Sequence[dict[str, float]]:
     try:
         nodes = GcsClient(address=address).get_all_node_info(timeout=ANSWERS_S).values()
     except AuthenticationError as error:
-        raise MachineError(
+        raise RayUnavailableError(
             f"Ray at RAY_ADDRESS ({address}) refuses the token of this process, or it has sent none. Set "
             "RAY_AUTH_MODE=token here and on every node, and give all of them the head's file ~/.ray/auth_token; or "
             "start every node with RAY_AUTH_MODE=disabled, and set it here."

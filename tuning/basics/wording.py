@@ -93,6 +93,11 @@ def amount(number: float, noun: str) -> str:
     return f"{number:,.12g} {noun if number == 1 else plural}"
 
 
+def kinds_text(counts: Mapping[str, int]) -> str:
+    """How many there are of each kind, such as `2 models, 1 record parts`."""
+    return ", ".join(f"{number:,} {kind.replace('_', ' ')}" for kind, number in counts.items())
+
+
 def size_text(size: float) -> str:
     """Bytes in the unit that says them shortest."""
     for unit in ("bytes", "kB", "MB"):

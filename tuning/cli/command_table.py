@@ -12,8 +12,8 @@ from pathlib import Path
 
 import click
 
-from tuning.cli.exit_codes import table
 from tuning.cli.program import main
+from tuning.runs.exit_codes import table
 
 PAGE = "docs/commands.md"
 _SEVERAL = 3  # commands from which on an option is described once

@@ -18,12 +18,13 @@ import click
 
 from tuning.basics.public import wait_notice
 from tuning.basics.wording import amount, better_text, shorten, value_text
-from tuning.cli import exit_codes
 from tuning.data.formats.csv_file import csv_text, guarded_frame
 from tuning.records.columns import FigureRow
 from tuning.records.figures import STUDY_FIGURES, named, shown_in
+from tuning.runs import exit_codes
 from tuning.runs.leaderboard import LEADERBOARD
 from tuning.runs.outcome import report_line, sentences
+from tuning.runs.outcome_file import read_outcome
 from tuning.runs.plan_file import frozen_definition
 from tuning.runs.results import RunResult
 from tuning.tracking.settings import how_to_look, tracking_uri_of
@@ -44,7 +45,9 @@ def show_finished(result: RunResult, output: str, *, strict: bool = False) -> in
     counts = result.summary()
     code = exit_codes.of_models(counts["customers"], counts["succeeded"], counts["contradicted"] if strict else 0)
     if output == "json":
-        click.echo(json.dumps({"outcome": exit_codes.outcome_of(code), **counts}))
+        told = read_outcome(result.directory)
+        ended = {"outcome": exit_codes.outcome_of(code), "exit_code": code}
+        click.echo(json.dumps({**counts, **(told or {}), **ended}))
     else:
         show_leaderboard(result, output, most=MOST_AT_THE_END)
         click.echo(
@@ -58,7 +61,7 @@ def show_comparison(found: Comparison, output: str, result: RunResult | None = N
     """Print a comparison and, if it was just run, where all is; the exit code."""
     code = exit_codes.of_searches(0 if found.unfinished is None else found.unfinished.searches)
     if output == "json":
-        told = {"outcome": exit_codes.outcome_of(code), **found.to_dict()}
+        told = {"outcome": exit_codes.outcome_of(code), "exit_code": code, **found.to_dict()}
         click.echo(json.dumps(told, ensure_ascii=False, allow_nan=False))
     elif output == "csv":
         click.echo(csv_text(guarded_frame(found.table().reset_index())), nl=False)

@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from tuning.basics.wording import amount, duration, some_names, without_text
 from tuning.champions.models import ReleaseModels
-from tuning.cli import exit_codes
 from tuning.cli.program import Command
 from tuning.cli.run_argument import newest, run_and_customer, run_and_customer_arguments
 from tuning.cli.shared_options import allow_code_option, formulas_option, storage_option
@@ -18,6 +17,7 @@ from tuning.data.file_access import is_same_file, located
 from tuning.data.registry import check_writable
 from tuning.errors import DataError
 from tuning.models.residuals import PREDICTION
+from tuning.runs import exit_codes
 from tuning.runs.batch.answers import AnswerCounts
 from tuning.runs.batch.models import CustomerModels, RunModels
 from tuning.runs.batch.output import write_rows

@@ -1,6 +1,6 @@
 """The command `tuning`. Each command's code is imported when it is called, so that `--help` stays quick.
 
-Exit codes: `tuning.cli.exit_codes`. Data goes to stdout, everything else to stderr.
+Exit codes: `tuning.runs.exit_codes`. Data goes to stdout, everything else to stderr.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import importlib
 import json
 import os
 import sys
+import threading
 from collections.abc import Sequence
 from shlex import quote
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -18,7 +19,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from tuning.basics.wording import advice_for_the_shell, amount, did_you_mean
-from tuning.cli import exit_codes
+from tuning.errors import HeadLostError
+from tuning.runs import exit_codes
 
 if TYPE_CHECKING:
     from tuning.driver.signals import Signals
@@ -91,14 +93,29 @@ class Command(click.Command):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> object:
+        stdout = sys.stdout  # which the work may turn elsewhere
+
+        def tell(error: BaseException) -> None:
+            if ctx.params.get("output") == "json":
+                click.echo(json.dumps(exit_codes.failure(error), ensure_ascii=False), file=stdout)
+
+        def last_words(ended: threading.ExceptHookArgs) -> None:
+            if isinstance(error := ended.exc_value, HeadLostError):
+                tell(error)
+                click.echo(f"error: {error}", err=True)
+            else:
+                before(ended)
+
+        before, threading.excepthook = threading.excepthook, last_words
         try:
             return super().invoke(ctx)
-        except (Exception, KeyboardInterrupt) as error:
-            code = exit_codes.of_error(error)
-            if code is not None and ctx.params.get("output") == "json":
-                told = {"outcome": exit_codes.outcome_of(code), "reason": str(error) or "stopped by Ctrl-C"}
-                click.echo(json.dumps(told, ensure_ascii=False))
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
+        except (Exception, KeyboardInterrupt) as error:
+            tell(error)
+            raise
+        finally:
+            threading.excepthook = before
 
 
 def _is_a_key(name: str) -> bool:

@@ -15,12 +15,12 @@ from tuning.champions.proposal import Proposal
 from tuning.champions.releases import Releases
 from tuning.champions.report import answers_text
 from tuning.champions.rules import promotion_rules
-from tuning.cli import exit_codes
 from tuning.cli.champions import say_copied, say_refused
 from tuning.cli.program import Command
 from tuning.cli.run_argument import newest
 from tuning.cli.shared_options import allow_code_option, storage_option
 from tuning.errors import RunError
+from tuning.runs import exit_codes
 from tuning.runs.plan_file import frozen_definition
 from tuning.runs.results import RunResult
 from tuning.tracking.release_copy import registration_cost

@@ -13,7 +13,6 @@ from tuning.champions.releases import Releases
 from tuning.champions.report import answers_text, write_report
 from tuning.champions.rules import promotion_rules
 from tuning.champions.rules.rule import STANDS
-from tuning.cli import exit_codes
 from tuning.cli.champions import say_copied, say_refused
 from tuning.cli.program import Command
 from tuning.cli.shared_options import (
@@ -29,6 +28,7 @@ from tuning.refresh.options import RefreshOptions
 from tuning.refresh.plan import plan_refresh
 from tuning.refresh.refresh import Refresh, Refreshed
 from tuning.refresh.verdicts import drift_text
+from tuning.runs import exit_codes
 from tuning.tracking.release_copy import registration_cost
 
 DEFAULTS = RefreshOptions()

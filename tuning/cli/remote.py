@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tuning.cli import exit_codes
 from tuning.cli.program import Command
 from tuning.cli.service_options import service_installed
 from tuning.cli.shared_options import read_changes
 from tuning.errors import DefinitionError
+from tuning.runs import exit_codes
 
 if TYPE_CHECKING:
     from tuning.basics.documents import Json
@@ -236,11 +236,6 @@ class _ProgressLine:
 
 def _exit_code(run: RemoteRun) -> int:
     """As `tuning run` would have ended."""
-    counts = run.outcome or {}
-    if run.state == "finished":
-        return exit_codes.of_models(counts.get("customers", 0), counts.get("succeeded", 0))
-    return (
-        exit_codes.INTERRUPTED
-        if run.state in ("stopped", "cancelled")
-        else exit_codes.of_outcome(counts.get("outcome"))
-    )
+    if run.state in ("stopped", "cancelled"):
+        return exit_codes.INTERRUPTED
+    return int((run.outcome or {}).get("exit_code", exit_codes.ERROR))

@@ -7,6 +7,7 @@ import contextlib
 import logging
 import os
 import signal
+import socket
 import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
@@ -17,7 +18,7 @@ from tuning.basics.cpus import cluster_nodes
 from tuning.basics.environment import environment_set, thread_environment
 from tuning.basics.wording import one_line
 from tuning.driver.signals import kept
-from tuning.errors import MachineError, RunError
+from tuning.errors import RayUnavailableError, RunError
 from tuning.planning.plan import Plan
 from tuning.storage.data_roots import data_roots_environment
 
@@ -39,6 +40,7 @@ OWN_RAY = {
 }
 # Tune wants workers to have these variables. Where all processes have them, Tune takes the processes that are there.
 OF_TUNE = {"PL_DISABLE_FORK": "1", "RAY_CHDIR_TO_TRIAL_DIR": "0"}
+CONNECTS_S = 2.0
 LOOK_S = 0.01  # between two looks at processes that are to end
 
 
@@ -48,13 +50,13 @@ class OwnRay:
 
     Attributes:
         processes: ids of the processes that this process has started for it; none while there is no such Ray.
-        heads: the id of the process that all others ask, one of `processes`.
+        head: the address of what all processes of the Ray in use ask, be it a cluster's; empty without a Ray.
         environment: the variables that these processes have.
         over: set when this Ray has ended.
     """
 
     processes: set[int] = field(default_factory=set)
-    heads: set[int] = field(default_factory=set)
+    head: str = ""
     environment: dict[str, str] = field(default_factory=dict)
     over: threading.Event = field(default_factory=threading.Event)
 
@@ -104,6 +106,7 @@ def _start_ray(plan: Plan) -> bool:
             if address := os.environ.get("RAY_ADDRESS"):
                 cluster_nodes(address)  # refuses at once where the cluster refuses the token
                 ray.init(log_to_driver=False, runtime_env={"env_vars": ONE_THREAD | data_roots_environment()})
+                _own.head = ray.get_runtime_context().gcs_address
                 return False
             settings = OWN_RAY | OF_TUNE
             if plan.spec.definition.objective is None:
@@ -119,7 +122,7 @@ def _start_ray(plan: Plan) -> bool:
                     configure_logging=False,
                 )
             _own.processes.update(_children() - before)
-            _own.heads.update(pid for pid in _own.processes if b"gcs_server" in _command(pid))
+            _own.head = ray.get_runtime_context().gcs_address
             _own.environment.update(started_with)
             atexit.register(end_ray)
             return True
@@ -129,7 +132,7 @@ def _start_ray(plan: Plan) -> bool:
             if not isinstance(error, Exception) or isinstance(error, RunError):
                 raise
             where = "cannot be reached at RAY_ADDRESS" if os.environ.get("RAY_ADDRESS") else "did not start here"
-            raise MachineError(
+            raise RayUnavailableError(
                 f"Ray {where}: {one_line(error)}. A machine that is busy or short of memory needs fewer `slots`; what "
                 "Ray itself wrote is in /tmp/ray/session_latest/logs."
             ) from error
@@ -150,7 +153,7 @@ def end_ray() -> None:
     """
     import ray
 
-    _own.heads.clear()
+    _own.head = ""
     workers = {pid for pid in own_processes() if _of_ray(pid)}
     over = threading.Event()
     ender = threading.Thread(target=_end_who_is_asked, args=(over,), name="end-ray", daemon=True)
@@ -182,9 +185,16 @@ def kill_ray() -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def head_lost() -> bool:
-    """Whether the head of this process's own Ray has ended unasked."""
-    return any(not _of_ray(pid) for pid in set(_own.heads)) and bool(_own.heads)
+def head_answers() -> bool:
+    """Whether the head of the Ray in use takes connections; True without a Ray."""
+    host, _, port = (head := _own.head).rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), CONNECTS_S).close()
+    except TimeoutError:  # it is busy
+        return True
+    except (OSError, ValueError):
+        return head != _own.head or not head
+    return True
 
 
 def _end_who_is_asked(over: threading.Event) -> None:

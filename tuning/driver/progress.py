@@ -51,6 +51,8 @@ class Counter:
         smaller: whether a smaller score is better.
         relative: as of `Progress`.
         seen: names of the parts that were reported.
+        errors: what kept workers from their work.
+        lost_nodes: as of `RunOutcome`.
         doing: as of `Progress`; the next report clears it.
         customers, slots: as of `Progress`.
         term: of the run's owner.
@@ -68,7 +70,8 @@ class Counter:
     done_studies: int = 0
     done_work: float = 0.0
     seen: set[str] = field(default_factory=set)
-    errors: list[str] = field(default_factory=list)
+    errors: list[WorkerError] = field(default_factory=list)
+    lost_nodes: list[str] = field(default_factory=list)
     clock: Callable[[], float] = time.monotonic
     doing: str = ""
     customers: int = 0
@@ -115,7 +118,7 @@ class Counter:
 
     def __call__(self, report: WorkerReport) -> None:
         if isinstance(report, WorkerError):
-            self.errors.append(report.message)
+            self.errors.append(report)
         if self.doing:  # other workers than before, or none has reported yet, be it a step: the pace is theirs alone
             self.doing, self._first = "", None
             self._marks.clear()

@@ -20,7 +20,6 @@ from tuning.driver.signals import Signals
 from tuning.errors import (
     MachineError,
     PlanError,
-    RunError,
     RunInterrupted,
     RunOwnedError,
     StorageError,
@@ -50,10 +49,11 @@ class RunSession:
         self.counter.term = owned.term
         if before is not None:
             self.counter.customers = len(before)
+        copy = MLflowCopy(owned)
         self.observers: list[RunObserver] = [
             *(observer(owned) for observer in (LeaderboardFile, ReportWriter, MissingLogs, BudgetAdvice)),
-            MLflowCopy(owned),  # copies what the others have written
-            ProgressFile(owned, self.counter),
+            copy,  # of what the others have written
+            ProgressFile(owned, self.counter, copy),
         ]
         self.counter.stopping = lambda: bool(signals.received)
         self.counter.on_part = self._recorded
@@ -103,7 +103,7 @@ class RunSession:
                         self._recount()
                     elif state is EndState.DONE and not self.counter.errors:
                         self.counter.settle()
-                    end = self._end(state, result)
+                    end = self._end(state, result, error)
                     self._tell(end)
                 if error is not None:
                     raise error
@@ -150,10 +150,10 @@ class RunSession:
                 return deleted
         return error
 
-    def _end(self, state: EndState, result: RunResult) -> RunEnd:
+    def _end(self, state: EndState, result: RunResult, error: BaseException | None) -> RunEnd:
         if state is EndState.SPENT:
             result.pending = USED_UP.format(budget=time_text(self.owned.plan.spec.definition.time_budget or 0.0))
-        return RunEnd(state, result)
+        return RunEnd(state, result, error)
 
     def _tell(self, end: RunEnd) -> None:
         """Tell each observer that the run has ended, also when another one raises; then the first error is raised."""
@@ -164,7 +164,7 @@ class RunSession:
                 observer.ended(end)
             except BaseException as raised:
                 error = error or raised
-                end = replace(end, state=_state_after(raised))
+                end = replace(end, state=_state_after(raised), error=error)
         self.counter.doing = ""
         if error is not None:
             raise error
@@ -210,8 +210,7 @@ def _state_after(error: BaseException) -> EndState:
     """How a run has ended that an error has ended."""
     if isinstance(error, KeyboardInterrupt):
         return EndState.KILLED
-    known = isinstance(error, RunError) and not isinstance(error, RunOwnedError | StorageError)
-    return EndState.FAILED if known else EndState.LOST
+    return EndState.LOST if isinstance(error, RunOwnedError | StorageError | PlanError) else EndState.FAILED
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,8 @@ from tuning.basics.wording import amount
 
 if TYPE_CHECKING:
     from ray.tune.experiment import Trial
+
+logger = logging.getLogger(__name__)
 
 LOOK_EVERY_S = 5.0
 PATIENCE_S = 15.0  # a cluster that restarts, or one whose last machine is being replaced
@@ -22,12 +25,17 @@ class MachinesLostError(Exception):
 
 @dataclass
 class NodeWatch:
-    """Looks now and then; `check` is cheap enough to be called at every step of Tune's loop."""
+    """Looks now and then; `check` is cheap enough to be called at every step of Tune's loop.
 
+    lost: names of machines that are gone; it is told of each.
+    """
+
+    lost: list[str] = field(default_factory=list)
     every: float = LOOK_EVERY_S
     patience: float = PATIENCE_S
     _next: float = field(default_factory=time.monotonic)
     _gone_since: float | None = None
+    _alive: dict[str, str] = field(default_factory=dict)  # names by id
 
     def check(self) -> None:
         """Raise `MachinesLostError` when no machine has been alive for a while."""
@@ -35,8 +43,12 @@ class NodeWatch:
         if now < self._next:
             return
         self._next = now + self.every
-        if any_alive():
+        if alive := alive_nodes():
             self._gone_since = None
+            for gone in self._alive.keys() - alive.keys():
+                self.lost.append(self._alive[gone])
+                logger.warning("machine %s of the Ray cluster is gone; what it was at goes on elsewhere", self.lost[-1])
+            self._alive = alive
         elif self._gone_since is None:
             self._gone_since = now
         elif now - self._gone_since >= self.patience:
@@ -59,11 +71,11 @@ def error_text(trial: Trial) -> str:
         return ""
 
 
-def any_alive() -> bool:
-    """True as long as Ray itself answers, and calls one of its machines alive."""
+def alive_nodes() -> dict[str, str]:
+    """The machines that Ray calls alive, names by id; none where it does not answer."""
     import ray
 
     try:
-        return any(node["Alive"] for node in ray.nodes())
+        return {node["NodeID"]: node["NodeName"] for node in ray.nodes() if node["Alive"]}
     except Exception:  # its head does not answer
-        return False
+        return {}

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from tuning.basics.timing import hang_seconds
 from tuning.basics.wording import amount
-from tuning.errors import StorageError
+from tuning.errors import StorageError, code_of
 from tuning.execution.context import TrialData, WorkerContext, WorkerRun
 from tuning.execution.crash_log import CONCLUDING, LOADING, STARTING, Crash, ProgressMarker, counted, crashes
 from tuning.execution.helper_actors import HelperJob, StateLostError, helpers_of
@@ -295,4 +295,4 @@ def run_shard(run: WorkerRun, shard: int) -> None:
     except (WornOutError, StateLostError):
         os._exit(0)  # Tune starts another process for what is left
     except Exception as error:
-        report_to_tune(WorkerError(f"{type(error).__name__}: {error}"))
+        report_to_tune(WorkerError(f"{type(error).__name__}: {error}", code_of(error)))

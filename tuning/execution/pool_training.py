@@ -17,7 +17,7 @@ from tuning.basics.timing import hang_seconds
 from tuning.basics.wording import amount, duration, raised
 from tuning.data.customers import Customer, one_each
 from tuning.definition.customer_limits import Limits
-from tuning.errors import CustomerError, TuningError
+from tuning.errors import CustomerError, TuningError, code_of
 from tuning.evaluation.pooling import LEAST_CUSTOMERS, MOST_ROWS, MOST_ROWS_EACH, PoolRows, fitted_pool
 from tuning.execution.context import WorkerContext, WorkerRun
 from tuning.execution.crash_log import CONCLUDING, LOADING, STARTING, Crash, ProgressMarker, crashes
@@ -72,7 +72,7 @@ def run_pool(run: WorkerRun, shard: int) -> None:
     try:
         work_pool(run, shard, report_to_tune, ray_nodes())
     except Exception as error:
-        report_to_tune(WorkerError(f"{type(error).__name__}: {error}"))
+        report_to_tune(WorkerError(f"{type(error).__name__}: {error}", code_of(error)))
 
 
 class PoolWatch:

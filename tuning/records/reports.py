@@ -93,9 +93,10 @@ class FailureReport:
 
 @dataclass(frozen=True, slots=True)
 class WorkerError:
-    """A worker cannot work, or can have no place. message: why."""
+    """A worker cannot work, or can have no place. message: why. code: that of the error, if one is why."""
 
     message: str
+    code: str = ""
 
 
 WorkerReport: TypeAlias = PartWritten | StepReport | FailureReport | WorkerError

@@ -11,6 +11,7 @@ import pyarrow.fs
 from tuning.errors import RunError, StorageError, TuningError
 from tuning.records.ownership import TERMS
 from tuning.records.schema import RUNNING, UNFINISHED
+from tuning.runs.outcome_file import read_outcome
 from tuning.runs.results import RunResult
 from tuning.storage.backend import open_filesystem
 from tuning.storage.names import mask
@@ -31,12 +32,15 @@ class ListedRun:
     worked: datetime
 
     def outcome(self) -> dict[str, object]:
-        """What came of it: `state`, `customers`, how many `succeeded`, `trials`,
-        `wall_seconds`; else only a `reason`."""
+        """What came of it: `state`, `customers`, how many `succeeded`, `trials`, `wall_seconds`, and the `reason` of an
+        end before its time; of a damaged one `state` and `reason`."""
         try:
             result = RunResult(self.path)
-            counts = result.summary()
-            state = FINISHED if not result.unfinished else RUNNING if result.goes_on else UNFINISHED
+            counts, state, reason = result.summary(), FINISHED, ""
+            if result.unfinished:
+                state, ended = RUNNING if result.goes_on else UNFINISHED, read_outcome(result.directory)
+                if ended is not None and ended["state"] != FINISHED:  # else a part of the records is lost
+                    state, reason = ended["state"], ended["reason"]
         except TuningError as error:
             return {"state": DAMAGED, "reason": str(error)}
         return {
@@ -45,6 +49,7 @@ class ListedRun:
             "succeeded": counts["succeeded"],
             "trials": counts["trials"],
             "wall_seconds": counts["wall_seconds"],
+            "reason": reason,
         }
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import cast
 
+from tuning.runs.progress import ProgressState
 from tuning.runs.results import RunResult
 
 
@@ -20,12 +22,17 @@ class EndState(Enum):
         LOST: nothing is to be written any more: the run has another owner, the storage fails, or it could not begin.
     """
 
-    DONE = "done"
+    DONE = "finished"
     SPENT = "spent"
     STOPPED = "stopped"
     KILLED = "killed"
     FAILED = "failed"
     LOST = "lost"
+
+    @property
+    def word(self) -> ProgressState:
+        """As the progress says it."""
+        return cast(ProgressState, "stopped" if self is EndState.KILLED else self.value)
 
     @property
     def in_order(self) -> bool:
@@ -35,10 +42,11 @@ class EndState(Enum):
 
 @dataclass(frozen=True)
 class RunEnd:
-    """The end of the work on a run. result: what is recorded."""
+    """The end of the work on a run. result: what is recorded. error: what has ended it, if anything has."""
 
     state: EndState
     result: RunResult
+    error: BaseException | None = None
 
 
 class RunObserver:

@@ -28,6 +28,7 @@ from tuning.runs.customer_result import CustomerResult, trials_frame
 from tuning.runs.leaderboard import LEADERBOARD, NEEDED, Leaderboard, exact_config
 from tuning.runs.model_reader import ModelReader
 from tuning.runs.other_names import OfResult, next_steps, resume_here
+from tuning.runs.outcome_file import read_outcome
 from tuning.runs.plan_file import PlannedNames, frozen_definition, read_names, with_name
 from tuning.runs.run_counts import COUNTED, RunCounts, is_constant, models_text, run_counts
 from tuning.runs.standings import SO_FAR, Standings, UnfinishedCustomers, id_of
@@ -168,8 +169,10 @@ class RunResult(OfResult):
         """Why studies have no record yet."""
         if self.goes_on:
             return GOES_ON
-        limit = frozen_definition(self.directory, self.term).time_budget
-        return PENDING if limit is None or self._wall < limit else USED_UP.format(budget=time_text(limit))
+        ended = read_outcome(self.directory)
+        if ended is None or ended["state"] != "spent":
+            return PENDING
+        return USED_UP.format(budget=time_text(frozen_definition(self.directory, self.term).time_budget or 0.0))
 
     def trials(self, customer: object = None) -> pd.DataFrame:
         """One row per recorded trial, with the configuration in columns named `config.…`.

@@ -15,7 +15,7 @@ from typing import TypeVar
 import pyarrow.fs
 
 from tuning.basics.timing import USUAL, Timing
-from tuning.errors import StorageError
+from tuning.errors import FULL, DiskFullError, StorageError
 from tuning.storage import retrying
 from tuning.storage.backend import Backend, open_filesystem
 from tuning.storage.confined_disk import ConfinedDisk
@@ -202,7 +202,8 @@ class RunDirectory:
             pass
 
     def _error(self, name: str, done: str, error: OSError) -> StorageError:
-        return StorageError(
+        kind = DiskFullError if error.errno in FULL else StorageError
+        return kind(
             f"{self.display(name) if name else self.shown} could not be {done}: {mask_in(retrying.described(error))}. "
             "Free or repair the storage, then resume the run; nothing recorded so far is lost."
         )

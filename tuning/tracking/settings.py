@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import PurePath
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
+from tuning.basics.wording import kinds_text
 from tuning.errors import PlanError
 from tuning.records.ownership import Term, claim_file
 from tuning.storage.names import is_uri, mask
@@ -75,14 +76,19 @@ class CopyStatus:
     healthy: bool = True
 
     @property
-    def missing(self) -> str:
-        """What is not in MLflow, in words; empty when everything is. Models are counted when all else is copied."""
+    def not_copied(self) -> dict[str, int]:
+        """How many of each kind are not in MLflow. Models are counted when all else is copied."""
         counts = {
-            "record parts": self.pending,
+            "record_parts": self.pending,
             "models": self.models_pending,
-            "refused runs or models": self.rejected,
+            "refused_runs_or_models": self.rejected,
         }
-        return ", ".join(f"{number} {what}" for what, number in counts.items() if number)
+        return {what: number for what, number in counts.items() if number}
+
+    @property
+    def missing(self) -> str:
+        """The same in words; empty when everything is there."""
+        return kinds_text(self.not_copied)
 
 
 def settings_for(

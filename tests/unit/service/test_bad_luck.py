@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,9 +20,9 @@ from sqlalchemy import Connection, event, insert, text
 from starlette.testclient import TestClient
 from supervised import Supervised, gone
 
-from tuning.cli import exit_codes
 from tuning.cli.program import main
 from tuning.errors import UnavailableError
+from tuning.runs import exit_codes
 from tuning.service.database import connection, schema
 from tuning.service.database.connection import Database
 from tuning.service.database.runs import SubmittedRun
@@ -31,6 +32,7 @@ from tuning.service.queue.shares import Waiting
 from tuning.service.service import Service
 from tuning.service.states import RunState
 from tuning.service.supervisor import launcher
+from tuning.service.web.app import create_app
 
 WORKS = "touch begun; while [ ! -e go ]; do sleep 0.05; done"
 FAILS_ONCE = "if [ ! -e ../../../failed ]; then touch ../../../failed; exit 1; fi"
@@ -201,3 +203,11 @@ def test_of_five_thousand_queued_runs_a_claim_and_a_list_read_a_few(
     ahead = len(waiting)
     assert len(service.places()) == 5000  # all but the one that was claimed
     assert len(waiting) == ahead  # nothing has happened since
+
+
+@pytest.mark.parametrize("why", ["The Ray cluster does not answer, so no run begins.", None])
+def test_readyz_says_what_hinders_the_server(service: Service, why: str | None) -> None:
+    hindered = replace(service, hindered=lambda: why)
+    answer = TestClient(create_app(hindered)).get("/readyz", headers=bearer(service))
+    assert answer.status_code == (200 if why is None else 503)
+    assert answer.json().get("detail") == why

@@ -35,6 +35,12 @@ STUBBORN = (
     "while [ ! -s apart ]; do sleep 0.05; done; touch begun; while :; do sleep 0.05; done"
 )
 
+#: A log says anything.
+WORDS_AND_NO_VALUES = (
+    "echo 'the copy in MLflow is incomplete: 2 models are missing' >&2; echo 'error: none' >&2; "
+    """echo '{"customers": 1, "succeeded": 1}'"""
+)
+
 
 @pytest.mark.parametrize(
     ("script", "state", "reason"),
@@ -43,15 +49,21 @@ STUBBORN = (
         ("""echo '{"customers": 3, "succeeded": 2}'; exit 3""", RunState.FINISHED, "2 of 3 customers have a model"),
         ("exit 4", RunState.FINISHED, ""),
         (
-            "echo 'the copy in MLflow is incomplete: 2 models are missing (no answer); complete it with: x' >&2",
+            """echo '{"customers": 3, "succeeded": 3, "not_copied": {"models": 2}}'""",
             RunState.FINISHED,
-            "the copy in MLflow is incomplete: 2 models are missing. Resume the run once MLflow answers",
+            "3 of 3 customers have a model; the copy in MLflow lacks 2 models: resume the run once MLflow answers",
         ),
-        ("echo 'error: `target` is wrong' >&2; exit 2", RunState.FAILED, "`target` is wrong"),
+        (WORDS_AND_NO_VALUES, RunState.FINISHED, "1 of 1 customer have a model"),
+        ("""echo '{"reason": "`target` is wrong"}'; exit 2""", RunState.FAILED, "`target` is wrong"),
         ("""echo '{"outcome": "refused", "reason": "it is taken"}'; exit 6""", RunState.FAILED, "it is taken"),
         ("exit 5", RunState.QUEUED, "another process runs it (looked at again in 60 s)"),
         ("exit 1", RunState.QUEUED, "its process ended with 1 and said nothing; tried again in 10 s (try 1 of 3)"),
-        ("echo 'error: no space.' >&2; exit 1", RunState.QUEUED, "no space; tried again in 10 s (try 1 of 3)"),
+        ("""echo '{"reason": "no space."}'; exit 1""", RunState.QUEUED, "no space; tried again in 10 s (try 1 of 3)"),
+        (
+            "echo 'error: no space' >&2; exit 1",
+            RunState.QUEUED,
+            "its process ended with 1 and said nothing; tried again",
+        ),
         ("kill -KILL $$", RunState.QUEUED, "was killed, such as for want of memory; tried again in 10 s (try 1 of 3)"),
         ("exit 143", RunState.QUEUED, "was ended by SIGTERM, for which nobody has asked here; tried again in 10 s"),
     ],
@@ -72,7 +84,7 @@ def test_a_drivers_end_decides_what_becomes_of_its_run(
 def test_a_run_that_the_machine_fails_is_tried_three_times_with_growing_pauses(
     database: Database, tmp_path: Path
 ) -> None:
-    server = Supervised(database, tmp_path, "echo 'error: disk full' >&2; exit 1")
+    server = Supervised(database, tmp_path, """echo '{"reason": "it crashes"}'; exit 1""")
     run = server.submit()
     for tries, pause in enumerate((10.0, 60.0, 300.0), 1):
         wait_for(lambda tries=tries: server.look(run).attempts == tries, what=f"try {tries}")
@@ -81,7 +93,7 @@ def test_a_run_that_the_machine_fails_is_tried_three_times_with_growing_pauses(
         server.now += 1
         assert server.look(run).state is RunState.RUNNING
     failed = server.look_until(run, RunState.FAILED)
-    assert failed.reason.startswith("disk full. It was tried again 3 times.")
+    assert failed.reason.startswith("it crashes. It was tried again 3 times.")
     assert server.starts() == 4
     again = server.supervisor.requests.resume(run, "churn", server.now)
     assert again.attempts == 0
@@ -89,7 +101,8 @@ def test_a_run_that_the_machine_fails_is_tried_three_times_with_growing_pauses(
 
 def test_a_reason_names_files_as_the_team_does(database: Database, tmp_path: Path) -> None:
     said = f"data: no file matches '{tmp_path}/shops/*.csv'; there is {tmp_path}"
-    server = Supervised(database, tmp_path, f'echo "error: {said}" >&2; exit 2')
+    (tmp_path / "said.json").write_text(json.dumps({"reason": said}))
+    server = Supervised(database, tmp_path, f"cat {tmp_path}/said.json; exit 2")
     failed = server.look_until(server.submit(), RunState.FAILED)
     assert failed.reason == f"data: no file matches 'shops/*.csv'; there is {tmp_path.name}"
 

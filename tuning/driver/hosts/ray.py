@@ -19,11 +19,11 @@ from tuning.driver.hosts.tune_workers import TuneWorkers, reports_callback, stop
 from tuning.driver.pooling import POOLING, pool_is_due
 from tuning.driver.progress import Counter, hand_on
 from tuning.driver.tuner import build_tuner, run_queue
-from tuning.errors import MachineError, RunError, StorageError
+from tuning.errors import DiskFullError, MachineError, RunError, StorageError, code_of
 from tuning.execution.adapters import spread_callbacks
 from tuning.execution.callback_keys import register, registered
 from tuning.execution.context import WorkerRun
-from tuning.execution.lost_nodes import NodeWatch, any_alive
+from tuning.execution.lost_nodes import NodeWatch, alive_nodes
 from tuning.execution.spread.running import SpreadRun
 from tuning.planning.room import Room, machines_now
 from tuning.planning.shortages import check_own_machine
@@ -65,11 +65,11 @@ class RayHost:
         self.start(counter)
         self._left_out = record_shortages(self.owned, counter)
         deaths = WORKER_DEATHS + self.owned.plan.spec.definition.limits.crashes_before_quarantine
-        workers = TuneWorkers(halt, deaths)
+        workers = TuneWorkers(halt, deaths, machines=NodeWatch(counter.lost_nodes))
         halt.signals.order = workers.kill
         counter.doing = POOLING if pool_is_due(self.owned) else "starting workers"
         try:
-            with head_watched(self.owned):
+            with head_watched(self.owned, counter.lost_nodes):
                 self._fit_until_done(workers, counter)
             if typing():
                 start_workers(self.owned.plan.slots)  # for the next cell
@@ -109,16 +109,17 @@ class RayHost:
                 return
             left = RunResult(owned.directory).unfinished
             fruitless = 0 if self._parts_recorded() > before else fruitless + 1
-            if left and not any_alive():
-                workers.machines = NodeWatch()
+            if left and not alive_nodes():
+                workers.machines = NodeWatch(counter.lost_nodes)
                 if self._own_ray:
                     restart_ray(owned.plan)
             if left and fruitless and fruitless < FRUITLESS_ATTEMPTS:
                 time.sleep(owned.timing.attempt_pause_s)
         if left and not halt.wanted:
-            said = dict.fromkeys(text.rstrip(".") for text in (*counter.errors, failure))
-            reasons = "; ".join(said).strip("; ") or "no reason was reported"
-            raise MachineError(
+            said = dict.fromkeys(text.rstrip(".") for text in (*(each.message for each in counter.errors), failure))
+            reasons = "; ".join(filter(None, said)) or "no reason was reported"
+            full = any(each.code == code_of(DiskFullError()) for each in counter.errors)
+            raise (DiskFullError if full else MachineError)(
                 f"{left} of {amount(len(owned.plan.studies), 'study')} could not be finished in {FRUITLESS_ATTEMPTS} "
                 f"attempts without progress: {reasons}. Everything recorded is kept. Resume with: "
                 f"{owned.resume_advice()}"

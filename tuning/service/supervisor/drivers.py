@@ -13,7 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
@@ -41,10 +41,15 @@ class Working:
 
 @dataclass(frozen=True)
 class Gone:
-    """A driver that has ended. code: of its process, negative for a signal; None where nobody has seen the end."""
+    """A driver that has ended.
+
+    code: of its process, negative for a signal; None where nobody has seen the end. reason: where it is known here.
+    told: what the driver itself has said, as of `tuning.runs.outcome_file`; empty where it was killed before.
+    """
 
     code: int | None = None
     reason: str = ""
+    told: Json = field(default_factory=dict)
 
 
 class Drivers:
@@ -89,8 +94,7 @@ class Drivers:
         self._launchers.pop(folder.name, None)
         if end is None and processes is None:
             return Gone(None, "its process could not be started")
-        code = None if end is None else end.get("code")
-        return Gone(code if isinstance(code, int) else None)
+        return Gone() if end is None else Gone(end["code"], told=end["told"] or {})
 
 
 def claim_folder(work: Path, run: SubmittedRun) -> Path:

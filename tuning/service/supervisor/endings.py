@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import json
-import re
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tuning.basics.documents import Json
-from tuning.basics.wording import amount, duration, shorten
+from tuning.basics.wording import amount, duration, kinds_text, shorten
+from tuning.runs.exit_codes import ALL_WITHOUT_MODEL, OWNED, REFUSED, SOME_WITHOUT_MODEL, USAGE
 from tuning.service.database.runs import SubmittedRun
 from tuning.service.settings import ServiceSettings
 from tuning.service.states import RunState
 from tuning.service.supervisor.drivers import Gone, claim_folder
-from tuning.service.supervisor.launcher import LOG, OUTPUT
 
-# As `tuning.cli.exit_codes`, which a server does not import:
-ENDED_BY_ITSELF = (0, 3, 4)
-WRONG = (2, 6)  # the user's matter: no other try would end differently
-OWNED = 5
+ENDED_BY_ITSELF = (0, SOME_WITHOUT_MODEL, ALL_WITHOUT_MODEL)
+WRONG = (USAGE, REFUSED)  # the user's matter: no other try would end differently
 PAUSES_S = (10.0, 60.0, 300.0)  # before each further try of a run that the machine has failed
 OWNED_S = 60.0  # before the next look whether somebody else still runs it
-NOT_COPIED = re.compile(r"the copy in MLflow is incomplete: .*? (?:is|are) missing")  # of `tracking.copy.observer`
-LOG_BYTES, LONGEST = 65_536, 2_000
+LONGEST = 2_000
 
 
 @dataclass(frozen=True)
@@ -38,16 +33,13 @@ class Sequel:
 
 def sequel(run: SubmittedRun, gone: Gone, settings: ServiceSettings, now: float) -> Sequel:
     """What becomes of a run whose driver has ended."""
-    folder = claim_folder(settings.work, run)
-    outcome = _outcome(folder)
-    said = _shown(str(outcome.get("reason") or "") or _last_error(folder), run, folder)
+    said = _shown(str(gone.told.get("reason") or ""), run, claim_folder(settings.work, run))
     said = settings.as_written(run.team, said)
-    values = {"outcome": dict(outcome) or None}
+    values = {"outcome": dict(gone.told) or None}
     if run.state is RunState.STOPPING and run.ending == RunState.CANCELLED:
         return Sequel(RunState.CANCELLED, _how(gone, "cancelled"), values)
     if gone.code in ENDED_BY_ITSELF:
-        told = (_summary(outcome), _not_copied(folder))
-        return Sequel(RunState.FINISHED, "; ".join(text for text in told if text), values)
+        return Sequel(RunState.FINISHED, _summary(gone.told), values)
     if gone.code in WRONG:
         return Sequel(RunState.FAILED, said or gone.reason or f"its process ended with {gone.code}", values)
     if run.state is RunState.STOPPING:
@@ -85,42 +77,14 @@ def _how(gone: Gone, word: str) -> str:
     return f"{word} on request; what was recorded is kept"
 
 
-def _summary(outcome: Json) -> str:
-    customers, succeeded = outcome.get("customers"), outcome.get("succeeded")
-    if isinstance(customers, int) and isinstance(succeeded, int):
-        return f"{succeeded:,} of {amount(customers, 'customer')} have a model"
-    return ""
-
-
-def _outcome(folder: Path) -> Json:
-    """What the command said on its stdout; nothing where it was killed before."""
-    try:
-        found = json.loads((folder / OUTPUT).read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _last_error(folder: Path) -> str:
-    """The sentence after the last `error: ` of the log, where there is one."""
-    _, found, sentence = f"\n{_log(folder)}".rpartition("\nerror: ")
-    return " ".join(sentence.split()) if found else ""
-
-
-def _not_copied(folder: Path) -> str:
-    """What MLflow did not take, as the driver has logged it; another try of the same run brings it there."""
-    found = NOT_COPIED.search(_log(folder))
-    return "" if found is None else f"{found[0]}. Resume the run once MLflow answers"
-
-
-def _log(folder: Path) -> str:
-    """The end of a driver's log."""
-    try:
-        with (folder / LOG).open("rb") as stream:
-            stream.seek(max(0, stream.seek(0, 2) - LOG_BYTES))
-            return stream.read().decode(errors="replace")
-    except OSError:
+def _summary(told: Json) -> str:
+    customers, succeeded = told.get("customers"), told.get("succeeded")
+    if customers is None or succeeded is None:
         return ""
+    text = f"{succeeded:,} of {amount(customers, 'customer')} have a model"
+    if missing := told.get("not_copied"):
+        text += f"; the copy in MLflow lacks {kinds_text(missing)}: resume the run once MLflow answers"
+    return text
 
 
 def _shown(sentence: str, run: SubmittedRun, folder: Path) -> str:

@@ -2,9 +2,10 @@
 
     python -I -S launcher.py FOLDER HOST MACHINE COMMAND…
 
-It starts COMMAND in FOLDER, in a session of its own, writes who both are into `launcher.json`, and how the driver has
-ended into `exit.json`. Of several that are started in one folder the first alone goes on, and a driver begins only when
-`launcher.json` names it, so that none works unseen. What the driver leaves behind, such as processes of Ray, is ended.
+It starts COMMAND in FOLDER, in a session of its own, writes who both are into `launcher.json`, and into `exit.json` how
+the driver has ended: its exit code and the object that it has printed, which is in memory until then, as a disk may be
+full. Of several that are started in one folder the first alone goes on, and a driver begins only when `launcher.json`
+names it, so that none works unseen. What the driver leaves behind, such as processes of Ray, is ended.
 Only the standard library is imported, so that it costs few milliseconds and megabytes.
 """
 
@@ -19,7 +20,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 
-LAUNCHER, EXIT, OUTPUT, LOG = "launcher.json", "exit.json", "output.json", "log.txt"  # in FOLDER
+LAUNCHER, EXIT, LOG = "launcher.json", "exit.json", "log.txt"  # in FOLDER
 SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER: orphans of the driver become children of this process
 LEFT_BEHIND_S = 5.0  # for which they may end by themselves
 LOOK_S = 0.05
@@ -31,10 +32,11 @@ def main(folder: str, host: str, machine: str, *command: str) -> int:
     os.chdir(folder)
     adopt_orphans()
     ready, go = os.pipe()
+    output = _output()
     driver = os.fork()
     if driver == 0:
         os.close(go)
-        _become_driver(ready, command)
+        _become_driver(ready, output, command)
     os.close(ready)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: None)
@@ -54,7 +56,7 @@ def main(folder: str, host: str, machine: str, *command: str) -> int:
     until = time.monotonic() + FULL_DISK_S
     while True:
         try:
-            _write(EXIT, {"code": code, "ended": time.time()}, os.replace)
+            _write(EXIT, {"code": code, "ended": time.time(), "told": _printed_object(output)}, os.replace)
         except OSError:
             if time.monotonic() > until or _is_deleted():
                 return code
@@ -72,14 +74,28 @@ def _is_deleted() -> bool:
     return False
 
 
-def _become_driver(ready: int, command: tuple[str, ...]) -> None:
+def _output() -> int:
+    """A file for the driver's stdout."""
+    if sys.platform == "linux":
+        return os.memfd_create("stdout")
+    return os.open("output.json", os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+
+
+def _printed_object(output: int) -> object:
+    """What the driver has said of its end; None where it was killed before."""
+    try:
+        return json.loads(os.pread(output, os.fstat(output).st_size, 0))
+    except ValueError:
+        return None
+
+
+def _become_driver(ready: int, output: int, command: tuple[str, ...]) -> None:
     """Wait until somebody knows of this process; end with the launcher if it dies before."""
     try:
         os.setsid()
         if os.read(ready, 1) != b"1":
             os._exit(1)
         nothing = os.open(os.devnull, os.O_RDONLY)
-        output = os.open(OUTPUT, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         log = os.open(LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         for number, stream in enumerate((nothing, output, log)):
             os.dup2(stream, number)

@@ -11,6 +11,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from tuning.basics.wording import duration, one_line
 from tuning.errors import DefinitionError, NotAllowedError, UnavailableError
@@ -89,12 +90,12 @@ class Supervisor:
             self._thread.join()
 
     def hindered(self) -> str | None:
-        """Why the runs are not looked after at the moment; None while they are."""
-        if self._problem is None and self._monotonic() - self._looked > STUCK_S:
-            return f"runs were looked at {duration(self._monotonic() - self._looked)} ago"
-        if self._problem is None and self.slots() is None:
-            return f"the Ray cluster at {self._settings.ray_address} does not answer, so no run begins"
-        return self._problem
+        """Why the runs are not looked after at the moment, for anybody; None while they are."""
+        if self._problem is not None:
+            return "The runs cannot be looked after; the server's log says why."
+        if self._monotonic() - self._looked > STUCK_S:
+            return f"The runs were looked at {duration(self._monotonic() - self._looked)} ago."
+        return "The Ray cluster does not answer, so no run begins." if self.slots() is None else None
 
     def look(self) -> None:
         """Do all that is to be done now. `UnavailableError` while the database cannot be used."""
@@ -159,7 +160,7 @@ class Supervisor:
         if found is None:
             self._begin(run)
         elif isinstance(found, Gone):
-            self._end(run, Gone(found.code, found.reason or self._killed.pop(run.id, "")))
+            self._end(run, replace(found, reason=found.reason or self._killed.pop(run.id, "")))
         elif found.driver is None:
             return  # it is just being started
         elif run.state is RunState.STOPPING:

@@ -94,41 +94,41 @@ class LiveCopy:
         while failures <= RESTARTS:
             try:
                 with tempfile.TemporaryFile("w+") as errors:
-                    code = self._run_child(errors)
-                    output = without_secrets(_text(errors), self.settings.tracking_uri)
-                    if output:
+                    code, why = self._run_child(errors)
+                    if output := without_secrets(_text(errors), self.settings.tracking_uri):
                         logging.getLogger("mlflow").warning("%s", output)  # for the run's log.txt
-                    tail = output.rpartition("\n")[2]
             except OSError as error:  # no process, no memory, no temporary file
-                code, tail = -1, str(error)
+                code, why = -1, str(error)
             with self._lock:
                 if self._ended or self._killed:
                     return
                 failures = 1 if self._status.copied > copied else failures + 1
                 copied = max(copied, self._status.copied)
-                message = f"The process that copies to MLflow ended with exit code {code}. {tail}".strip()
+                message = f"The process that copies to MLflow ended with exit code {code}. {why}".strip()
                 error_text = masked(message, self.settings.tracking_uri)
                 self._status = replace(self._status, error=error_text, healthy=False)
                 self._lock.wait_for(lambda: self._closing, timeout=min(0.25 * 2**failures, 10.0))
 
-    def _run_child(self, errors: IO[str]) -> int:
-        """One child from start to end; its exit code."""
+    def _run_child(self, errors: IO[str]) -> tuple[int, str]:
+        """One child from start to end; its exit code, and the error that it has told."""
         with self._lock:
             if self._killed:
-                return 0
+                return 0, ""
             self._child = child = self._start_child(errors)
             self._signal_end()
         assert child.stdout is not None
+        why = ""
         with contextlib.suppress(ValueError, OSError):
             for line in child.stdout:
                 report = json.loads(line)
-                if "status" not in report:  # why it ends, which stderr says too
+                if "status" not in report:
+                    why = str(report.get("reason", ""))
                     continue
                 with self._lock:
                     self._status = CopyStatus(**report["status"])
                     # Who calls this process dead has not seen its lease for a while, and is started again.
                     self._ended = "complete" in report and not report["abandoned"]
-        return child.wait()
+        return child.wait(), why
 
     def _signal_end(self) -> None:
         """Send the child the signal that the run has ended, once it has."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Mapping
 
 from tuning.errors import StorageError
 from tuning.runs.begin import OwnedRun
@@ -17,13 +18,14 @@ logger = logging.getLogger(__name__)
 
 
 class MLflowCopy(RunObserver):
-    """Copies a run to MLflow, unless its definition switches that off."""
+    """Copies a run to MLflow, unless its definition switches that off. not_copied: what is missing at the end."""
 
     at_end = "copying to MLflow"
 
     def __init__(self, owned: OwnedRun) -> None:
         self._owned = owned
         self._copy: LiveCopy | None = None
+        self.not_copied: Mapping[str, int] = {}
         self._started = 0.0
 
     def began(self) -> None:
@@ -56,6 +58,7 @@ class MLflowCopy(RunObserver):
         timing = self._owned.timing
         patience = {EndState.STOPPED: timing.mlflow_interrupted_s, EndState.KILLED: 0.0}
         status = copy.close(patience.get(state, timing.mlflow_closing_s))
+        self.not_copied = status.not_copied
         if status.note:
             logger.warning("%s", status.note)
         if status.missing:

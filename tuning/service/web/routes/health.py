@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, HTTPException, Request
 from sqlalchemy import text
 from starlette.responses import Response
 
-from tuning.errors import UnavailableError
 from tuning.service.web import metrics
 from tuning.service.web.auth import ServiceOf
 from tuning.service.web.messages import HealthMessage
@@ -27,7 +26,7 @@ def readyz(service: ServiceOf) -> HealthMessage:
         connection.execute(text("SELECT 1"))
     hindered = service.hindered()
     if hindered is not None:
-        raise UnavailableError(hindered)
+        raise HTTPException(503, hindered, {"Retry-After": "10"})
     return HealthMessage(status="ok")
 
 

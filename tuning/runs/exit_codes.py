@@ -1,13 +1,15 @@
-"""What the command `tuning` ends with: the one list of it, from which `--help` and docs/commands.md are made.
+"""What commands and runs end with: the one list of it, from which `--help` and docs/commands.md are made.
 
-With `--output json` a command says the same in a word, as `outcome`; where it ends with an error, beside its `reason`.
+With `--output json` a command says the same as values: `outcome`, `exit_code`, `code`, and the error as `reason`.
 Another try of the same command is worth it after `failed` alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
+from tuning.basics.wording import one_line
 from tuning.errors import (
     DataError,
     DefinitionError,
@@ -20,6 +22,7 @@ from tuning.errors import (
     StorageError,
     TuningError,
     UnknownCustomerError,
+    code_of,
 )
 
 ERROR = 1
@@ -80,11 +83,6 @@ def outcome_of(code: int) -> str:
     return next((each.outcome for each in CODES if each.number == code), "interrupted" if code > INTERRUPTED else "")
 
 
-def of_outcome(outcome: object) -> int:
-    """The exit code of a command that has said this word; that of a failure for any other."""
-    return next((each.number for each in CODES if each.outcome == outcome), ERROR)
-
-
 def sentence() -> str:
     """All of them, for `--help`."""
     return f"Exit codes: {', '.join(f'{each.number} {each.short}' for each in CODES)}."
@@ -114,6 +112,19 @@ def of_error(error: BaseException) -> int | None:
     if isinstance(error, RunError):
         return REFUSED
     return ERROR if isinstance(error, TuningError) else None
+
+
+def failure(error: BaseException) -> Mapping[str, object]:
+    """An error as a command with `--output json` tells it, and the outcome of a run."""
+    known = of_error(error)
+    number = ERROR if known is None else known
+    return {
+        "outcome": outcome_of(number),
+        "exit_code": number,
+        "code": code_of(error),
+        "values": {name: value for name, value in vars(error).items() if isinstance(value, int | float | str)},
+        "reason": (str(error) or "stopped by Ctrl-C") if known is not None else one_line(error),
+    }
 
 
 def of_models(customers: int, with_model: int, contradicted: int = 0) -> int:
