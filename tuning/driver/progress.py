@@ -14,12 +14,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from tuning.basics.timing import Timing
 from tuning.planning.plan import Plan
 from tuning.records.gains import is_error
 from tuning.records.ownership import Term
 from tuning.records.reports import Listener, PartWritten, WorkerError, WorkerReport
+from tuning.records.schema import OK, POOLED
 from tuning.runs.progress import RUNNING, STOPPING, Progress, now_text
 from tuning.study.study import total_work
 
@@ -95,9 +98,9 @@ class Counter:
         self._started = self.clock()
 
     @classmethod
-    def of(cls, plan: Plan, recorded: int, best: float | None = None, gains: np.ndarray | None = None) -> Counter:
-        """For what a plan has left. recorded: trials of it that are recorded already. best: score of these. gains: of
-        studies that had ended before."""
+    def of(cls, plan: Plan, recorded: int, best: float | None = None, failed: int = 0) -> Counter:
+        """For what a plan has left. recorded: trials of it that are recorded already. best: score of these. failed: how
+        many of these have."""
         trials, work, definition = plan.n_trials, total_work(plan.studies), plan.spec.definition
         each = len(plan.studies) <= plan.customers  # else some have several, as in a refresh
         customer = each and definition.compare is None and (definition.objective is None or len(plan.studies) > 1)
@@ -113,8 +116,19 @@ class Counter:
             done_trials=recorded,
             done_work=total_work(plan.studies, ending=False) * recorded / max(1, trials),  # last fits are to come
             _best=best,
-            _gains=[] if gains is None or not len(gains) else [gains],
+            _failed=failed,
         )
+
+    def add_ended(self, studies: pa.Table, gains: np.ndarray) -> None:
+        """Count the studies that had ended under earlier owners. studies: their records. gains: of them."""
+        trials = pc.sum(studies["trials"], min_count=0).as_py()
+        work = trials * (self.work / self.n_trials if self.n_trials else 1.0)
+        self.n_studies, self.done_studies = self.n_studies + len(studies), self.done_studies + len(studies)
+        self.n_trials, self.done_trials = self.n_trials + trials, self.done_trials + trials
+        self.work, self.done_work = self.work + work, self.done_work + work
+        self._failed += pc.sum(studies["failed"], min_count=0).as_py()
+        self._no_model += sum(status not in (OK, POOLED) for status in studies["status"].to_pylist())
+        self._gains += [gains] if len(gains) else []
 
     def __call__(self, report: WorkerReport) -> None:
         if isinstance(report, WorkerError):

@@ -43,12 +43,11 @@ class RunSession:
     def __init__(self, owned: OwnedRun, signals: Signals) -> None:
         self.owned, self.signals = owned, signals
         before = None if owned.term.number == 1 else self.result
-        self.counter = Counter.of(
-            owned.plan, owned.recorded, owned.best, None if before is None else before.ended_gains()
-        )
+        self.counter = Counter.of(owned.plan, owned.recorded, owned.best, owned.failed)
         self.counter.term = owned.term
         if before is not None:
             self.counter.customers = len(before)
+            self.counter.add_ended(*before.ended_before())
         copy = MLflowCopy(owned)
         self.observers: list[RunObserver] = [
             *(observer(owned) for observer in (LeaderboardFile, ReportWriter, MissingLogs, BudgetAdvice)),

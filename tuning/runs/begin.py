@@ -31,7 +31,7 @@ from tuning.records.ownership import (
     newest_claimed,
     newest_term,
 )
-from tuning.records.schema import FINISHED
+from tuning.records.schema import FAILED, FINISHED
 from tuning.runs.data_now import look_at_data, with_customers
 from tuning.runs.plan_file import freeze, read_plan, read_spec, write_plan
 from tuning.runs.pool_file import pool_settled
@@ -61,6 +61,7 @@ class OwnedRun:
         lease: held until it is released.
         timing: how long the run waits for what.
         recorded: trials that earlier owners have recorded of the studies that are left.
+        failed: how many of these have failed.
         best: score of those that are full; None without any.
     """
 
@@ -72,6 +73,7 @@ class OwnedRun:
     timing: Timing = USUAL
     recorded: int = 0
     best: float | None = None
+    failed: int = 0
 
     def resume_advice(self, change: str = "") -> str:
         """How to resume this run. change: a key of the definition that needs a larger value."""
@@ -205,4 +207,5 @@ def resume_run(
         raise
     full = state.trials["score"].filter(pc.equal(state.trials["state"], FINISHED))
     best = (pc.max if plan.spec.mode == "max" else pc.min)(full).as_py()
-    return OwnedRun(directory, plan, recorded.run, term, lease, timing, len(state.trials), best)
+    failed = pc.sum(pc.equal(state.trials["state"], FAILED), min_count=0).as_py()
+    return OwnedRun(directory, plan, recorded.run, term, lease, timing, len(state.trials), best, failed)

@@ -35,8 +35,8 @@ class Progress:
             the time budget is `spent`, somebody has `stopped` it, workers or machines have `failed`; or `unfinished`,
             where the owner died or could not say it.
         customers: of the run, those included whose studies had ended under earlier owners.
-        studies, trials: expected numbers of the owner's; a study that ends early lowers that of the trials.
-        done_studies, done_trials: recorded numbers.
+        studies, trials: expected numbers of the run; a study that ends early lowers that of the trials.
+        done_studies, done_trials: recorded numbers, by earlier owners, too.
         noun: what a study stands for: "customer", or "study" where a customer has several or there is none.
         share: the work that is done, from 0 to 1.
         median_gain: the median of the models' gains over the baseline on hold-out rows; None without a model.
@@ -100,8 +100,6 @@ class Progress:
         return ", ".join(parts)
 
     def _parts(self) -> list[str]:
-        if not self.studies:
-            return ["nothing was left to do"]
         several = self.studies > 1
         parts = [
             f"{self.done_studies}/{amount(self.studies, self.noun)}" * several,

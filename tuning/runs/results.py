@@ -50,7 +50,7 @@ _NO_MODELS = {
     False: "models were not saved (save_models: false)",
     True: "an objective was tuned; result.best_config() is what won",
 }
-_NEEDED = list(dict.fromkeys((*NEEDED, *COUNTED, "fit_seconds", "model_sha256", "test_rows")))
+_NEEDED = list(dict.fromkeys((*NEEDED, *COUNTED, "failed", "fit_seconds", "model_sha256", "test_rows")))
 GOES_ON = "not finished yet"
 PENDING = "not finished yet: resume the run"
 USED_UP = "not finished: the time budget ({budget}) is spent; resume with a larger one"
@@ -169,10 +169,8 @@ class RunResult(OfResult):
         """Why studies have no record yet."""
         if self.goes_on:
             return GOES_ON
-        ended = read_outcome(self.directory)
-        if ended is None or ended["state"] != "spent":
-            return PENDING
-        return USED_UP.format(budget=time_text(frozen_definition(self.directory, self.term).time_budget or 0.0))
+        ended, limit = read_outcome(self.directory), frozen_definition(self.directory, self.term).time_budget
+        return USED_UP.format(budget=time_text(limit or 0.0)) if ended and ended["state"] == "spent" else PENDING
 
     def trials(self, customer: object = None) -> pd.DataFrame:
         """One row per recorded trial, with the configuration in columns named `config.…`.
@@ -287,9 +285,11 @@ class RunResult(OfResult):
 
         return parameter_effects(self.some_trials(NEEDED, MOST_TRIALS), self._plan.mode)
 
-    def ended_gains(self) -> np.ndarray:
-        """The gains, as `compared_gains` has them, of the studies that had ended before the newest owner began."""
-        return self._standings.gains_of(self._plan.ended["study"], self._plan.metric)
+    def ended_before(self) -> tuple[pa.Table, np.ndarray]:
+        """The studies that had ended before the newest owner began, and their gains, as of `compared_gains`."""
+        ended = self._plan.ended["study"]
+        studies = self._studies.filter(pc.is_in(self._studies["study"], value_set=ended))
+        return studies, self._standings.gains_of(ended, self._plan.metric)
 
     def some_trials(self, columns: Sequence[str], most: int) -> pa.Table:
         """Columns of recorded trials, "study" and "trial" among them; of about so many where there are more, from parts

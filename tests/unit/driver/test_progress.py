@@ -13,16 +13,18 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 from builders import definition, tuner_of, write_customers
 
-from tuning import TuneRunner
+from tuning import RunResult, TuneRunner
 from tuning.driver import display, session
 from tuning.driver.display import Display
 from tuning.driver.progress import Counter
 from tuning.errors import DefinitionError
 from tuning.records.parts import ENDING, PartWriter
 from tuning.records.reports import PartWritten, StepReport, TrialLength, WorkerReport
+from tuning.runs.progress import read_progress
 from tuning.steps import Step
 from tuning.study.study import TRIAL_ROWS
 
@@ -173,6 +175,9 @@ def test_after_a_resume_the_median_gain_is_of_all_customers(tmp_path: Path, monk
         def __post_init__(self) -> None:
             super().__post_init__()
             counters.append(self)
+
+        def add_ended(self, *ended: Any) -> None:
+            super().add_ended(*ended)
             begun.append(self.now.median_gain)
 
     monkeypatch.setattr(session, "Counter", Kept)
@@ -180,7 +185,7 @@ def test_after_a_resume_the_median_gain_is_of_all_customers(tmp_path: Path, monk
     TuneRunner(**definition(tmp_path / "data")).run(str(tmp_path / "run"), progress=False, in_process=True)
     write_customers(tmp_path / "data", 3)
     TuneRunner.resume(str(tmp_path / "run"), progress=False, in_process=True)
-    assert begun == [None, counters[0].now.median_gain]
+    assert begun == [counters[0].now.median_gain]
 
 
 def test_in_a_narrow_window_a_figure_is_there_whole_or_not_at_all() -> None:
@@ -204,6 +209,51 @@ def test_where_all_trials_are_recorded_the_last_fits_are_still_to_come(tmp_path:
     for study in plan.studies:
         counter(PartWritten(study.id, studies=1, work=ENDING * study.budget.trial_work))
     assert counter.now.share == pytest.approx(1.0)
+
+
+@pytest.mark.long
+def test_what_is_counted_is_of_the_run_also_after_a_resume(tmp_path: Path) -> None:
+    """Of a finished run that is resumed, of one with studies left, and of one with more trials."""
+
+    def figures(**changes: Any) -> tuple[str, tuple[object, ...]]:
+        TuneRunner.resume(run, progress=False, in_process=True, **changes)
+        found = read_progress(run)
+        assert found is not None
+        told = (found.studies, found.done_studies, found.trials, found.done_trials, found.no_model, found.share)
+        return str(found).partition(" customers, ")[0], told
+
+    write_customers(tmp_path / "data", 3)
+    (tmp_path / "data" / "tiny.csv").write_text("a,b,c,y\n1,2,3,4\n")
+    run = tmp_path / "run"
+    result = TuneRunner(**definition(tmp_path / "data", trials=4)).run(run, progress=False, in_process=True)
+    whole = result.summary()
+    assert (whole["customers"], whole["trials"]) == (4, 12)
+    finished = ("4/4", (4, 4, 12, 12, 1, 1.0))
+    assert figures() == finished
+    last = sorted(run.glob("records/*/studies-*"))[-1]
+    left = len(pq.read_table(last))
+    last.unlink()
+    assert left
+    assert figures() == finished
+    assert figures(trials=6) == ("4/4", (4, 4, 18, 18, 1, 1.0))
+    assert RunResult(run).summary()["trials"] == 18
+
+
+def test_failed_trials_of_earlier_owners_are_counted(tmp_path: Path) -> None:
+    def fails(config: dict[str, float], seed: int) -> float:
+        if config["x"] > 0.5:
+            raise ValueError("too large")
+        return config["x"]
+
+    runner = tuner_of(fails, trials=6)
+    runner.run(tmp_path / "run", progress=False, in_process=True)
+    failed = read_progress(tmp_path / "run")
+    assert failed is not None
+    assert failed.failed_trials > 0
+    runner.run(tmp_path / "run", progress=False, in_process=True, resume=True)
+    again = read_progress(tmp_path / "run")
+    assert again is not None
+    assert (again.failed_trials, again.done_trials, again.term) == (failed.failed_trials, 6, 2)
 
 
 def test_where_nobody_watches_there_is_a_line_now_and_then(

@@ -96,7 +96,7 @@ def test_a_resumed_run_names_its_new_owner_and_all_customers(tmp_path: Path) -> 
     write_customers(tmp_path / "data", 3)
     TuneRunner(**definition(tmp_path / "data")).run(tmp_path / "run", progress=False, in_process=True, resume=True)
     found = read(tmp_path / "run")
-    assert (found.term, found.customers, found.studies, found.done_studies) == (2, 3, 1, 1)
+    assert (found.term, found.customers, found.studies, found.done_studies) == (2, 3, 3, 3)
 
 
 @pytest.mark.long
