@@ -133,7 +133,7 @@ SHOWN = tuple(each for each in shown_in("terminal") if not each.long)
 #: What a narrow window does without, in this order; of the score on the folds where there is one on the hold-out.
 SPARED = tuple(each.name for each in sorted(SHOWN, key=lambda each: (each.spared, -SHOWN.index(each))) if each.spared)
 #: What it cuts then, in this order, and the characters that are left.
-CUT = {"model": 12, LAST: 10, "customer": 12, "status": 8}
+CUT = {"model": 12, LAST: 10, "customer": 12}
 
 
 def table(rows: Iterable[FigureRow], width: int | None = None) -> str:

@@ -34,6 +34,7 @@ def show(names: tuple[str, ...], customer: str | None, output: str) -> None:
             "customer": result.customer,
             "study": None if result.study is None else user_row(asdict(result.study)),
             "params": result.params,
+            "verdict": result.verdict,
             "reason": result.reason,
             "trials": [user_row(asdict(record)) for record in result.trial_records],
         }

@@ -66,10 +66,6 @@ class ConstantPrediction:
         folds = (_answer(self.config, data, search[train], len(valid)) for train, valid in data.split.folds)
         return np.concatenate([fold.values for fold in folds])
 
-    def held_out(self, data: StudyData) -> np.ndarray:
-        """Its numbers for the hold-out rows."""
-        return _answer(self.config, data, data.split.search, len(data.split.test)).values
-
 
 def answer_of(config: Config) -> str:
     """What a constant answers, in words."""

@@ -30,11 +30,10 @@ def hold_out_score(prediction: Prediction, data: StudyData, metric: Metric) -> t
 def scores_without(prediction: Prediction, data: StudyData, metric: Metric) -> np.ndarray | None:
     """(20,) the scores of a prediction for the hold-out rows, each without another twentieth of them.
 
-    None with fewer rows than that, where the metric is not defined without one of the groups, and of a user's own
-    metric, which may take long.
+    None with fewer rows than that, and where the metric is not defined without one of the groups.
     """
     test = data.split.test
-    if len(test) < GROUPS or metric.function is not None:
+    if len(test) < GROUPS:
         return None
     weight = None if data.weight is None else data.weight[test]
     groups = np.random.default_rng(0).permutation(len(test)) % GROUPS
@@ -44,7 +43,7 @@ def scores_without(prediction: Prediction, data: StudyData, metric: Metric) -> n
             kept = groups != group
             left = None if weight is None else weight[kept]
             scores.append(metric.score(data.y[test][kept], prediction.take(kept), left))
-    except ValueError:  # of one class, or of a model without probabilities
+    except (Exception, SystemExit):  # of one class, of a model without probabilities, of the user's metric
         return None
     return np.array(scores)
 
@@ -56,3 +55,11 @@ def hold_out_error(scores: np.ndarray | None) -> float | None:
         return None
     spread = math.sqrt((GROUPS - 1) * float(np.var(scores)))
     return spread if math.isfinite(spread) else None
+
+
+def gain_error(scores: np.ndarray | None, other: Prediction | None, data: StudyData, metric: Metric) -> float | None:
+    """The standard error of a gain. scores: of the model, by `scores_without`. other: what it is compared with."""
+    if scores is None or other is None:
+        return None
+    others = scores_without(other, data, metric)
+    return None if others is None else hold_out_error(scores - others)

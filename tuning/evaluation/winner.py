@@ -22,7 +22,7 @@ from tuning.evaluation.constant import ConstantPrediction, find_constant
 from tuning.evaluation.contradictions import Promise, contradiction_note
 from tuning.evaluation.ensemble import Ensemble, find_ensemble, left_out
 from tuning.evaluation.fixed import FixedConfiguration, FixedMember
-from tuning.evaluation.hold_out_error import hold_out_error, hold_out_score, scores_without
+from tuning.evaluation.hold_out_error import gain_error, hold_out_error, hold_out_score, scores_without
 from tuning.evaluation.leaks import leak_note
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.pooling import not_asked, pooled_answers
@@ -45,10 +45,11 @@ class StudyOutcome:
     """A study's winner, or the reason why there is none; scores in the metric's own direction.
 
     test_score: of `model`, which is the winner's, that of `ensemble`, or `constant` where `is_constant`.
-    test_error, gain_error: the standard errors of `test_score` and `gain`. refit_seconds, predict_ms_per_row: wall time
-    in which `model` was fitted on the search rows, and predicted a hold-out row. held_back: hold-out rows for which it
-    was held within its bounds; None where nothing holds it. None where `is_constant`. fixed: what was fitted without a
-    search (`tuning.evaluation.fixed_fit`); there is no winner then.
+    test_error, gain_error, gain_over_constant_error: the standard errors of `test_score` and of the gains.
+    refit_seconds, predict_ms_per_row: wall time in which `model` was fitted on the search rows, and predicted a
+    hold-out row. held_back: hold-out rows for which it was held within its bounds; None where nothing holds it. These
+    but the errors of gains are None where `is_constant`. fixed: what was fitted without a search
+    (`tuning.evaluation.fixed_fit`); there is no winner then.
     """
 
     winner: TrialRecord | None
@@ -62,6 +63,7 @@ class StudyOutcome:
     is_constant: bool = False
     test_error: float | None = None
     gain_error: float | None = None
+    gain_over_constant_error: float | None = None
     refit_seconds: float | None = None
     predict_ms_per_row: float | None = None
     held_back: int | None = None
@@ -187,13 +189,14 @@ def conclude(
     baseline, baseline_note = find_baseline(given, records, constant, refits, data, metric)
     choice: list[str | None]
     temperature = 1.0
-    test_error = gain_error = refit_seconds = predict_ms_per_row = held_back = None
+    test_error = refit_seconds = predict_ms_per_row = held_back = None
     if or_constant and constant is not None and (why := _gives_way(winner, ensemble, constant)):
         outcome, ensemble, choice = replace(outcome, is_constant=True), None, [why]
         members: tuple[Member, ...] = (constant.member(data, all_rows=False),)
-        test_score = constant.test_score
+        mean, test_score = constant.answers(data), constant.test_score
+        scores = scores_without(mean, data, metric)
         note = None if test_score is not None else f"{metric.name} is not defined for a constant on the hold-out"
-        residuals = residuals_of(constant.left_out(data), constant.held_out(data), data)
+        residuals = residuals_of(constant.left_out(data), mean.values, data)
     else:
         fitted = [refits.of(record) for record, _ in picked]
         weights = [weight / sum(weight for _, weight in picked) for _, weight in picked]
@@ -203,12 +206,8 @@ def conclude(
         mean = calibrated(average(said, weights, data.task), temperature)
         residuals = residuals_of(unseen, mean.values, data)
         test_score, note = hold_out_score(mean, data, metric)
-        if test_score is not None:
-            scores = scores_without(mean, data, metric)
-            test_error = hold_out_error(scores)
-            if scores is not None and baseline is not None and baseline.said is not None:
-                other = None if baseline.test_score is None else scores_without(baseline.said, data, metric)
-                gain_error = None if other is None else hold_out_error(scores - other)
+        scores = None if test_score is None else scores_without(mean, data, metric)
+        test_error = hold_out_error(scores)
         refit_seconds = sum(refits.fit_seconds[record.trial] for record, _ in picked)
         seconds = sum(refits.predict_seconds[record.trial] for record, _ in picked)
         predict_ms_per_row = 1000 * seconds / len(data.split.test)
@@ -249,7 +248,8 @@ def conclude(
         ensemble=ensemble,
         constant=constant,
         test_error=test_error,
-        gain_error=gain_error,
+        gain_error=gain_error(scores, None if baseline is None else baseline.said, data, metric),
+        gain_over_constant_error=gain_error(scores, None if constant is None else constant.answers(data), data, metric),
         refit_seconds=refit_seconds,
         predict_ms_per_row=predict_ms_per_row,
         held_back=held_back,

@@ -30,6 +30,7 @@ _BY_HINT = pa.null()
 
 EVERYWHERE: tuple[View, ...] = ("leaderboard", "terminal", "notebook", "customer", "report", "mlflow", "mlflow_model")
 TABLES: tuple[View, ...] = ("leaderboard", "terminal", "notebook", "report", "mlflow")
+SHOWN: tuple[View, ...] = (*TABLES, "customer")
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,11 @@ class Figure:
 def gain_in(name: str) -> Callable[[FigureRow], str]:
     """Return how the gain in a column is written."""
     return lambda row: gain_text(row[name], row["metric"] in ERRORS)
+
+
+def rows_in(name: str) -> Callable[[FigureRow], str]:
+    """Return how a number of rows is written: nothing where there are none."""
+    return lambda row: value_text(row.get(name) or None)
 
 
 def params_in(row: FigureRow) -> str:

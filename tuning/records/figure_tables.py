@@ -6,6 +6,7 @@ python -m tuning.records.figure_tables     # writes them into the page; run it a
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,7 +23,7 @@ def written(text: str) -> str:
     tables = {
         "trials": [trials[name] for name in TRIAL_SCHEMA.names],
         "studies": [studies[name] for name in STUDY_SCHEMA.names if studies[name] != trials.get(name)],
-        "leaderboard": COMPUTED.values(),
+        "leaderboard": chain.from_iterable(COMPUTED.values()),
     }
     for mark, figures in tables.items():
         before, _, rest = text.partition(f"<!-- {mark} -->\n")

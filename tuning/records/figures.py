@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 
 from tuning.basics.wording import amount, better_text, score_text
-from tuning.records.columns import TABLES, TEXT, Figure, FigureRow, View, figures_of, params_in
+from tuning.records.columns import SHOWN, TABLES, TEXT, Figure, FigureRow, View, figures_of, params_in
 from tuning.records.schema import StudyRecord, TrialRecord
 from tuning.reporting.cells import paragraph, table
 
@@ -29,11 +29,20 @@ _PARAMS = Figure(
     long=True,
     words=params_in,
 )
+_VERDICT = Figure(
+    "verdict",
+    TEXT,
+    "what to use, by [the hold-out rows](data.md#the-verdict): its `model`, the `baseline`, the `constant`, the "
+    "`pool`, or `undecided`; empty without a model or hold-out rows",
+    SHOWN,
+    essential=True,
+    spared=0,
+)
 #: What the leaderboard makes of recorded columns, by the column that it comes after.
-COMPUTED = {"reason": _MODEL, "predict_ms_per_row": _PARAMS}
+COMPUTED = {"reason": (_MODEL, _VERDICT), "predict_ms_per_row": (_PARAMS,)}
 RECORDED = figures_of(StudyRecord)
 #: Of a study, in the order of the leaderboard.
-STUDY_FIGURES = tuple(figure for each in RECORDED for figure in (each, COMPUTED.get(each.name)) if figure is not None)
+STUDY_FIGURES = tuple(figure for each in RECORDED for figure in (each, *COMPUTED.get(each.name, ())))
 
 
 def shown_in(view: View, figures: Iterable[Figure] = STUDY_FIGURES) -> tuple[Figure, ...]:

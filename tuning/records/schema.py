@@ -13,13 +13,14 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tuning.basics.wording import score_text, value_text
+from tuning.basics.wording import score_text
 from tuning.records.columns import (
     EVERYWHERE,
     FLOATS,
     MAP,
     MOMENT,
     SHORT,
+    SHOWN,
     STEPS,
     TABLES,
     TEXT,
@@ -27,6 +28,7 @@ from tuning.records.columns import (
     column,
     gain_in,
     optional,
+    rows_in,
 )
 
 FINISHED, STOPPED, FAILED = "finished", "stopped", "failed"
@@ -144,14 +146,18 @@ class StudyRecord:
     status: str = column(
         "`ok`, `pool` (no model of its own, the [pool](models.md#the-pool) answers), `no_model`, `quarantined`; on "
         "the leaderboard also `running`, and `unfinished` of a run that has stopped",
-        ("leaderboard", "terminal", "report"),
-        spared=0,
+        ("leaderboard", "report"),
     )
     reason: str = column("why there is no model; empty when ok", TABLES, essential=True, long=True)
     metric: str = column("name of the metric", ("leaderboard",))
     mode: str = column("`max` or `min`: whether a larger or a smaller score is better", ("leaderboard",))
     positive: str | None = optional(
         "the positive class of a binary task; empty for other tasks", ("leaderboard", "details")
+    )
+    rows: int = column("rows with a target", SHOWN, spared=6, words=rows_in("rows"))
+    test_rows: int = column("rows held out", SHOWN, essential=True, spared=0, words=rows_in("test_rows"))
+    rare_rows: int | None = optional(
+        "rows held out of the rarest class; empty of a regression", SHOWN, essential=True, spared=0
     )
     cv_score: float | None = optional(
         "cross-validation score of the winner, the mean over the folds",
@@ -171,7 +177,7 @@ class StudyRecord:
     )
     test_error: float | None = optional(
         "standard error of `test_score` over the hold-out rows, by a jackknife that leaves out a twentieth of them "
-        "at a time; empty with fewer than 20 rows, of a constant, and of a metric of your own",
+        "at a time; empty with fewer than 20 rows, and of a constant",
         ("leaderboard", "details", "mlflow_model"),
     )
     held_back: int | None = optional(
@@ -179,12 +185,12 @@ class StudyRecord:
         "empty without bounds",
         ("leaderboard", "customer", "details"),
         better="smaller",
-        words=lambda row: value_text(row.get("held_back") or None),
+        words=rows_in("held_back"),
     )
     baseline: str | None = optional(
         "the [baseline](data.md#the-baseline): the family of trial 0 (empty when that trial did not finish), or "
         "what `baseline` names",
-        ("leaderboard", "terminal", "customer", "details"),
+        ("leaderboard", "customer", "details"),
     )
     baseline_test_score: float | None = optional(
         "the baseline's score on the hold-out rows; a model is refitted on the search rows for it",
@@ -217,7 +223,11 @@ class StudyRecord:
         better="larger",
         words=gain_in("gain_over_constant"),
     )
-    trials: int = column("recorded trials", ("leaderboard", "terminal", "details"), spared=2)
+    gain_over_constant_error: float | None = optional(
+        "standard error of `gain_over_constant`, as `gain_error` is; 0 where the constant is the model",
+        ("leaderboard", "details", "mlflow_model"),
+    )
+    trials: int = column("recorded trials", ("leaderboard", "details"))
     seconds: float = column(
         "wall seconds of its last attempt; spread, of its trials and its final fits together",
         ("leaderboard", "report"),
@@ -266,8 +276,6 @@ class StudyRecord:
     )
     stopped: int = column("trials stopped early")
     failed: int = column("trials failed")
-    rows: int = column("rows with a target")
-    test_rows: int = column("rows held out")
     features: int = column("used columns")
     started: float = column("when the study began (its last attempt)", type=MOMENT, clock=True)
     fit_seconds: float = column("CPU seconds; of what, as `seconds`", clock=True)

@@ -20,7 +20,8 @@ from tuning.records.gains import is_error, relative_gains, user_metric
 SCORES = {each.name for each in (*STUDY_FIGURES, *TRIAL_FIGURES) if each.better == "metric"}
 #: Gains, each with the score that it is a gain over.
 GAINS = {"gain": "baseline_test_score", "gain_over_constant": "constant_test_score"}
-_SHARES = {**GAINS, "gain_error": "baseline_test_score"}  # of an error they are shown in % of it
+#: Gains and their errors, which of an error are shown in % of that score.
+SHARES = {**GAINS, **{f"{gain}_error": score for gain, score in GAINS.items()}}
 
 
 def user_mode(metric: str, mode: str) -> str:
@@ -67,8 +68,8 @@ def user_table(table: pa.Table, metric: str) -> pa.Table:
     for place, name in enumerate(table.column_names):
         if name in SCORES:
             found = found.set_column(place, name, pc.subtract(0.0, table[name].cast(pa.float64())))
-        if name in _SHARES and _SHARES[name] in table.column_names:
-            found = found.set_column(place, name, percents(table[name], table[_SHARES[name]]))
+        if name in SHARES and SHARES[name] in table.column_names:
+            found = found.set_column(place, name, percents(table[name], table[SHARES[name]]))
     return found
 
 
@@ -88,7 +89,7 @@ def user_row(row: Mapping[str, Any]) -> dict[str, Any]:
         found["steps"] = [{**step, "score": user_score(step["score"], metric)} for step in row["steps"]]
         found["fold_scores"] = [user_score(score, metric) for score in row["fold_scores"]]
     if is_error(metric):
-        for name, error in _SHARES.items():
+        for name, error in SHARES.items():
             if row.get(name) is not None:
                 share = float(relative_gains([row[name]], [row[error]])[0])
                 found[name] = 100 * share if share == share else None

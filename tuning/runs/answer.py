@@ -4,41 +4,61 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tuning.basics.wording import amount, gain_text, params_text, score_text, value_text
+from tuning.basics.wording import amount, gain_text, params_text, score_text, some_names, value_text
 from tuning.definition.baselines import GivenBaseline, baseline_name, column_of
 from tuning.records.columns import FigureRow
 from tuning.records.gains import is_error, user_metric
 from tuning.records.user_scores import metric_text
-from tuning.runs.typical import SURE, Typical
+from tuning.runs.typical import Typical
+from tuning.runs.verdicts import LEAST_OF_CLASS, LEAST_ROWS, ToUse
 
 if TYPE_CHECKING:
-    from tuning.runs.results import RunResult
     from tuning.runs.run_counts import RunCounts
+    from tuning.runs.standings import Standings
+
+CONSTANT = "a constant guess"
+TOO_FEW = f"fewer than {LEAST_ROWS}, or than {LEAST_OF_CLASS} of a class"
 
 
-def answer(result: RunResult, counts: RunCounts) -> list[str]:
-    """How many customers have a model, how much better these are than knowing nothing and than the baseline on rows
-    that they have not seen, how sure that is, and what it means."""
-    awaited = min(result.unfinished, counts["without_model"]) if result.goes_on else 0
-    lacking = counts["without_model"] - awaited
-    pooled = counts["pooled"]
-    without = f", {pooled:,} the pool's answers (the reason is in their row)" if pooled else ""
-    without += f", {awaited:,} not finished yet" if awaited else ""
-    without += f", {lacking:,} without (the reason is in their row)" if lacking else ""
-    stopped = result.unfinished and not result.goes_on
-    left = f"The run has not ended, {amount(result.unfinished, 'study')} left: " if stopped else ""
-    board = result.board()
-    if counts["customers"] == counts["succeeded"] == 1:
-        return [left + of_one(board.first(1)[0], metric_text(board.metric, board.mode), result.baseline)]
-    counted = f"{left}{result.outcome(counts)}{without}; {amount(counts['trials'], 'trial')}."
-    pool = counts["pool_members"] > 0
-    told = of_many(counts["typical"], board.metric, board.mode, result.baseline, pool) if counts["succeeded"] else ""
-    return [counted, told] if told else [counted]
+def to_use(counts: RunCounts, standings: Standings, baseline: GivenBaseline) -> str:
+    """How many customers have which verdict, and who is to use something else; empty where nobody has one."""
+    found, few = counts["verdicts"], counts["too_few_rows"]
+    if not any(found.values()):
+        return ""
+    models, undecided, own = (
+        found[ToUse.MODEL],
+        found[ToUse.UNDECIDED],
+        column_of(baseline) is not None,
+    )
+    what, rival = baseline_name(baseline), _rival(baseline)
+    they = "it is" if models == 1 else "they are"
+    told = [f"Use {amount(models, 'model')}: {they} surely better than {rival}."]
+    if not models:
+        told = [f"No model is surely better than {rival}."]
+    others = {
+        ToUse.BASELINE: (f"{what} {'are' if own else 'is'} better", "Keep those." if own else "`trials: 1` fits it."),
+        ToUse.CONSTANT: (f"{CONSTANT} is as good or better", "More rows or other columns may help."),
+    }
+    for verdict, (better, advice) in others.items():
+        if names := standings.having(verdict):
+            told.append(f"For {amount(len(names), 'customer')} {better}: {some_names(names)}. {advice}")
+    if found[ToUse.POOL]:
+        told.append(f"For {amount(found[ToUse.POOL], 'customer')} the pool answers.")
+    if undecided:
+        why = {f"the hold-out rows are too few ({TOO_FEW})": few, "the difference may be chance": undecided - few}
+        parts = [f"{'' if count == undecided else f'for {count:,} '}{each}" for each, count in why.items() if count]
+        are = "is" if undecided == 1 else "are"
+        told.append(f"{amount(undecided, 'customer')} {are} undecided: {', '.join(parts)}.")
+    return " ".join(told)
 
 
-def of_many(typical: Typical, metric: str, mode: str, baseline: GivenBaseline = None, pool: bool = False) -> str:
-    """The answer for customers. metric, mode: as recorded. baseline: as the definition has it. pool: whether it is a
-    member of models."""
+def _rival(baseline: GivenBaseline) -> str:
+    """What a model has to be better than."""
+    return CONSTANT if column_of(baseline) is None else baseline_name(baseline)
+
+
+def of_many(typical: Typical, metric: str, mode: str, baseline: GivenBaseline = None) -> str:
+    """How good the typical model is. metric, mode: as recorded. baseline: as the definition has it."""
     name = user_metric(metric)
     score = typical["test_score"]
     if score is None:
@@ -52,9 +72,7 @@ def of_many(typical: Typical, metric: str, mode: str, baseline: GivenBaseline = 
         known += f", {_less(over)} than a constant guess"
     else:
         known += f"; a constant guess has {value_text(nothing)}"
-    return " ".join(
-        filter(None, [f"{known}.", _against_baseline(typical, metric, baseline), _meaning(typical, baseline, pool)])
-    )
+    return " ".join(filter(None, [f"{known}.", _against_baseline(typical, metric, baseline)]))
 
 
 def _less(gain: float) -> str:
@@ -71,49 +89,7 @@ def _against_baseline(typical: Typical, metric: str, baseline: GivenBaseline) ->
         for each in (typical["gain"], typical["gain_low"], typical["gain_high"])
     )
     interval = f" (95 % confidence interval: {low} to {high})" if low and high else ""
-    better, worse = typical["surely_better"], typical["surely_worse"]
-    compared = f"Compared with the baseline, {baseline_name(baseline)}, its gain is {gain}{unit}{interval}"
-    undecided = typical["compared"] - better - worse
-    customers = f"customer by customer {better:,} surely better, {worse:,} surely worse, {undecided:,} undecided"
-    return f"{compared}; {customers}."
-
-
-def _meaning(typical: Typical, baseline: GivenBaseline, pool: bool) -> str:
-    over, low, high = typical["gain_over_constant"], typical["gain_low"], typical["gain_high"]
-    if over is not None and over <= 0:
-        return "So these columns tell little of the target: find better ones before you tune longer."
-    if typical["gain"] is None:
-        return ""
-    few, better, worse, unsure = _meanings(baseline, pool)
-    if low is None or high is None:
-        return few
-    return better if low > 0 else worse if high < 0 else unsure
-
-
-def _meanings(baseline: GivenBaseline, pool: bool) -> tuple[str, str, str, str]:
-    """What is said of a few customers, and where the models are surely better, surely worse, or neither."""
-    changes = "more rows may change that, more trials will not."
-    if baseline is None:
-        return (
-            "So use these models; for so few customers it cannot be said whether tuning improved on the first one.",
-            f"So use these models: {'tuning with the pool' if pool else 'tuning'} has paid.",
-            f"So the first model tried is the better one here: {changes}",
-            "So use these models; it is not proven that tuning improved on the first one.",
-        )
-    what = baseline_name(baseline)
-    if column_of(baseline) is None:
-        return (
-            f"So use these models; for so few customers it cannot be said whether they are better than {what}.",
-            f"So use these models: they are better than {what}.",
-            f"So {what} is the better one here: {changes}",
-            f"So use these models; it is not proven that they are better than {what}.",
-        )
-    return (
-        f"For so few customers it cannot be said whether these models are better than {what}.",
-        f"So use these models: they are better than {what}.",
-        f"So keep {what}: {changes}",
-        f"So keep whichever is easier to run: it is not proven that these models are better than {what}.",
-    )
+    return f"Compared with the baseline, {baseline_name(baseline)}, its gain is {gain}{unit}{interval}."
 
 
 def of_one(row: FigureRow, metric: str, baseline: GivenBaseline = None) -> str:
@@ -123,29 +99,29 @@ def of_one(row: FigureRow, metric: str, baseline: GivenBaseline = None) -> str:
     """
     if not row["trials"] and row["test_score"] is None:
         return f"The model, {row['model']}, has a known configuration, fitted on all rows: none is left to score it."
+    use = _use_of_one(row, baseline)
     tried = "the only trial" if row["trials"] == 1 else f"the best of {row['trials']} trials"
     if row["test_score"] is None:
         values = params_text(row["params"]) if isinstance(row["params"], dict) else ""
-        return f"{tried.capitalize()} scores {value_text(row['cv_score'])} ({metric}), with {values}."
+        return f"{use}{tried.capitalize()} scores {value_text(row['cv_score'])} ({metric}), with {values}."
     name, _, direction = metric.partition(", ")
     has = score_text(row["test_score"], row.get("test_error"))
     known = f"The model, {row['model']}, has {name} {has} on rows that it has not seen ({direction})"
     nothing = value_text(row.get("constant_test_score"))
     known += f"; a constant guess has {nothing}." if nothing else "."
     first = value_text(row["baseline_test_score"])
-    if not first:
-        return known
     what = f"{row['baseline']}, {baseline_name(None)}" if baseline is None else baseline_name(baseline)
-    return f"{known} The baseline, {what}, has {first}: {_difference(row)}."
+    compared = f" The baseline, {what}, has {first}." if first else ""
+    return f"{use}{known}{compared}"
 
 
-def _difference(row: FigureRow) -> str:
-    """What the model's gain means. Of the baseline itself it is 0, without an error."""
-    gain, error = row["gain"], row.get("gain_error")
-    if not isinstance(gain, float) or not gain:
-        return "no difference"
-    better = "better" if gain > 0 else "worse"
-    if not isinstance(error, float):
-        return f"the model is {better}, and how surely is not known"
-    sure = abs(gain) > SURE * error
-    return f"the model is surely {better}" if sure else f"the model is {better}, which may be chance"
+def _use_of_one(row: FigureRow, baseline: GivenBaseline) -> str:
+    """What the verdict means, with a blank behind it; empty where there is none."""
+    if row["verdict"] == ToUse.UNDECIDED:
+        rare = "" if row["rare_rows"] is None else f", {row['rare_rows']} of the rarest class,"
+        return f"Undecided: {row['test_rows']} hold-out rows{rare} cannot tell the model from {_rival(baseline)}. "
+    return {
+        ToUse.MODEL.value: f"Use this model: it is surely better than {_rival(baseline)}. ",
+        ToUse.BASELINE.value: f"Keep the baseline, {baseline_name(baseline)}: surely better than the model. ",
+        ToUse.CONSTANT.value: f"{CONSTANT.capitalize()} is as good or better: more rows may help. ",
+    }.get(str(row["verdict"]), "")

@@ -45,6 +45,7 @@ class CustomerResult(OfCustomer):
         trial_records: all of its trials, of all of its studies.
         params: the winning configuration, as of `RunResult.best_config`; None without a winner.
         reason: why there is none; else empty.
+        verdict: of `ToUse`, what to use; None without a model or hold-out rows.
     """
 
     directory: RunDirectory
@@ -53,6 +54,7 @@ class CustomerResult(OfCustomer):
     trial_records: tuple[TrialRecord, ...]
     params: Config | None
     reason: str
+    verdict: str | None = None
 
     @property
     def _of_objective(self) -> bool:
@@ -187,10 +189,10 @@ class CustomerResult(OfCustomer):
         study = self.study
         if study is None or self.params is None:
             return []
-        row = user_row(asdict(study))
+        row = {**user_row(asdict(study)), "verdict": self.verdict}
         if self._of_objective:
             row["baseline"] = None  # all of its trials are of one family, "objective"
-        shown = [(each.name, each.text(row)) for each in shown_in("customer") if row[each.name] is not None]
+        shown = [(each.name, each.text(row)) for each in shown_in("customer") if each.text(row)]
         if study.ensemble is not None:
             members = json.loads(study.ensemble)
             of = ("" if each["trial"] is None else f" (trial {each['trial']})" for each in members)

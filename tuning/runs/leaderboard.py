@@ -24,7 +24,7 @@ from tuning.records.columns import FigureRow
 from tuning.records.figures import RECORDED, STUDY_FIGURES, named, notebook_table, shown_in
 from tuning.records.gains import is_error, user_metric
 from tuning.records.schema import MODEL, NO_MODEL, OK, POOLED, QUARANTINED, RUNNING, UNFINISHED, Config, canonical
-from tuning.records.user_scores import GAINS, SCORES, percents, user_mode, user_reason
+from tuning.records.user_scores import SCORES, SHARES, percents, user_mode, user_reason
 from tuning.runs.standings import Standings, UnfinishedCustomers
 
 _FIGURES = named(each for each in STUDY_FIGURES if "leaderboard" in each.shown)
@@ -175,6 +175,7 @@ class _Columns:
             "metric": lambda: pa.repeat(user_metric(self.board.metric), rows),
             "mode": lambda: pa.repeat(user_mode(self.board.metric, self.board.mode), rows),
             "model": lambda: _models(self._best),
+            "verdict": lambda: standings.verdicts.take(pa.array(self.places)),
             "trials": self._trials,
             "seconds": lambda: pa.array(np.round(standings.seconds[self.places], 3), mask=self._none),
             "params": lambda: _params(self._best),
@@ -182,8 +183,8 @@ class _Columns:
         if name in made:
             return made[name]()
         found = self._best[name]
-        if is_error(self.board.metric) and name in GAINS:
-            return percents(found, self._best[GAINS[name]])
+        if is_error(self.board.metric) and name in SHARES:
+            return percents(found, self._best[SHARES[name]])
         if is_error(self.board.metric) and name in SCORES:
             return pc.subtract(0.0, found)
         if name == "notes" and is_error(self.board.metric):

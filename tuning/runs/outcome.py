@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from tuning.basics.public import typing
 from tuning.basics.wording import amount, size_text
-from tuning.definition.baselines import GivenBaseline, baseline_name, is_first_trial
-from tuning.runs.answer import answer
-from tuning.runs.typical import by_chance
+from tuning.records.user_scores import metric_text
+from tuning.runs.answer import of_many, of_one, to_use
 
 if TYPE_CHECKING:
     from tuning.runs.results import RunResult
@@ -23,16 +22,33 @@ def sentences(result: RunResult, counts: RunCounts) -> list[str]:
     return [*answer(result, counts), *remarks(result, counts)]
 
 
+def answer(result: RunResult, counts: RunCounts) -> list[str]:
+    """What to use for how many customers; how many have a model, and how much better these are than knowing nothing and
+    than the baseline on rows that they have not seen."""
+    awaited = min(result.unfinished, counts["without_model"]) if result.goes_on else 0
+    lacking = counts["without_model"] - awaited
+    pooled = counts["pooled"]
+    without = f", {pooled:,} the pool's answers (the reason is in their row)" if pooled else ""
+    without += f", {awaited:,} not finished yet" if awaited else ""
+    without += f", {lacking:,} without (the reason is in their row)" if lacking else ""
+    stopped = result.unfinished and not result.goes_on
+    left = f"The run has not ended, {amount(result.unfinished, 'study')} left: " if stopped else ""
+    board = result.board()
+    if counts["customers"] == counts["succeeded"] == 1:
+        return [left + of_one(board.first(1)[0], metric_text(board.metric, board.mode), result.baseline)]
+    counted = f"{left}{result.outcome(counts)}{without}; {amount(counts['trials'], 'trial')}."
+    told = of_many(counts["typical"], board.metric, board.mode, result.baseline) if counts["succeeded"] else ""
+    return [*filter(None, (to_use(counts, board.standings, result.baseline), counted, told))]
+
+
 def remarks(result: RunResult, counts: RunCounts) -> list[str]:
     """What is to be known beside the answer."""
     return [
         *_contradicted(counts),
-        *_worse_than_baseline(counts, result.baseline),
         *_pool(counts),
         *_fixed(counts),
         *_ensembles(counts),
         *_constants(counts),
-        *_worse_than_constants(counts, result.directory.shown),
         *_too_good(counts),
         *_notes(counts, result.directory.shown),
     ]
@@ -41,24 +57,6 @@ def remarks(result: RunResult, counts: RunCounts) -> list[str]:
 def report_line(result: RunResult) -> list[str]:
     """Where the run's report is, as the last line of what is said of a run; nothing without one."""
     return [f"report       {result.directory.display(REPORT)}"] if result.directory.exists(REPORT) else []
-
-
-def _worse_than_baseline(counts: RunCounts, given: GivenBaseline) -> list[str]:
-    """What was done where tuning gained nothing, which says nothing of how good the models are."""
-    compared, worse = counts["compared_with_baseline"], counts["worse_than_baseline"]
-    if not worse or compared == 1:
-        return []
-    low, high = by_chance(compared)
-    chance = f"on the hold-out rows; were both equally good, chance would give {low:,} to {high:,}."
-    if not is_first_trial(given):
-        return [
-            f"For {worse:,} of {amount(compared, 'customer')} the model does worse than {baseline_name(given)} {chance}"
-        ]
-    both = ", or an ensemble has both" * bool(counts["ensembles"])
-    return [
-        f"For {worse:,} of {amount(compared, 'customer')} the chosen model did worse than the baseline {chance} It is "
-        f"kept because it was better on the folds{both}. More data rows per customer make such a choice surer."
-    ]
 
 
 def _contradicted(counts: RunCounts) -> list[str]:
@@ -114,20 +112,6 @@ def _constants(counts: RunCounts) -> list[str]:
         return []
     models = f"{amount(found, 'model')} {'is a constant' if found == 1 else 'are constants'}"
     return [f"{models}: nothing was better on the folds, and their notes say by how much."]
-
-
-def _worse_than_constants(counts: RunCounts, run: str) -> list[str]:
-    """Of those that the hold-out surely contradicts, `_contradicted` says so."""
-    found = counts["worse_than_constant"]
-    if not found:
-        return []
-    do, them = ("does", "it") if found == 1 else ("do", "them")
-    command = f"`tuning leaderboard {quote(run)} --sort gain_over_constant` has {them} last"
-    where = "`result.leaderboard().query('gain_over_constant < 0')`" if typing() else command
-    return [
-        f"{amount(found, 'model')} {do} worse on the hold-out rows than a constant, which knows nothing: {where}. "
-        "With few such rows, chance alone does that."
-    ]
 
 
 def _too_good(counts: RunCounts) -> list[str]:

@@ -24,14 +24,16 @@ from tuning.records.schema import OK, RUNNING, UNFINISHED, Config, StudyRecord, 
 from tuning.records.tables import records_of
 from tuning.records.user_scores import user_table
 from tuning.reporting.cells import listed, paragraph
+from tuning.runs.answer import to_use
 from tuning.runs.customer_result import CustomerResult, trials_frame
 from tuning.runs.leaderboard import LEADERBOARD, NEEDED, Leaderboard, exact_config
 from tuning.runs.model_reader import ModelReader
 from tuning.runs.other_names import OfResult, next_steps, resume_here
 from tuning.runs.outcome_file import read_outcome
 from tuning.runs.plan_file import PlannedNames, frozen_definition, read_names, with_name
-from tuning.runs.run_counts import COUNTED, RunCounts, is_constant, models_text, run_counts
+from tuning.runs.run_counts import COUNTED, RunCounts, models_text, run_counts
 from tuning.runs.standings import SO_FAR, Standings, UnfinishedCustomers, id_of
+from tuning.runs.verdicts import is_constant
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.warm_start import best_entries
 
@@ -50,7 +52,7 @@ _NO_MODELS = {
     False: "models were not saved (save_models: false)",
     True: "an objective was tuned; result.best_config() is what won",
 }
-_NEEDED = list(dict.fromkeys((*NEEDED, *COUNTED, "failed", "fit_seconds", "model_sha256", "test_rows")))
+_NEEDED = list(dict.fromkeys((*NEEDED, *COUNTED, "failed", "fit_seconds", "model_sha256")))
 GOES_ON = "not finished yet"
 PENDING = "not finished yet: resume the run"
 USED_UP = "not finished: the time budget ({budget}) is spent; resume with a larger one"
@@ -101,8 +103,9 @@ class RunResult(OfResult):
         return f"{self.html_table(repr(self))}{listed('Next', steps)}"
 
     def html_table(self, title: str = "") -> str:
-        """What matters of the first customers, as a notebook shows it."""
-        return f"{paragraph(title)}{self.board().html(of_objective=self._plan.of_objective)}"
+        """What to use, and what matters of the first customers, as a notebook shows it."""
+        use = to_use(self.summary(), self._standings, self.baseline)
+        return f"{paragraph(title)}{paragraph(use)}{self.board().html(of_objective=self._plan.of_objective)}"
 
     @cached_property
     def _parts(self) -> list[str]:
@@ -127,9 +130,8 @@ class RunResult(OfResult):
 
     def records_table(self, kind: str) -> pa.Table:
         """All records of a kind in columns, as they are in files. kind: as of `tuning.records.parts`."""
-        return read_table(
-            self.directory, self._parts[::-1] if kind == STUDIES else self._parts, kind, None, self._damaged
-        )
+        parts = self._parts[::-1] if kind == STUDIES else self._parts
+        return read_table(self.directory, parts, kind, None, self._damaged)
 
     @cached_property
     def _studies(self) -> pa.Table:
@@ -140,7 +142,7 @@ class RunResult(OfResult):
     def _standings(self) -> Standings:
         plan = self._plan
         planned = pa.chunked_array([*plan.ended["customer"].chunks, *plan.studies["customer"].chunks], pa.string())
-        return Standings(self._studies, planned, plan.mode)
+        return Standings(self._studies, planned, plan.mode, plan.baseline)
 
     @cached_property
     def _so_far(self) -> UnfinishedCustomers:
@@ -193,7 +195,8 @@ class RunResult(OfResult):
         reason = study.reason if study is not None else self._so_far.why(customer)
         params = None if reason or study is None or study.config is None else self.best_config(customer)
         trials.sort(key=attrgetter("key"))
-        return CustomerResult(self.directory, customer, study, tuple(trials), params, reason)
+        verdict = self._standings.verdict(customer)
+        return CustomerResult(self.directory, customer, study, tuple(trials), params, reason, verdict)
 
     def _records_of(self, customers: Sequence[str]) -> tuple[list[StudyRecord], list[TrialRecord]]:
         """All records of some customers."""
@@ -213,8 +216,8 @@ class RunResult(OfResult):
         from tuning.runs.explanation import across
 
         best = self._standings.best_studies(["study", "customer", "status", "trial", "trials"])
-        best = best.filter(pc.and_(pc.equal(best["status"], OK), pc.invert(is_constant(best))))
-        few = best.take(pa.array(range(0, len(best), max(1, -(-len(best) // most)))))
+        few = best.filter(pc.and_(pc.equal(best["status"], OK), pc.invert(is_constant(best))))
+        few = few[:: max(1, -(-len(few) // most))]
         chosen = set(few["study"].to_pylist())
         studies, trials = self._records_of(few["customer"].to_pylist())
         studies = [each for each in studies if each.study in chosen]

@@ -10,31 +10,31 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tuning.basics.wording import amount
-from tuning.definition.baselines import MEAN, baseline_name, is_first_trial
+from tuning.definition.baselines import baseline_name
 from tuning.evaluation.contradictions import CONTRADICTED
 from tuning.evaluation.leaks import is_too_good, leaking_columns
 from tuning.records.schema import OK, POOLED, TrialRecord
 from tuning.runs.plan_file import PlannedNames
 from tuning.runs.typical import ANSWERED, Typical, typical_of
+from tuning.runs.verdicts import JUDGED, ToUse, is_constant, too_few, verdicts
 
 MOST_NOTED, MOST_NAMED = 10_000, 5  # customers whose notes are read; columns
 _TOLD_BY = ["cv_score", "cv_error", "rows", "test_score"]
 #: What is needed of customers' best studies.
-COUNTED = ["cv_error", "rows", "status", "family", "trial", "trials", "ensemble", "notes", "model_bytes", *ANSWERED]
+COUNTED = list(dict.fromkeys(("cv_error", "rows", "family", "ensemble", "notes", "model_bytes", *ANSWERED, *JUDGED)))
 
 
 class RunCounts(TypedDict):
     """Customers are counted once, whatever the number of their studies.
 
     pooled: customers without a model of their own, for whom the run's pool answers; the others without one are
-    `without_model`. baseline: what it is, in words. compared_with_baseline: models other than it, on rows that the
-    search never saw. model_bytes: of the winners' models in all. fixed: models whose configuration was known, so that
-    no trial was run. constants: models that are one. worse_than_constant: models that do worse than one on the hold-out
-    rows. contradicted: models that are much worse there than the folds promised, and not by chance. leaking: columns
-    that alone do as well as the model, each with the number of its customers. too_good: models that are perfect on
-    every fold. pool_members: models that have the pool as a member. pool_customers: whose rows it was trained on.
-    without_pool: why there is none, where one was wanted; else empty. fit_seconds: CPU seconds of all trials, last fits
-    and the pool.
+    `without_model`. baseline: what it is, in words. verdicts: customers by `ToUse`. too_few_rows: of the undecided ones
+    those with too few hold-out rows. model_bytes: of the winners' models in all. fixed: models whose configuration
+    was known, so that no trial was run. constants: models that are one. contradicted: models that are much worse on the
+    hold-out rows than the folds promised, and not by chance. leaking: columns that alone do as well as the model, each
+    with the number of its customers. too_good: models that are perfect on every fold. pool_members: models that have
+    the pool as a member. pool_customers: whose rows it was trained on. without_pool: why there is none, where one was
+    wanted; else empty. fit_seconds: CPU seconds of all trials, last fits and the pool.
     """
 
     run: str
@@ -47,13 +47,12 @@ class RunCounts(TypedDict):
     without_pool: str
     without_model: int
     baseline: str
-    compared_with_baseline: int
-    worse_than_baseline: int
+    verdicts: dict[str, int]
+    too_few_rows: int
     ensembles: int
     model_bytes: int
     fixed: int
     constants: int
-    worse_than_constant: int
     contradicted: int
     leaking: dict[str, int]
     too_good: int
@@ -78,13 +77,9 @@ def run_counts(
     """The figures. customers: of the plan. best: the records of their best studies, with the columns `COUNTED`. pool:
     the run's pool as a trial, if it has one."""
     ok, constant, fixed = pc.equal(best["status"], OK), is_constant(best), pc.equal(best["trials"], 0)
-    ensemble, gain = best["ensemble"].is_valid(), best["gain"]
-    other = pc.or_(pc.fill_null(pc.not_equal(best["trial"], 0), True), ensemble)
-    if not is_first_trial(plan.baseline):
-        other = pc.invert(constant) if plan.baseline == MEAN else pc.is_valid(best["status"])
-    gains = gain.filter(other).drop_null()
-    succeeded, over_constant = _count(ok), best["gain_over_constant"]
-    pooled = _count(pc.equal(best["family"], POOLED))
+    ensemble, succeeded, pooled = best["ensemble"].is_valid(), _count(ok), _count(pc.equal(best["family"], POOLED))
+    judged = verdicts(best, plan.baseline)
+    undecided = pc.equal(judged, ToUse.UNDECIDED)
     return {
         "run": plan.run,
         "run_dir": run_dir,
@@ -96,13 +91,12 @@ def run_counts(
         "without_pool": pool[0].reason if pool else "",
         "without_model": customers - succeeded - pooled,
         "baseline": baseline_name(plan.baseline),
-        "compared_with_baseline": len(gains),
-        "worse_than_baseline": _count(pc.less(gains, 0)),
+        "verdicts": {each: _count(pc.equal(judged, each)) for each in ToUse},
+        "too_few_rows": _count(pc.and_(undecided, pa.array(too_few(best)))),
         "ensembles": _count(ensemble),
         "model_bytes": pc.sum(best["model_bytes"], min_count=0).as_py(),
         "fixed": _count(pc.and_(ok, fixed)),
         "constants": _count(pc.and_(ok, constant)),
-        "worse_than_constant": _count(pc.less(over_constant, 0.0)),
         "contradicted": _count(pc.match_substring(best["notes"], CONTRADICTED)),
         "leaking": _leaking(best),
         "too_good": 0 if plan.of_objective else _too_good(plan.metric, best),
@@ -120,11 +114,6 @@ def models_text(counts: RunCounts, of_objective: bool) -> str:
     has, own = ("has", " of its own") if counts["succeeded"] == 1 else ("have", " of their own")
     whose = own if counts["pooled"] else ""
     return f"{counts['succeeded']:,} of {amount(counts['customers'], noun)} {has} a {what}{whose}"
-
-
-def is_constant(studies: pa.Table) -> pa.ChunkedArray:
-    """Whether the model of each study that has one is a constant. Who had a fixed configuration has no trial either."""
-    return pc.and_(studies["trial"].is_null(), pc.greater(studies["trials"], 0))
 
 
 def _count(values: pa.ChunkedArray) -> int:

@@ -11,10 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tuning.basics.wording import amount, did_you_mean, name_list, natural_order, value_text
+from tuning.definition.baselines import GivenBaseline
 from tuning.errors import UnknownCustomerError
 from tuning.records.gains import compared_gains
 from tuning.records.schema import FINISHED, OK, UNFINISHED
 from tuning.records.user_scores import user_score
+from tuning.runs.verdicts import JUDGED, verdicts
 
 #: The columns of trial records that tell how far an unfinished study is.
 SO_FAR = ("study", "trial", "customer", "state", "score")
@@ -61,11 +63,12 @@ class Standings:
     Of several the one with the best cross-validation score; without any, the first.
 
     studies: records of studies in columns, `NEEDED` among them. planned: ids of customers, who are there whether one of
-    their studies has ended or not. mode: the metric's better direction.
+    their studies has ended or not. mode: the metric's better direction. baseline: as the definition has it.
     """
 
-    def __init__(self, studies: pa.Table, planned: pa.ChunkedArray, mode: str) -> None:
+    def __init__(self, studies: pa.Table, planned: pa.ChunkedArray, mode: str, baseline: GivenBaseline = None) -> None:
         self.studies = studies
+        self._baseline = baseline
         self._sign = 1.0 if mode == "max" else -1.0
         names = pc.unique(pa.chunked_array([*planned.chunks, *studies["customer"].chunks], pa.string()))
         self.customers: pa.StringArray = names.take(pc.sort_indices(names))
@@ -109,6 +112,22 @@ class Standings:
         """(customers,) whether none of a customer's studies has ended."""
         unfinished: np.ndarray = self.best == _NONE
         return unfinished
+
+    @cached_property
+    def verdicts(self) -> pa.Array:
+        """The `ToUse` on each customer; None without one."""
+        found = verdicts(self.best_studies(JUDGED), self._baseline)
+        return found.take(pa.array(np.cumsum(~self.unfinished) - 1, mask=self.unfinished))
+
+    def having(self, verdict: str) -> list[str]:
+        """The customers with a verdict."""
+        names: list[str] = self.customers.filter(pc.equal(self.verdicts, verdict)).to_pylist()
+        return names
+
+    def verdict(self, customer: str) -> str | None:
+        """That on one customer."""
+        verdict: str | None = self.verdicts[pc.index(self.customers, customer).as_py()].as_py()
+        return verdict
 
     def best_studies(self, columns: Sequence[str]) -> pa.Table:
         """Columns of the best studies, in the order of customers who have one; `seconds` are of all their studies."""

@@ -10,9 +10,8 @@ import pyarrow as pa
 
 from tuning.records.user_scores import GAINS, SCORES, user_table
 
-SURE = 2.0  # standard errors
 #: What is needed of customers' best studies.
-ANSWERED = ["test_score", "cv_score", *(name for pair in GAINS.items() for name in pair), "gain_error"]
+ANSWERED = ["test_score", "cv_score", *(name for pair in GAINS.items() for name in pair)]
 
 
 class Typical(TypedDict):
@@ -20,8 +19,7 @@ class Typical(TypedDict):
 
     test_score to gain_over_constant: on the hold-out rows. gain_low, gain_high: an interval of the median gain that
     holds it at least 19 times of 20, by ranks (Conover, Practical Nonparametric Statistics, 1999, section 3.2); from 6
-    customers on. compared: customers with a gain; surely_better, surely_worse: of these, by more than two standard
-    errors.
+    customers on.
     """
 
     cv_score: float | None
@@ -31,9 +29,6 @@ class Typical(TypedDict):
     gain: float | None
     gain_low: float | None
     gain_high: float | None
-    compared: int
-    surely_better: int
-    surely_worse: int
 
 
 def typical_of(best: pa.Table, metric: str) -> Typical:
@@ -41,8 +36,7 @@ def typical_of(best: pa.Table, metric: str) -> Typical:
     shown = user_table(best, metric)
     values = {name: _there(shown[name]) for name in (*GAINS, *SCORES) if name in shown.column_names}
     gains = np.sort(values["gain"])
-    rank = by_chance(len(gains))[0]
-    gained, error = (np.array(best[name].to_pylist(), dtype=float) for name in ("gain", "gain_error"))
+    rank = median_rank(len(gains))
     return {
         "cv_score": _median(values["cv_score"]),
         "test_score": _median(values["test_score"]),
@@ -51,21 +45,15 @@ def typical_of(best: pa.Table, metric: str) -> Typical:
         "gain": _median(gains),
         "gain_low": _finite(gains[rank - 1]) if rank else None,
         "gain_high": _finite(gains[-rank]) if rank else None,
-        "compared": len(gains),
-        "surely_better": int((gained > SURE * error).sum()),
-        "surely_worse": int((gained < -SURE * error).sum()),
     }
 
 
-def by_chance(count: int) -> tuple[int, int]:
-    """Of so many customers the fewest and the most that are better by chance alone, at least 19 times of 20.
-
-    That is how often a fair coin falls. So these are also the ranks, from either end, between which a median lies.
-    """
+def median_rank(count: int) -> int:
+    """The rank, from either end, between which the median of so many lies at least 19 times of 20: as often as a fair
+    coin falls at least so many times; 0 where they are too few."""
     from scipy.special import bdtrik
 
-    fewest = max(0, math.ceil(bdtrik(0.025, count, 0.5))) if count else 0
-    return fewest, count - fewest
+    return max(0, math.ceil(bdtrik(0.025, count, 0.5))) if count else 0
 
 
 def _there(column: pa.ChunkedArray) -> np.ndarray:

@@ -143,7 +143,7 @@ def test_gains_of_errors_are_compared_as_shares_of_the_baselines() -> None:
         ("lost", -math.inf),
         ("none", None),
     ]
-    shown = [line.split()[4:6] for line in list(lines(found))[2:-1]]
+    shown = [line.split()[6:8] for line in list(lines(found))[2:-1]]
     assert shown == [["25", "%"], ["1", "%"], ["0", "%"], ["-inf", "%"]]
     plain = board(*records, sort="gain")
     assert [row["customer"] for row in plain] == ["big", "small", "same", "lost", "none"]
@@ -191,9 +191,9 @@ def test_the_csv_is_what_pandas_writes() -> None:
     small = study("c", "c", cv_score=1 / 3, gain=2.0, baseline="ridge", ensemble='[{"family":"a"},{"family":"b"}]')
     found = board(odd, small, planned=("c9", "c8"))
     text = b"".join(found.csv).decode()
-    assert text == found.frame().to_csv(index=False)
+    assert text == found.frame().astype({"rows": "Int64", "test_rows": "Int64"}).to_csv(index=False)
     assert text.startswith(",".join(LEADERBOARD) + "\n")
-    assert '"quote "" and\nline",ok,,ridge,cost,max,,,,-inf,,,,,1e-07,' in text
+    assert '"quote "" and\nline",ok,,ridge,undecided,cost,max,,9,1,,,,-inf,,,,,1e-07,' in text
     assert "ensemble of 2 (a, b)" in text
 
 

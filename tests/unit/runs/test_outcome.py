@@ -32,7 +32,8 @@ def test_one_customer_with_notes_is_said_as_one(tmp_path: Path, monkeypatch: pyt
     assert f"`tuning leaderboard {tmp_path / 'run'} --output csv`" in said
     monkeypatch.setattr(result, "goes_on", True)
     monkeypatch.setattr(RunResult, "unfinished", 3)
-    first, *_ = sentences(result, {**result.summary(), "customers": 6, "without_model": 5})
+    use, first, *_ = sentences(result, {**result.summary(), "customers": 6, "without_model": 5})
+    assert use.endswith("1 customer is undecided: the hold-out rows are too few (fewer than 20, or than 5 of a class).")
     assert "3 not finished yet, 2 without (the reason is in their row)" in first
 
 
@@ -62,7 +63,7 @@ def test_a_model_that_the_hold_out_rows_contradict_is_said_first(contradicted: P
     result = RunResult(str(contradicted / "run"))
     counts = result.summary()
     assert counts["contradicted"] == 1
-    _, _, first, *_ = sentences(result, counts)
+    _, _, _, first, *_ = sentences(result, counts)
     assert first.startswith("1 model is contradicted by the hold-out rows: much worse there than the folds promised")
     assert first in ended.stderr
     notes = dict(zip(*(result.leaderboard()[name] for name in ("customer", "notes")), strict=True))

@@ -26,9 +26,8 @@ from tuning.records.schema import FAILED, OK, POOLED
 from tuning.records.user_scores import GAINS, user_mode, user_table
 from tuning.reporting.data_table import DataColumn, DataTable
 from tuning.reporting.html import Block, HtmlTable, Page, Picture, PictureRow, Points, Section, Text
-from tuning.runs.answer import answer
 from tuning.runs.leaderboard import SCHEMA
-from tuning.runs.outcome import REPORT, remarks
+from tuning.runs.outcome import REPORT, answer, remarks
 from tuning.runs.parameter_effects import MOST_TRIALS, NEEDED, TOO_FEW, parameter_effects
 from tuning.runs.plan_file import frozen_definition, read_spec
 from tuning.runs.report.customer import ANY, Effort, customer_sections

@@ -14,10 +14,9 @@ from tuning.records.figures import shown_in
 from tuning.records.gains import is_error, relative_gains
 from tuning.records.schema import FAILED, FINISHED, OK, STOPPED
 from tuning.runs.leaderboard import Leaderboard
-from tuning.runs.outcome import LEADERBOARD_FILE, REPORT
+from tuning.runs.outcome import LEADERBOARD_FILE, REPORT, answer
 from tuning.runs.plan_file import DEFINITION, frozen_definition
 from tuning.runs.results import RunResult
-from tuning.runs.run_counts import RunCounts
 from tuning.storage.names import mask_in
 from tuning.tracking.summary.summary import Summary
 from tuning.tracking.tracked_runs import PREFIX
@@ -54,6 +53,8 @@ def overview(
             figures[f"median_{name}"] = float(values.median())
     if is_error(board.metric) and len(shares := _relative_gains(best)):
         figures["median_relative_gain"] = float(np.median(shares))
+    trials = f"{result.outcome(counts)}, {amount(counts['trials'], 'trial')}."
+    said = [trials] if comparison else answer(result, counts)
     summary = Summary(
         state=FAILED if failed else STOPPED if unfinished else FINISHED,
         started=started,
@@ -63,7 +64,7 @@ def overview(
             f"{PREFIX}{name}": str(plan[name]) for name in ("algorithm", "scheduler", "metric", "task") if name in plan
         },
         artifacts={} if failed or comparison else _files(result),
-        note=_note(result.outcome(counts), counts, board, unfinished, result.directory.shown),
+        note=_note(said, board, unfinished, result.directory.shown),
     )
     contents = {
         # The others have it in their folder.
@@ -80,10 +81,11 @@ def _files(result: RunResult) -> dict[str, str]:
     return {name: name for name in (LEADERBOARD_FILE, *there)}
 
 
-def _note(outcome: str, counts: RunCounts, board: Leaderboard, unfinished: int, where: str) -> str:
-    unfinished_text = f"; {amount(unfinished, 'study')} unfinished: `tuning resume {where}`" if unfinished else ""
+def _note(said: list[str], board: Leaderboard, unfinished: int, where: str) -> str:
+    """said: the answer of the run."""
+    go_on = [f"{amount(unfinished, 'study')} unfinished: `tuning resume {where}`."] if unfinished else []
     lines = [
-        f"**{outcome}**, {amount(counts['trials'], 'trial')}{unfinished_text}.",
+        " ".join([f"**{said[0]}**", *said[1:], *go_on]),
         "",
         f"`tuning leaderboard {where}` shows all of them; so does the artifact `{LEADERBOARD_FILE}`.",
         "",

@@ -1,0 +1,102 @@
+"""The verdict on each customer: use its model, or what in its place, as far as its hold-out rows can tell."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tuning.definition.baselines import GivenBaseline, column_of
+from tuning.evaluation.hold_out_error import GROUPS
+from tuning.records.schema import OK, POOLED
+
+LEAST_ROWS, LEAST_OF_CLASS = 20, 5  # held out; fewer decide nothing
+LEVEL = 0.025  # of each direction: the intervals that decide hold 95 %
+_NUMBERS = (
+    *("trials", "test_score", "test_rows", "rare_rows"),
+    *("gain", "gain_error", "gain_over_constant", "gain_over_constant_error"),
+)
+#: The columns of study records that verdicts are made of.
+JUDGED = ("status", "trial", *_NUMBERS)
+
+
+class ToUse(StrEnum):
+    """What to use for a customer."""
+
+    MODEL = "model"
+    BASELINE = "baseline"
+    CONSTANT = "constant"
+    POOL = "pool"
+    UNDECIDED = "undecided"
+
+
+def verdicts(best: pa.Table, baseline: GivenBaseline) -> pa.Array:
+    """The verdict on each customer; None without a model or hold-out rows.
+
+    A model is used where its hold-out score is surely better than the constant's, and no worse than the baseline's; of
+    the user's own predictions, where it is surely better than these. A baseline or a constant that is surely better is
+    used in its place, of both the better one.
+
+    best: the records of all customers' best studies, with the columns `JUDGED`. baseline: as the definition has it.
+    """
+    found = {name: best[name].to_numpy(zero_copy_only=False).astype(float) for name in _NUMBERS}
+    gain, over = found["gain"], found["gain_over_constant"]
+    ok, pooled = (pc.equal(best["status"], each).to_numpy() for each in (OK, POOLED))
+    known_before = (found["trials"] == 0) & np.isnan(found["test_score"])  # fitted on all rows
+    held = ok & (found["test_rows"] > 0) & ~known_before
+    enough = held & ~too_few(best)
+    better, worse = _sure(np.where(enough, gain, np.nan), found["gain_error"])
+    over_constant, under_constant = _sure(np.where(enough, over, np.nan), found["gain_over_constant_error"])
+    own = column_of(baseline) is not None
+    proven = better if own else np.where(np.isnan(over), better, over_constant)
+    codes = np.select(
+        [
+            pooled,
+            ~held,
+            worse & ~(under_constant & (over <= gain)),
+            under_constant | (enough & is_constant(best).to_numpy() & (better | (not own))),
+            proven,
+        ],
+        [ToUse.POOL, "", ToUse.BASELINE, ToUse.CONSTANT, ToUse.MODEL],
+        ToUse.UNDECIDED,
+    )
+    return pa.array(codes, pa.string(), mask=codes == "")
+
+
+def is_constant(studies: pa.Table) -> pa.ChunkedArray:
+    """Whether the model of each study that has one is a constant. Who had a fixed configuration has no trial either."""
+    return pc.and_(studies["trial"].is_null(), pc.greater(studies["trials"], 0))
+
+
+def too_few(studies: pa.Table) -> np.ndarray:
+    """(n,) whether hold-out rows are too few for a verdict."""
+    rare = studies["rare_rows"].fill_null(LEAST_OF_CLASS)
+    few: np.ndarray = pc.or_(pc.less(studies["test_rows"], LEAST_ROWS), pc.less(rare, LEAST_OF_CLASS)).to_numpy()
+    return few
+
+
+def _sure(gain: np.ndarray, error: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(n,) each: which gains are surely above 0, and which below; NaN is neither.
+
+    A gain over its error has Student's distribution, with one degree of freedom less than the jackknife's groups.
+    """
+    from scipy.special import stdtr
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = gain / error
+    return discoveries(stdtr(GROUPS - 1, -t), LEVEL), discoveries(stdtr(GROUPS - 1, t), LEVEL)
+
+
+def discoveries(p: np.ndarray, level: float) -> np.ndarray:
+    """(n,) which p-values count where so many are looked at: of these a share of `level` is expected to be wrong.
+
+    By Benjamini and Hochberg, Controlling the false discovery rate, Journal of the Royal Statistical Society B 57,
+    1995; the p-values that do not count are those whose interval, at the level of Benjamini and Yekutieli, Journal of
+    the American Statistical Association 100, 2005, holds 0. NaN is not looked at.
+    """
+    ordered = np.sort(p[~np.isnan(p)])
+    passed = np.flatnonzero(ordered <= level * np.arange(1, len(ordered) + 1) / max(1, len(ordered)))
+    counted: np.ndarray = p <= (ordered[passed[-1]] if len(passed) else -1.0)
+    return counted
