@@ -95,8 +95,7 @@ class RunResult(OfResult):
         return f"RunResult({counts['run']!r}: {left}{self.outcome(counts)}{so_far})"
 
     def _repr_html_(self) -> str:
-        first = self.board().first(1)
-        customer = str(first[0]["customer"]) if first and len(self) > 1 else None
+        customer = next((str(row["customer"]) for row in self.board().first(1)), None) if len(self) > 1 else None
         steps = next_steps(customer, of_objective=self._plan.of_objective)
         if self.unfinished:
             steps = [resume_here(frozen_definition(self.directory, self.term), self.directory.shown)]
@@ -194,9 +193,8 @@ class RunResult(OfResult):
         study = next((record for record in studies if record.study == best.get("study")), None)
         reason = study.reason if study is not None else self._so_far.why(customer)
         params = None if reason or study is None or study.config is None else self.best_config(customer)
-        trials.sort(key=attrgetter("key"))
-        verdict = self._standings.verdict(customer)
-        return CustomerResult(self.directory, customer, study, tuple(trials), params, reason, verdict)
+        ordered, verdict = tuple(sorted(trials, key=attrgetter("key"))), self._standings.verdict(customer)
+        return CustomerResult(self.directory, customer, study, ordered, params, reason, verdict)
 
     def _records_of(self, customers: Sequence[str]) -> tuple[list[StudyRecord], list[TrialRecord]]:
         """All records of some customers."""
@@ -218,8 +216,7 @@ class RunResult(OfResult):
         best = self._standings.best_studies(["study", "customer", "status", "trial", "trials"])
         few = best.filter(pc.and_(pc.equal(best["status"], OK), pc.invert(is_constant(best))))
         few = few[:: max(1, -(-len(few) // most))]
-        chosen = set(few["study"].to_pylist())
-        studies, trials = self._records_of(few["customer"].to_pylist())
+        chosen, (studies, trials) = few["study"].to_pylist(), self._records_of(few["customer"].to_pylist())
         studies = [each for each in studies if each.study in chosen]
         return across(self.directory, self.term, studies, trials, allow_code=allow_code)
 
