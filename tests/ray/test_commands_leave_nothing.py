@@ -1,4 +1,5 @@
-"""When a command returns, no process of ours or of Ray's is left, whatever it has started."""
+"""When a command returns, no process of ours or of Ray's is left, whatever it has started; until then all listen on
+loopback only."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ import pytest
 import yaml
 from builders import definition, objective_definition, write_customers
 from chaos import environment
+from listening import everywhere, listening
 
 from tuning import TuneRunner
 from tuning.champions.promoting import promote_run
@@ -52,9 +54,11 @@ def test_no_process_is_left_when_a_command_returns(name: str, tmp_path: Path) ->
         start_new_session=True,
     )  # fmt: skip
     try:
-        seen = dict[int, str]()
+        seen, listens = dict[int, str](), set[tuple[str, int]]()
         while started.poll() is None:
-            seen |= processes(started.pid, tmp_path)
+            seen |= (there := processes(started.pid, tmp_path))
+            listens |= listening(there)
+            assert everywhere(there) == set()
             try:
                 started.communicate(timeout=0.2)
             except subprocess.TimeoutExpired:
@@ -66,6 +70,7 @@ def test_no_process_is_left_when_a_command_returns(name: str, tmp_path: Path) ->
     assert started.returncode == 0, said[-3000:]
     assert left == {}
     assert any("raylet" in each for each in seen.values()) or name not in ON_RAY, "there was nothing to be ended"
+    assert listens or name not in ON_RAY
 
 
 def processes(session: int, folder: Path) -> dict[int, str]:

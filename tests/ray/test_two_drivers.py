@@ -15,12 +15,12 @@ import pytest
 import yaml
 from builders import definition, write_customers
 from chaos import environment, truth
+from listening import listening, open_files
 
 from tuning import RunResult, TuneRunner
 
 QUIET = {"progress": False, "in_process": True}
 LOOK_S, ROUNDS = 0.3, 4
-_LISTENS = "0A"  # the state in /proc/net/tcp
 _WRITES = os.O_WRONLY | os.O_RDWR
 
 
@@ -34,7 +34,7 @@ class Seen:
 
     def look(self, root: int) -> None:
         pids = tree(root)
-        self.ports |= ports(pids)
+        self.ports |= {port for _, port in listening(pids)}
         self.files |= written_files(pids)
         said = [command(pid) for pid in pids]
         self.busy = max(self.busy, sum(each.startswith(b"ray::ImplicitFunc") for each in said))
@@ -115,23 +115,11 @@ def tree(root: int) -> set[int]:
     return found
 
 
-def ports(pids: set[int]) -> set[int]:
-    """The TCP ports on which processes listen."""
-    inodes = {target[8:-1] for pid in pids for target in _targets(pid).values() if target.startswith("socket:[")}
-    found = set()
-    for table in ("tcp", "tcp6"):
-        for row in Path("/proc/net", table).read_text().splitlines()[1:]:
-            columns = row.split()
-            if columns[3] == _LISTENS and columns[9] in inodes:
-                found.add(int(columns[1].rpartition(":")[2], 16))
-    return found
-
-
 def written_files(pids: set[int]) -> set[str]:
     """The files that processes have open to write into, without devices, pipes and what is deleted already."""
     found = set()
     for pid in pids:
-        for descriptor, target in _targets(pid).items():
+        for descriptor, target in open_files(pid).items():
             if target.startswith("/") and not target.startswith("/dev/") and not target.endswith(" (deleted)"):
                 with contextlib.suppress(OSError, ValueError):
                     lines = Path("/proc", str(pid), "fdinfo", descriptor).read_text().splitlines()
@@ -146,12 +134,3 @@ def command(pid: int) -> bytes:
         return Path("/proc", str(pid), "cmdline").read_bytes()
     except OSError:
         return b""
-
-
-def _targets(pid: int) -> dict[str, str]:
-    found = {}
-    with contextlib.suppress(OSError):
-        for entry in os.scandir(f"/proc/{pid}/fd"):
-            with contextlib.suppress(OSError):
-                found[entry.name] = os.readlink(entry.path)
-    return found

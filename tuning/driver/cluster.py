@@ -111,7 +111,8 @@ def _start_ray(plan: Plan) -> bool:
             settings = OWN_RAY | OF_TUNE
             if plan.spec.definition.objective is None:
                 settings[PRELOADED] += ",sklearn.model_selection"  # what all models need, and takes longest
-            with environment_set({**unset(ONE_THREAD), **unset(settings), **_import_path()}), _tune_loaded_beside():
+            environment = {**unset(ONE_THREAD), **unset(settings), **_import_path()}
+            with environment_set(environment), _tune_loaded_beside(), _on_loopback():
                 started_with = dict(os.environ)
                 ray.init(
                     address="local",  # else a cluster that somebody else runs on this machine would be joined
@@ -256,6 +257,19 @@ def _started_by(process: int | str) -> set[int]:
         with contextlib.suppress(OSError):  # the thread has ended
             found.update(map(int, file.read_text().split()))
     return found
+
+
+@contextlib.contextmanager
+def _on_loopback() -> Iterator[None]:
+    """Have `ray.init` start a Ray that listens on loopback alone. It replaces a loopback address that it is given."""
+    import ray.util
+
+    asked = ray.util.get_node_ip_address
+    ray.util.get_node_ip_address = lambda: "127.0.0.1"
+    try:
+        yield
+    finally:
+        ray.util.get_node_ip_address = asked
 
 
 @contextlib.contextmanager
