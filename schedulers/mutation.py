@@ -87,9 +87,8 @@ class Range:
         value = min(max(value, self.low), self.high)
         stride = self.step or (1 if self.whole else None)
         if stride is not None:
-            value = self.low + round((value - self.low) / stride) * stride
-            if value > self.high:
-                value -= stride
+            last = math.floor((self.high - self.low) / stride + 1e-9)  # high itself, within rounding
+            value = min(self.low + min(round((value - self.low) / stride), last) * stride, self.high)
         return int(value) if self.whole else float(value)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from search_spaces.errors import SpaceError, did_you_mean
-from search_spaces.parameters import Parameter
+from search_spaces.parameters import Choice, Parameter
 from search_spaces.values import Point, Scalar, same
 
 _MISSING = object()
@@ -72,8 +72,9 @@ def check(parameters: Sequence[Parameter]) -> None:
         for parent, allowed in parameter.when.items():
             path = f"{parameter.name}.when.{parent}"
             if parent not in order:
+                others = [name for name in order if name != parameter.name]
                 raise SpaceError(
-                    f"there is no parameter {parent!r}{did_you_mean(parent, list(order))}; declared before "
+                    f"there is no parameter {parent!r}{did_you_mean(parent, others)}; declared before "
                     f"{parameter.name!r} are: {', '.join(p.name for p in parameters[:index]) or 'none'}",
                     path=path,
                 )
@@ -115,6 +116,13 @@ def _check_values(allowed: Sequence[Scalar], parents: Sequence[Parameter], path:
             path=path,
         )
     for value in allowed:
+        choices = [parent for parent in parents if isinstance(parent, Choice)]
+        alike = [each for choice in choices for each in choice.values if same(each, value)]
+        if len(alike) > max(1, len(choices)):
+            raise SpaceError(
+                f"a condition does not tell {' from '.join(map(repr, alike))}; use texts, such as 'one' and 'all'",
+                path=path,
+            )
         if not any(parent.contains(value) for parent in parents):
             shown = "; ".join(parent.describe() for parent in parents)
             raise SpaceError(f"{value!r} is not a value of {parents[0].name!r} ({shown})", path=path)

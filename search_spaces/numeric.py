@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import ClassVar, Generic, TypeVar
 
@@ -43,13 +43,14 @@ class _Numeric(ParameterBase, ABC, Generic[Number]):
             )
         if not math.isfinite(self.high - self.low):
             raise SpaceError(
-                f"from {self.low!r} to {self.high!r} is farther than a float goes (1.8e308); narrow the range, or use "
-                "a log scale",
+                f"from {self.low!r} to {self.high!r} is farther than a float goes (1.8e308); narrow the range",
                 path=f"{self.name}.high",
             )
         if self.log and self.low <= 0:
+            lows = (low for low in (1e-8, 1, self.high / 1000) if low > 0 and self._works(low, self.high))
+            said = next((f" (for instance {low!r})" for low in lows), "")
             raise SpaceError(
-                f"{self.low!r} has no logarithm; a log scale needs low > 0 (for instance 1.0e-8), or drop log: true",
+                f"{self.low!r} has no logarithm; a log scale needs low > 0{said}, or drop log: true",
                 path=f"{self.name}.low",
             )
         if self.step is not None:
@@ -88,15 +89,29 @@ class _Numeric(ParameterBase, ABC, Generic[Number]):
                 "algorithm tells from a continuum; leave step out",
                 path=f"{self.name}.step",
             )
-        span = Decimal(repr(self.high)) - Decimal(repr(self.low))
-        step = Decimal(repr(self.step))
-        if span % step != 0:
-            below = Decimal(repr(self.low)) + span // step * step
+        places = (self.high - self.low) / self.step
+        # Bounds and steps such as pi / 2 are rounded in their last digits.
+        rounded = 1e-9 * self.step + 4 * math.ulp(max(abs(self.low), abs(self.high)))
+        if abs(self.high - self.low - round(places) * self.step) > min(rounded, self.step / 4):
+            highs = (self._decimal(math.floor(places) + more) for more in (0, 1))
+            use = " or ".join(repr(high) for high in highs if high > self.low and self._works(self.low, high))
             raise SpaceError(
-                f"steps of {self.step!r} from {self.low!r} miss high {self.high!r}; use high {below} or "
-                f"{below + step}, or another step",
+                f"steps of {self.step!r} from {self.low!r} miss high {self.high!r}; "
+                f"{f'use high {use}, or' if use else 'use'} another step",
                 path=f"{self.name}.step",
             )
+
+    def _decimal(self, index: int) -> Number:
+        """A place among the steps, as one would write it: .3 and not .30000000000000004."""
+        return type(self.low)(Decimal(repr(self.low)) + index * Decimal(repr(self.step)))
+
+    def _works(self, low: float, high: float) -> bool:
+        """Whether the same parameter with these bounds is accepted, so that they can be advised."""
+        try:
+            replace(self, low=low, high=high)  # type: ignore[call-arg]  # of both subclasses
+        except SpaceError:
+            return False
+        return True
 
     @property
     def cheapest(self) -> Number | None:
@@ -208,7 +223,7 @@ class Float(_Numeric[float]):
     def value(self, index: int) -> float:
         if self.step is None or index == 0:
             return self.low
-        return float(Decimal(repr(self.low)) + index * Decimal(repr(self.step)))
+        return self.high if index == self.size - 1 else self._decimal(index)  # type: ignore[operator]  # as in `at`
 
     def at(self, u: float) -> float:
         """The value at `u` of the unit interval; 1 itself is the highest value."""

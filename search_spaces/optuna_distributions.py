@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from search_spaces.parameters import Choice, Constant, Float, Int, Parameter
@@ -15,6 +16,14 @@ if TYPE_CHECKING:
 def has_log_step(parameter: Float | Int) -> bool:
     """Whether it has a step on a log scale, which Optuna does not know."""
     return parameter.log and parameter.step is not None and (parameter.kind == "float" or parameter.step > 1)
+
+
+def _rounded(parameter: Float | Int) -> bool:
+    """Whether its steps miss `high` in the last digits, so that Optuna would lower `high`."""
+    if parameter.kind != "float" or parameter.log or parameter.step is None:
+        return False
+    low, high, step = (Decimal(repr(each)) for each in (parameter.low, parameter.high, parameter.step))
+    return bool((high - low) % step)
 
 
 def distributions(space: SearchSpace) -> dict[str, BaseDistribution]:
@@ -34,6 +43,8 @@ def _distribution(parameter: Parameter) -> BaseDistribution:
         texts = all(isinstance(value, str) for value in values)
         return CategoricalDistribution(values if texts else range(len(values)))
     assert not isinstance(parameter, Constant)
+    if _rounded(parameter):
+        return IntDistribution(0, (parameter.size or 1) - 1)
     step = None if has_log_step(parameter) else parameter.step
     if parameter.kind == "float":
         return FloatDistribution(parameter.low, parameter.high, log=parameter.log, step=step)
@@ -42,7 +53,8 @@ def _distribution(parameter: Parameter) -> BaseDistribution:
 
 def to_optuna(parameter: Parameter, value: Any) -> float:
     """The value in Optuna's internal form: a choice's index, or the number."""
-    return float(parameter.index(value)) if isinstance(parameter, Choice) else float(value)
+    by_index = isinstance(parameter, Choice) or (not isinstance(parameter, Constant) and _rounded(parameter))
+    return float(parameter.index(value)) if by_index else float(value)  # type: ignore[union-attr]  # it has one
 
 
 def from_optuna(parameter: Parameter, distribution: BaseDistribution, value: Any) -> PlainValue:
@@ -50,6 +62,8 @@ def from_optuna(parameter: Parameter, distribution: BaseDistribution, value: Any
     if isinstance(parameter, Choice):
         return parameter.value(int(distribution.to_internal_repr(value)))
     assert not isinstance(parameter, Constant)
+    if _rounded(parameter):
+        return parameter.value(int(value))
     if parameter.kind == "int" or parameter.step is not None:
         return parameter.nearest(value)
     return min(max(float(value), parameter.low), parameter.high)

@@ -8,6 +8,7 @@ know cubes all use that one mapping, so that every algorithm searches the same t
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
@@ -19,6 +20,7 @@ from search_spaces.values import UNSET, PlainValue, own_copy, plain, same
 
 MOST_VALUES = 10_000  # of a choice; an algorithm that has tried a few hundred knows nothing of more
 SHOWN = 50  # of them in a message
+_WORD = re.compile(r"(?!(null|true|false|yes|no|on|off|y|n|inf|nan)$)[^\W\d][\w./-]*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class Choice(ParameterBase):
 
     Args:
         name: the key in a configuration.
-        values: 1 to 10,000, no two equal (1, 1.0 and true count as equal: YAML and Python mix them up).
+        values: 1 to 10,000, no two equal (true equals 1; 1 and 1.0 are two values).
         default: one of the values; the first if left out.
         when, why, source: as in `Float`.
     """
@@ -62,7 +64,7 @@ class Choice(ParameterBase):
         if not self.contains(default):
             shown = ", ".join(map(repr, values[:SHOWN])) + (", …" if len(values) > SHOWN else "")
             raise SpaceError(f"{default!r} is not one of {shown}", path=f"{self.name}.default")
-        object.__setattr__(self, "default", default)
+        object.__setattr__(self, "default", self.value(self.index(default)))
 
     @property
     def single(self) -> bool:
@@ -100,7 +102,9 @@ class Choice(ParameterBase):
             found = self._places.get(_key(value))
         except TypeError:  # no value that could be listed
             return None
-        return found if found is not None and same(self.values[found], value) else None
+        if found is not None and same(self.values[found], value):
+            return found
+        return next((index for index, each in enumerate(self.values) if same(each, value)), None)  # 1 for 1.0
 
     def levels(self, count: int) -> list[PlainValue]:
         """All values."""
@@ -157,14 +161,15 @@ Parameter: TypeAlias = Float | Int | Choice | Constant
 
 
 def _key(value: object) -> Hashable:
-    """The same for values that are equal, and other ones otherwise; `TypeError` for what no list of values holds."""
+    """The same for values that are equal, 1 and 1.0 apart; `TypeError` for what no list of values holds."""
     if isinstance(value, list | tuple):
         return tuple(map(_key, value))
     if isinstance(value, Mapping):
         return frozenset((name, _key(item)) for name, item in value.items())
     hash(value)
-    return value
+    return (float, value) if isinstance(value, float) else value
 
 
 def _text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+    """A value as YAML has it: a text that would be read as something else is in quotes."""
+    return value if isinstance(value, str) and _WORD.fullmatch(value) else json.dumps(value, ensure_ascii=False)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from search_spaces.errors import SpaceError
 from search_spaces.optuna_parameters import is_distribution, parameter_of
 from search_spaces.parameters import Choice, Constant, Float, Int, Parameter
-from search_spaces.values import When, check_name
+from search_spaces.values import When, check_name, plain, usable_name
 
 if TYPE_CHECKING:
     from ray.tune.search.sample import Domain
@@ -44,7 +44,7 @@ def convert(param_space: object) -> list[Parameter]:
 def _walk(entries: Mapping[object, Entry], path: tuple[str, ...], when: When) -> Iterator[Parameter]:
     for key, entry in entries.items():
         if not isinstance(key, str):
-            raise SpaceError(f"the key {key!r} is not text; write {str(key)!r}", path=".".join(path))
+            raise SpaceError(f"the key {key!r} is not text; write {usable_name(key)!r}", path=".".join(path))
         try:
             check_name(key)
         except SpaceError as error:
@@ -69,11 +69,11 @@ def _entry(path: tuple[str, ...], entry: Entry, when: When) -> Iterator[Paramete
         yield from _domain(path, entry, when)
     elif isinstance(entry, list | tuple) and any(map(has_domain, entry)):
         raise SpaceError("a list that holds domains has no names for them; give each its own key", path=name)
-    elif isinstance(entry, list | tuple) and len(entry) == 2 and all(map(_is_number, entry)):
-        low, high = entry
+    elif isinstance(entry, list | tuple) and len(entry) == 2 and all(map(_is_number, entry)) and plain(entry, name):
+        low, high = sorted(entry)
         raise SpaceError(
-            f"{entry!r} may be a range or a constant; for a range write tune.uniform({low!r}, {high!r}) or "
-            f"{{type: float, low: {low!r}, high: {high!r}}}, for a constant tune.choice([{list(entry)!r}]) or "
+            f"{entry!r} may be a range or a constant; for a range write tune.uniform({low!r}, {high!r}), in YAML "
+            f"{{type: float, low: {low!r}, high: {high!r}}}, for a constant tune.choice([{list(entry)!r}]), in YAML "
             f"{{type: constant, value: {list(entry)!r}}}",
             path=name,
         )

@@ -47,17 +47,24 @@ def check_name(name: object) -> str:
     if "/" in name or "." in name:
         raise SpaceError(
             "a name must not contain '/' or '.' (Ray and MLflow use them to separate nested keys); "
-            f"write {re.sub('[/.]', '_', name)!r}",
+            f"write {usable_name(name)!r}",
             path=name,
         )
     if not _NAME.fullmatch(name):
         raise SpaceError(
-            f"parameter name {name!r} must start with a letter and hold only letters, digits, '_' and '-'",
+            f"parameter name {name!r} must start with a letter and hold only letters, digits, '_' and '-'; write "
+            f"{usable_name(name)!r}",
             path=name,
         )
     if name in _RESERVED:
         raise SpaceError(f"{name!r} cannot name a parameter: {_RESERVED[name]}; rename it", path=name)
     return name
+
+
+def usable_name(name: object) -> str:
+    """A name like this one that a parameter may have."""
+    clean = re.sub(r"[^\w-]", "_", str(name))
+    return clean if _NAME.fullmatch(clean) else f"p_{clean}"
 
 
 def check_when(when: object) -> dict[str, tuple[Scalar, ...]]:

@@ -16,6 +16,7 @@ from search_spaces.proposer import Mode, Proposer
 from search_spaces.space import SearchSpace
 from search_spaces.values import Configuration, Point
 
+MOST_COMBINATIONS = 1_000_000
 LevelCount = Annotated[int, Field(ge=1, le=MOST_LEVELS)]
 
 
@@ -30,7 +31,7 @@ class Grid(Algorithm):
 
     name: Literal["grid"] = "grid"
     levels: LevelCount | dict[str, LevelCount] = 5
-    limit: int = Field(default=10_000, ge=1, le=1_000_000)
+    limit: int = Field(default=10_000, ge=1, le=MOST_COMBINATIONS)
 
     title: ClassVar[str] = "every combination of levels, in order"
     paper: ClassVar[str] = "-"
@@ -44,9 +45,11 @@ class Grid(Algorithm):
         """
         grid = space.grid(self.levels)
         if grid.size > self.limit:
+            ways = [f"lower levels (now {self.levels})"] if space.grid(1).size <= self.limit else []
+            ways += ["raise limit"] if grid.size <= MOST_COMBINATIONS else []
             raise SpaceError(
-                f"the grid has {grid.size:,} combinations, more than the limit of {self.limit:,}; lower levels "
-                f"(now {self.levels}), raise limit, or use sobol or random",
+                f"the grid has {grid.size:,} combinations, more than the limit of {self.limit:,}; "
+                f"{', '.join([*ways, ''])}{'or ' if ways else ''}use sobol or random",
                 path="levels",
             )
         return sum(1 for _ in grid) if space.constraints else grid.size

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import math
 import random
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -69,6 +70,13 @@ SPACES = {
             Choice("kernel", ["rbf", "poly"], when={"model": ["a", "b"]}),
             Int("degree", 2, 5, when={"model": ["a", "b"], "kernel": "poly"}),
             Constant("C", "none", when={"model": "c"}),
+        ]
+    ),
+    "rounded steps": SearchSpace(
+        [
+            Float("x", -math.pi / 4, 15 * math.pi / 4, step=math.pi / 2),
+            Float("y", 0, 1, step=1 / 3),
+            Choice("features", ["sqrt", None, 1, 1.0, 0.5]),
         ]
     ),
     "constrained": SearchSpace([Int("n", 0, 9), Float("x", 0, 1)], constraints=[only_even]),

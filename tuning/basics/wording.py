@@ -164,8 +164,13 @@ def score_text(score: object, error: object = None) -> str:
 
 def params_text(params: Mapping[str, object]) -> str:
     """A configuration as a short line, its numbers rounded."""
-    values = {name: f"{value:.4g}" if isinstance(value, float) else value for name, value in params.items()}
-    return ", ".join(f"{name}={value}" for name, value in values.items())
+    return ", ".join(f"{name}={setting_text(value)}" for name, value in params.items())
+
+
+def setting_text(value: object) -> str:
+    """A hyperparameter's value, rounded: 1.0 is not shown as 1, which may be another setting, and None is None."""
+    text = f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{text}.0" if isinstance(value, float) and text.lstrip("-").isdigit() else text
 
 
 def without_text(customer: str, what: str, reason: str) -> str:

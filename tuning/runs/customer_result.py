@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from tuning.basics.wording import amount, gain_text, params_text, score_text, value_text, without_text
+from tuning.basics.wording import amount, gain_text, params_text, score_text, setting_text, without_text
 from tuning.errors import NoModelError
 from tuning.records.figures import TRIAL_FIGURES, shown_in
 from tuning.records.gains import is_error
@@ -201,7 +201,7 @@ class CustomerResult(OfCustomer):
             )
             best = "the first of these" if study.trial is None else f"trial {study.trial}, the best of these"
             shown += [("ensemble", ", ".join(parts)), ("parameters of", best)]
-        return shown + [(name, value_text(value)) for name, value in self.params.items()]
+        return shown + [(name, setting_text(value)) for name, value in self.params.items()]
 
     def best_trials(self, most: int | None = None) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
         """The columns and the rows of a table of the best trials, the winner first, those that were stopped early after
@@ -231,13 +231,20 @@ def trials_frame(records: Iterable[TrialRecord]) -> pd.DataFrame:
     """One row per trial, with the configuration in columns named `config.…` and the number of its steps."""
     import pandas as pd
 
-    rows = []
-    for record in records:
+    rows: list[dict[str, object]] = []
+    configs: dict[str, dict[int, object]] = {}  # by parameter, then by row
+    for number, record in enumerate(records):
         row = user_row(asdict(record))
         row["steps"] = len(record.steps)
-        config = row.pop("config")
-        rows.append({**row, **{f"config.{name}": value for name, value in config.items()}})
-    return pd.DataFrame(rows)
+        for name, value in row.pop("config").items():
+            configs.setdefault(f"config.{name}", {})[number] = value
+        rows.append(row)
+    settings: dict[str, pd.Series] = {}
+    for name, values in configs.items():  # in a column of floats 1 is 1.0, and None is no value
+        kinds = {*map(type, values.values())}
+        plain = kinds == {float} or (len(kinds) == 1 and len(values) == len(rows))
+        settings[name] = pd.Series(values, dtype=None if plain else object)
+    return pd.concat([pd.DataFrame(rows), pd.DataFrame(settings, index=range(len(rows)))], axis=1)
 
 
 def sparkline(scores: list[float], *, falling: bool = False) -> str:

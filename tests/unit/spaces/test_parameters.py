@@ -242,3 +242,31 @@ def test_the_cheap_end_is_told_and_is_no_part_of_what_is_searched() -> None:
     assert Float("x", 2, 3).cheapest is None
     with pytest.raises(SpaceError, match=r"x\.cheap: 'cheap' must be 'low' or 'high'"):
         Float("x", 2, 3, cheap="cheap")
+
+
+def test_one_and_one_point_zero_are_two_values() -> None:
+    """In scikit-learn `max_features=1` is one feature and 1.0 all of them."""
+    choice = Choice("x", ["sqrt", None, 1, 1.0, 0.5])
+    assert [choice.index(value) for value in choice.values] == [0, 1, 2, 3, 4]
+    assert [repr(choice.value(index)) for index in (2, 3)] == ["1", "1.0"]
+    space = SearchSpace([choice])
+    assert [repr(space.complete({"x": value})["x"]) for value in (1, 1.0)] == ["1", "1.0"]
+    assert [repr(config["x"]) for config in space.grid()] == ["'sqrt'", "None", "1", "1.0", "0.5"]
+    assert SearchSpace([Choice("x", [1, 2])]) != SearchSpace([Choice("x", [1.0, 2])])
+    assert SearchSpace.from_dict(json.loads(json.dumps(space.to_dict()))).parameters[0].values == choice.values
+
+
+def test_a_value_of_another_type_is_the_one_that_is_listed() -> None:
+    choice = Choice("x", [0.5, 1.0, [2.0, 3]], default=1)
+    assert repr(choice.default) == "1.0"
+    space = SearchSpace([choice])
+    assert repr(space.complete({"x": 1})) == "{'x': 1.0}"
+    assert repr(space.complete({"x": [2, 3]})) == "{'x': [2.0, 3]}"
+    assert not choice.contains(True)
+
+
+def test_a_condition_that_cannot_tell_values_apart_is_refused() -> None:
+    when = Int("n", 1, 3, when={"x": 1})
+    assert SearchSpace([Choice("x", [1, 2.0]), when])
+    with pytest.raises(SpaceError, match=r"n\.when\.x: a condition does not tell 1 from 1\.0; use texts"):
+        SearchSpace([Choice("x", [1, 1.0]), when])

@@ -257,7 +257,7 @@ def test_a_space_is_read_in_every_form() -> None:
         ({"x": {"type": "float", "low": 0, "high": 1}, "n": 3}, r"parameters\.n: 3 is not a parameter"),
         ({"a": tune.uniform(0, 1), "x": {"type": "float", "low": 0, "high": 1}}, "x: .* in one form"),
         ({"a": {"b.c": tune.uniform(0, 1)}}, r"a\.b\.c: a name must not contain"),
-        ({"a": {1: tune.uniform(0, 1)}}, "a: the key 1 is not text; write '1'"),
+        ({"a": {1: tune.uniform(0, 1)}}, "a: the key 1 is not text; write 'p_1'"),
         ("ridge", "a search space is a mapping"),
     ):
         with pytest.raises(SpaceError, match=message):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -125,3 +126,15 @@ def test_trials_longer_than_the_first_one_run_to_their_own_end(scheduler: str) -
         assert (record.state == "finished") == (len(record.steps) == record.config["n"])
     assert max(len(record.steps) for record in records) == 9
     assert any(2 < record.config["n"] < 9 for record in records if record.state == "finished")
+
+
+@pytest.mark.parametrize(("high", "step"), [(0.3, 0.1), (0.1 * 3, 0.1), (1.0, 1 / 3), (2 * math.pi, math.pi / 6)])
+def test_the_highest_step_can_be_reached(high: float, step: float) -> None:
+    space = SearchSpace([Float("x", 0.0, high, step=step)])
+    (parameter,) = mutations(space, space.default(), (), "model").parameters
+    rng = random.Random(0)
+    values = [parameter.sample(rng) for _ in range(200)]
+    assert max(values) == pytest.approx(high)
+    below = sorted({*values})[-2]
+    assert parameter.perturb(below, 1.2, rng) == pytest.approx(high)
+    assert all(space.contains({"x": value}) for value in values)

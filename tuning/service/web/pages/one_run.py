@@ -13,7 +13,7 @@ from starlette.responses import FileResponse, Response
 
 from search_spaces.yaml_text import dump_yaml
 from tuning.basics.documents import Json
-from tuning.basics.wording import amount, duration, shorten, value_text
+from tuning.basics.wording import amount, duration, params_text, setting_text, shorten, value_text
 from tuning.definition.definition import Definition
 from tuning.errors import MissingError, QuotaError
 from tuning.records.columns import FigureRow
@@ -118,7 +118,7 @@ def customer_page(found: TeamRun, shown: Shown, render: Render, id: Annotated[st
         run=_facts(found),
         customer=customer,
         facts=[(each.name, shorten(text, MOST_TEXT)) for each in FACTS if (text := each.text(customer))],
-        params=fitting((name, value_text(value)) for name, value in _mapping(customer["params"]).items()),
+        params=fitting((name, setting_text(value)) for name, value in _mapping(customer["params"]).items()),
         notes=fitting(notes.split("; ")) if notes else [],
         links=_customer_links(found, id) if customer["status"] == OK else [],
         curves=drawn_curves(kept or [], winner, str(customer["metric"])),
@@ -245,7 +245,7 @@ def _winner(customer: Mapping[str, object]) -> tuple[object, object] | None:
 
 def _trial(trial: Mapping[str, object], winner: tuple[object, object] | None) -> Mapping[str, object]:
     config = _mapping(trial["config"])
-    params = ", ".join(f"{name}={value_text(value)}" for name, value in config.items() if name != "model")
+    params = params_text({name: value for name, value in config.items() if name != "model"})
     return {
         "number": trial["trial"],
         "state": trial["state"],
