@@ -113,7 +113,7 @@ def test_what_a_user_does_to_see_the_copy(tmp_path: Path, monkeypatch: pytest.Mo
     assert default_artifacts(directory, chosen) == f"{tmp_path}/a run/mlruns"
     odd = RunDirectory(str(tmp_path / "100%20 what?"))
     assert database_file(tracking_uri_of(odd, default_tracking_uri(odd))) == tmp_path / "100%20 what?" / "mlflow.db"
-    assert default_artifacts(odd, default_tracking_uri(odd)) == f"{tmp_path}/100%20 what?/mlruns"
+    assert default_artifacts(odd, default_tracking_uri(odd)) == f"file://{tmp_path}/100%2520%20what%3F/mlruns"
     monkeypatch.chdir(tmp_path)
     assert default_artifacts(directory, "sqlite:///some/mlflow.db") == f"{tmp_path}/some/mlruns"
 

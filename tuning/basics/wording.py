@@ -7,10 +7,10 @@ import difflib
 import itertools
 import math
 import re
+import shlex
 import traceback
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from shlex import quote
 
 _READER = {"shell": False}
 
@@ -212,6 +212,11 @@ def option(name: str) -> str:
     return f"--{name}" if _READER["shell"] else f"`{name}`"
 
 
+def command(*words: str) -> str:
+    """A command of this program, to be pasted into a shell whatever its words hold."""
+    return shlex.join(["tuning", *words])
+
+
 def resume_advice(run_dir: str, *, change: str = "", by_runner: bool = False) -> str:
     """How to resume a run, in the reader's language.
 
@@ -219,7 +224,7 @@ def resume_advice(run_dir: str, *, change: str = "", by_runner: bool = False) ->
     only the program has that began it, a function or a frame.
     """
     if _READER["shell"]:
-        return f"tuning resume {quote(run_dir)}" + (f" --set {change}=…" if change else "")
+        return command("resume", run_dir, *(["--set", f"{change}=VALUE"] if change else []))
     part, _, key = change.partition(".")
     changed = f"{part}={{{key!r}: …}}" if key else f"{part}=…"
     if by_runner:

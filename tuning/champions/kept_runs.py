@@ -50,7 +50,7 @@ def refusal(directory: RunDirectory, keep: int = KEPT, besides: Releases | None 
                 return (
                     f"release {release.number} of the champions {releases.name} needs models of {directory.shown}, and "
                     f"the newest {amount(keep, 'release')} can be used at any time. When it is older than these, "
-                    f"`tuning prune {releases.name}` deletes the run."
+                    f"`{releases.command('prune', releases.name)}` deletes the run."
                 )
     return ""
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tuning.basics.wording import shorten
+from tuning.basics.wording import command, shorten
 from tuning.champions.champion import HERE, Challenger, Champion, rows_of
 from tuning.champions.references import joined, last_part, mark, opened, way
 from tuning.champions.release import (
@@ -64,6 +64,10 @@ class Releases:
     def __repr__(self) -> str:
         return f"Releases({self.name!r}: {self.directory.shown})"
 
+    def command(self, *words: str) -> str:
+        """A command about these champions."""
+        return command(*words, "--storage", mask(self.storage))
+
     def numbers(self) -> list[int]:
         """The numbers of all releases, in order."""
         found = (re.fullmatch(r"(\d{6,})\.json", name.rpartition("/")[2]) for name in self.directory.list(RELEASES))
@@ -86,7 +90,7 @@ class Releases:
         if release is None:
             raise RunError(
                 f"there are no champions called {self.name!r} in {mask(self.storage)!r}. Make the first release of a "
-                f"run: tuning promote RUN --as {self.name}"
+                f"run: {self.command('promote', 'RUN', '--as', self.name)}"
             )
         return release
 
@@ -96,7 +100,7 @@ class Releases:
             return decoded(self.directory.read(file_of(number)))
         except FileNotFoundError as error:
             raise RunError(
-                f"{self.name} has no release {number}. `tuning champions {self.name} --releases` shows them."
+                f"{self.name} has no release {number}. All: {self.command('champions', self.name, '--releases')}"
             ) from error
         except (OSError, ValueError) as error:
             raise self._changed(file_of(number), error) from error
@@ -189,7 +193,7 @@ class Releases:
         except FileExistsError:
             raise RunOwnedError(
                 f"somebody else has made release {release.number} of {self.name} meanwhile, so this one was not made. "
-                f"Look at it: tuning champions {self.name}. Then try again."
+                f"Look at it: {self.command('champions', self.name)}. Then try again."
             ) from None
         return release
 

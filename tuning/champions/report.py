@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from shlex import quote
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
@@ -18,7 +17,6 @@ from tuning.champions.release import Release
 from tuning.champions.releases import Releases
 from tuning.champions.rules.rule import STANDS
 from tuning.reporting.data_table import DataColumn, DataTable
-from tuning.storage.names import mask
 
 if TYPE_CHECKING:
     from tuning.reporting.html import Block
@@ -41,16 +39,16 @@ def champions_page(releases: Releases) -> str:
     newest, decisions = releases.current(), newest_decisions(releases)
     lead = f"Release {newest.number}, {newest.created_text}: {answers_text(answers_of(releases, newest))}."
     counted = [f"{amount(changed_customers(releases, newest), 'customer')} with another model than before."]
-    where = f"{quote(releases.name)} --storage {quote(mask(releases.storage))}"
+    name, new = releases.name, ("--data", "new/*.parquet", "--output", "predictions")
     go_on = [
-        f"Predict for everybody: `tuning predict --champion {where} --data 'new/*.parquet' --output predictions`.",
-        f"Each change of a customer's champion: `tuning champions {where} --history CUSTOMER`.",
-        f"If the newest rows were wrong: `tuning rollback {where}`, mend them, and refresh again; "
+        f"Predict for everybody: `{releases.command('predict', '--champion', name, *new)}`.",
+        f"Each change of a customer's champion: `{releases.command('champions', name)} --history CUSTOMER`.",
+        f"If the newest rows were wrong: `{releases.command('rollback', name)}`, mend them, and refresh again; "
         "`--customer` is for one customer alone.",
     ]
     sections = [
         Section("What is new", [Points(counted), *_decided(decisions)]),
-        Section("Champions", [_champions(releases, newest, where)]),
+        Section("Champions", [_champions(releases, newest)]),
         Section("Releases", [_listed(releases)]),
         Section("How to go on", [Points(go_on)]),
     ]
@@ -103,7 +101,7 @@ def _cell(value: object) -> str:
     return shorten(value, MOST_TEXT) if isinstance(value, str) else value_text(value)
 
 
-def _champions(releases: Releases, release: Release, where: str) -> DataTable:
+def _champions(releases: Releases, release: Release) -> DataTable:
     found = sorted(rows_of(releases.champions(release), Champion), key=lambda each: natural_order(each.customer))
     shown = found[:MOST_CUSTOMERS]
     columns = [
@@ -115,7 +113,7 @@ def _champions(releases: Releases, release: Release, where: str) -> DataTable:
         DataColumn("reason", [shorten(each.reason, MOST_TEXT) for each in shown]),
     ]
     less = f"The first {len(shown):,} of {amount(len(found), 'customer')}." if len(found) > len(shown) else ""
-    return DataTable(columns, "customers", less, f"`tuning champions {where} --history {{}}`")
+    return DataTable(columns, "customers", less, f"`{releases.command('champions', releases.name)} --history {{}}`")
 
 
 def _listed(releases: Releases) -> Block:

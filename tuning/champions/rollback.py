@@ -33,8 +33,8 @@ def roll_back(releases: Releases, to: int | None = None, customer: str | None = 
         if current.why == ROLLBACK and current.customer == customer:
             raise RunError(
                 f"release {current.number} of {releases.name} is a rollback already: it equals release "
-                f"{current.equals}{_of(customer)}. Name the release to go back to: --to N. There are: tuning champions "
-                f"{releases.name} --releases"
+                f"{current.equals}{_of(customer)}. Name the release to go back to: --to N. There are: "
+                + releases.command("champions", releases.name, "--releases")
             )
         to = _before(releases, current) if customer is None else _other(releases, current, customer)
     target = releases.at(to)

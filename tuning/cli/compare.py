@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Unpack, cast
 
 import click
 
-from tuning.basics.wording import amount
+from tuning.basics.wording import amount, command
 from tuning.cli.program import Command
 from tuning.cli.shared_options import C, Overrides, check_target, definition_options, progress_option, read
 
@@ -222,6 +222,6 @@ def tabulate(
         click.echo(note, err=True)
     click.echo(
         f"{target}: {amount(len(made.table.configs), 'configuration')} of {amount(len(made.table.tasks), 'customer')}. "
-        f"Compare on it: tuning compare --from-table {target} --algorithms random,optuna",
+        f"Compare on it: {command('compare', '--from-table', str(target), '--algorithms', 'random,optuna')}",
         err=True,
     )

@@ -6,6 +6,7 @@ import os
 
 import click
 
+from tuning.basics.wording import command
 from tuning.cli.output import say_wait
 from tuning.cli.program import Command
 from tuning.cli.starter import starter
@@ -41,4 +42,4 @@ def init(
             file.write(text)
     except OSError as error:
         raise DefinitionError(f"--output: {output!r} cannot be written: {error.strerror}.") from error
-    click.echo(f"{output} is written; next: tuning plan {output}", err=True)
+    click.echo(f"{output} is written; next: {command('plan', output)}", err=True)

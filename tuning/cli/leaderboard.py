@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from tuning.basics.wording import did_you_mean
+from tuning.basics.wording import command, did_you_mean
 from tuning.cli.output import show_leaderboard
 from tuning.cli.program import Command
 from tuning.cli.run_argument import run_argument
@@ -44,6 +44,6 @@ def leaderboard(run_dir: str, sort: str, formulas: str, output: str) -> None:
     if frozen_definition(result.directory).compare is not None:
         raise PlanError(
             f"{result.directory.shown} compares algorithms, so it has no leaderboard of models. "
-            f"Its report: tuning compare --from-run {result.directory.shown}"
+            f"Its report: {command('compare', '--from-run', result.directory.shown)}"
         )
     show_leaderboard(result, output, sort, formulas=formulas)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from tuning.basics.wording import amount
+from tuning.basics.wording import amount, command
 from tuning.cli.program import Command
 from tuning.cli.run_argument import run_argument
 
@@ -148,8 +148,8 @@ def _tell(report: SyncReport, output: str, run_dir: str) -> None:
             f"incomplete: the process of the run died before the run had ended. "
             f"{amount(status.trials, 'trial')} and "
             f"{amount(status.studies, 'study')} were copied to {report.where}. "
-            f"`tuning resume {run_dir}` goes on with the run "
-            f"and copies the rest; `tuning mlflow sync {run_dir}` copies what is recorded.",
+            f"`{command('resume', run_dir)}` goes on with the run "
+            f"and copies the rest; `{command('mlflow', 'sync', run_dir)}` copies what is recorded.",
             err=True,
         )
     elif not report.complete:

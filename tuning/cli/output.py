@@ -11,13 +11,12 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
 
 from tuning.basics.public import wait_notice
-from tuning.basics.wording import amount, better_text, shorten, value_text
+from tuning.basics.wording import amount, better_text, command, shorten, value_text
 from tuning.data.formats.csv_file import csv_text, guarded_frame
 from tuning.records.columns import FigureRow
 from tuning.records.figures import STUDY_FIGURES, named, shown_in
@@ -110,7 +109,7 @@ def show_leaderboard(
         last = most // 3
         shown = list(lines(board.ends(most - last, last), width, sort))
         cut = len(shown) - last
-        how = f"tuning leaderboard {quote(result.directory.shown)}" + f" --sort {sort}" * (sort != "customer")
+        how = command("leaderboard", result.directory.shown, *([] if sort == "customer" else ["--sort", sort]))
         between = f"… and {len(board) - most:,} more between: {how}{'' if height is None else ' | less -S'}"
         _write(f"{line}\n" for line in [*shown[:cut], between, *shown[cut:]])
 
@@ -304,7 +303,7 @@ def _where(result: RunResult, names: Iterable[str]) -> list[str]:
     ]
     definition = frozen_definition(result.directory)
     if definition.compare is None:
-        lines.append(f"leaderboard  tuning leaderboard {result.directory.shown}")
+        lines.append(f"leaderboard  {command('leaderboard', result.directory.shown)}")
     if definition.mlflow.enabled:
         uri = tracking_uri_of(result.directory, definition.mlflow.tracking_uri)
         lines.append(f"mlflow       {how_to_look(uri, definition.mlflow.experiment or definition.name)}")

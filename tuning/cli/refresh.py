@@ -8,7 +8,7 @@ from typing import Unpack
 
 import click
 
-from tuning.basics.wording import amount
+from tuning.basics.wording import amount, command
 from tuning.champions.releases import Releases
 from tuning.champions.report import answers_text, write_report
 from tuning.champions.rules import promotion_rules
@@ -124,29 +124,30 @@ def refresh(
     for line in note_lines(done.notes):
         click.echo(line, err=True)
     if done.new and (done.drift or done.notes or plan.changes.notes):
-        click.echo(f"if the data is wrong: tuning rollback {name}, mend it, and refresh again", err=True)
+        click.echo(f"if the data is wrong: {releases.command('rollback', name)}, mend it, and refresh again", err=True)
     code = exit_codes.of_models(sum(done.answers.values()), done.with_model)
     if output == "json":
         found = {"outcome": exit_codes.outcome_of(code), **done.to_dict(), "week": list(plan.changes.notes)}
         click.echo(json.dumps(found, ensure_ascii=False))
     else:
-        click.echo(_sentence(name, done))
+        click.echo(_sentence(releases, done))
     if done.new:
         click.echo(f"report       {write_report(releases)}", err=True)
     say_copied(releases)
     sys.exit(code)
 
 
-def _sentence(name: str, done: Refreshed) -> str:
+def _sentence(releases: Releases, done: Refreshed) -> str:
+    name = releases.name
     if not done.new:
         return f"no row is new, so nothing was done; release {done.release.number} of {name} is in force"
     said = [answers_text(done.answers), f"{amount(done.fitted, 'champion')} fitted again"]
     said += [f"{count:,} {outcome}" for outcome, count in sorted(done.outcomes.items()) if outcome != STANDS]
     said += [f"{len(done.drift):,} worse than promised, tuned anew"] * bool(done.drift)
     said.append(f"{amount(done.challengers, 'challenger')} {'stands' if done.challengers == 1 else 'stand'}")
-    asked = done.proposal and f"to accept what is proposed: tuning promote --accept {done.proposal}"
+    asked = done.proposal and f"to accept what is proposed: {command('promote', '--accept', done.proposal)}"
     drift = [f"{each.customer} {drift_text(each)}" for each in done.drift[:MOST_SHOWN]]
     look = "who was promoted, who nearly was, and who drifts: "
-    look = f"{look}tuning champions {name} --decisions" if done.decisions or done.drift else ""
+    look = look + releases.command("champions", name, "--decisions") if done.decisions or done.drift else ""
     sentence = f"release {done.release.number} of {name}: {'; '.join(said)}"
     return "\n".join(filter(None, [sentence, done.said_of_all, *drift, look, asked]))

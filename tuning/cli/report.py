@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from tuning.basics.wording import command
 from tuning.cli.output import say_wait
 from tuning.cli.program import Command
 from tuning.cli.run_argument import run_argument
@@ -28,7 +29,7 @@ def report(run_dir: str, customer: str | None) -> None:
     if frozen_definition(result.directory).compare is not None:
         raise PlanError(
             f"{result.directory.shown} compares algorithms, and has a report of its own: "
-            f"tuning compare --from-run {result.directory.shown}"
+            f"{command('compare', '--from-run', result.directory.shown)}"
         )
     if customer is None:
         click.echo(write_report(result))

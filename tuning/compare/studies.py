@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import pandas as pd
 
+from tuning.basics.wording import command
 from tuning.compare.analysis.result import Unfinished
 from tuning.definition.compared_methods import CompareOptions, Method
 from tuning.errors import RunError
@@ -42,7 +43,7 @@ def curves_of(result: RunResult) -> pd.DataFrame:
     if not frames:
         raise RunError(
             f"{result.directory.shown} has no repetition yet that every algorithm has finished. "
-            f"Go on with: tuning resume {result.directory.shown}"
+            f"Go on with: {command('resume', result.directory.shown)}"
         )
     return pd.concat(frames, ignore_index=True)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from search_spaces import SpaceError
 from search_spaces.yaml_text import parse_yaml
-from tuning.basics.wording import amount, shorten
+from tuning.basics.wording import amount, command, shorten
 from tuning.definition.definition import Definition, define
 from tuning.definition.fields import NO_PORTFOLIO, SHIPPED
 from tuning.errors import DefinitionError
@@ -36,7 +36,7 @@ def load_yaml(text: str, where: str = "the definition", most: int | None = MAX_Y
     if not isinstance(values, dict):
         if isinstance(values, str) and where.endswith((".csv", ".parquet", ".pq")):
             raise DefinitionError(
-                f"{where} holds data; `tuning init {where} --target COLUMN` writes a definition for it."
+                f"{where} holds data; `{command('init', where, '--target', 'COLUMN')}` writes a definition for it."
             )
         said = "is empty" if values is None else f"holds {shorten(repr(values), 60)}"
         raise DefinitionError(f"{where} {said}; keys and values are expected, such as {EXAMPLE}.")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from shlex import quote
 
+from tuning.basics.wording import command
 from tuning.definition.plain_values import IN_MEMORY
 from tuning.execution.context import WorkerContext
 from tuning.execution.pool_answers import saved_without_rows
@@ -40,4 +40,4 @@ def _command(context: WorkerContext, study: Study) -> str:
     if IN_MEMORY in (data.get(customer) if isinstance(data, Mapping) else data, written.get("objective")):
         return f"TuneRunner(…, customers=[{customer!r}]).run(in_process=True)"
     path = context.directory.display("definition.yaml")
-    return f"tuning run {quote(path)} --customer {quote(customer)} --in-process"
+    return command("run", path, "--customer", customer, "--in-process")

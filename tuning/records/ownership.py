@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 
 from tuning.basics.documents import Json
-from tuning.basics.wording import resume_advice
+from tuning.basics.wording import command, resume_advice
 from tuning.errors import DeletedRunError, OtherFormatError, RunError, RunOwnedError
 from tuning.storage.run_directory import RunDirectory
 
@@ -158,7 +158,8 @@ def begun_term(directory: RunDirectory) -> Term:
     check_plan(directory, claimed)
     raise RunError(
         f"{claimed.owner} began a run in {directory.shown} and has not come as far as its plan, so no trial was "
-        f"run. If it has ended, begin again in the same folder: tuning run DEFINITION --run-dir {directory.shown}"
+        f"run. If it has ended, begin again in the same folder: "
+        + command("run", "DEFINITION", "--run-dir", directory.shown)
     )
 
 
@@ -171,7 +172,7 @@ def check_plan(directory: RunDirectory, claimed: Term) -> None:
         raise RunError(
             f"the plan of {directory.shown} is not there any more: {directory.display(claimed.plan)}. Put it back; "
             f"without it only a new run is left, in another folder. What is in {RECORDS}/ is kept. If it was being "
-            f"deleted, go on: tuning delete {directory.shown}"
+            f"deleted, go on: {command('delete', directory.shown)}"
         )
 
 

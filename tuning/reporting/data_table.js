@@ -113,7 +113,7 @@ for (const box of document.querySelectorAll(".data")) {
       }
       if (given.more) {
         make("dt", "more", list);
-        tell(given.more.replace("{}", () => quoted(say(columns[0].get(row)))), make("dd", null, list));
+        tell(given.more.replace(/\{\}(?=`$)/, () => quoted(say(columns[0].get(row)))), make("dd", null, list));
       }
     }
     const several = rows.length > PAGE;

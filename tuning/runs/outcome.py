@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from shlex import quote
 from typing import TYPE_CHECKING
 
 from tuning.basics.public import typing
-from tuning.basics.wording import amount, size_text
+from tuning.basics.wording import amount, command, size_text
 from tuning.records.user_scores import metric_text
 from tuning.runs.answer import of_many, of_one, to_use
 
@@ -132,7 +131,7 @@ def _too_good(counts: RunCounts) -> list[str]:
 def _notes(counts: RunCounts, run: str) -> list[str]:
     if not counts["with_notes"]:
         return []
-    where = "`result.leaderboard()`" if typing() else f"`tuning leaderboard {quote(run)} --output csv`"
+    where = "`result.leaderboard()`" if typing() else f"`{command('leaderboard', run, '--output', 'csv')}`"
     return [
         f"Notes are on {counts['with_notes']:,} of {amount(counts['customers'], 'customer')}, such as columns that "
         f"were left out or why a score is missing: the column `notes` of {where}."

@@ -15,6 +15,7 @@ from typing import TypeVar
 import pyarrow.fs
 
 from tuning.basics.timing import USUAL, Timing
+from tuning.basics.wording import command
 from tuning.errors import FULL, DiskFullError, StorageError
 from tuning.storage import retrying
 from tuning.storage.backend import Backend, open_filesystem
@@ -118,7 +119,8 @@ class RunDirectory:
         except OSError as error:
             raise StorageError(
                 f"{self.display(name) if name else self.shown} could not be deleted: "
-                f"{mask_in(retrying.described(error))}. Repair the storage, then go on: tuning delete {self.shown}"
+                f"{mask_in(retrying.described(error))}. Repair the storage, then go on: "
+                + command("delete", self.shown)
             ) from error
 
     def discard(self) -> None:

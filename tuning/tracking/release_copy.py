@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 
 from tuning.basics.environment import environment_set, import_environment
-from tuning.basics.wording import amount, duration
+from tuning.basics.wording import amount, command, duration
 from tuning.champions.kept_runs import RUNS, runs_of
 from tuning.champions.release import RELEASES, Release
 from tuning.champions.releases import Releases
@@ -183,7 +183,7 @@ def _ended(report: ReleaseReport, started: float, **values: object) -> ReleaseRe
 def _behind(releases: Releases, why: str) -> str:
     return (
         f"MLflow is behind the releases of {releases.name}: {why.rstrip('.')}. The next promotion, refresh or rollback "
-        f"copies them, or: tuning mlflow sync {releases.directory.shown}"
+        f"copies them, or: {command('mlflow', 'sync', releases.directory.shown)}"
     )
 
 

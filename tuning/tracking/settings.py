@@ -194,7 +194,9 @@ def default_tracking_uri(directory: RunDirectory) -> str:
 
 def sqlite_uri(path: str) -> str:
     """The URI of a SQLite file; characters with a meaning in a URI are escaped."""
-    return f"sqlite:///{path.replace('%', '%25').replace('?', '%3F')}"
+    escaped = path.replace("?", "%3F") if unquote(path) == path else path.replace("%", "%25").replace("?", "%3F")
+    # Of what stands behind `sqlite:///` MLflow makes folders, escapes and all; behind a driver's name it makes none.
+    return f"sqlite{'' if escaped == path else '+pysqlite'}:///{escaped}"
 
 
 def default_artifacts(directory: RunDirectory, tracking_uri: str) -> str | None:
@@ -210,8 +212,9 @@ def default_artifacts(directory: RunDirectory, tracking_uri: str) -> str | None:
 
 
 def absolute(place: str) -> str:
-    """A path from the root; a URI stays as it is."""
-    return place if re.match(r"[a-z][a-z0-9+.-]*:", place) else os.path.abspath(place)
+    """A path from the root, as a URI where MLflow would take escapes for something else; a URI stays as it is."""
+    path = place if re.match(r"[a-z][a-z0-9+.-]*:", place) else os.path.abspath(place)
+    return path if unquote(path) == path or is_uri(path) else PurePath(path).as_uri()
 
 
 def masked(message: str, tracking_uri: str) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from tuning.basics.wording import amount, raised, shorten, value_text
+from tuning.basics.wording import amount, command, raised, shorten, value_text
 from tuning.definition.definition import Definition
 from tuning.errors import TuningError
 from tuning.models.pooled import POOL
@@ -214,8 +214,8 @@ def _what_matters(winner: Winner, found: CustomerResult) -> list[Block]:
     winner.model.prediction(winner.rows)
     takes = (time.perf_counter() - started) * 10 * len(winner.model.columns)
     if takes > MOST_COLUMNS_S:
-        where = f"`tuning explain {shorten(found.directory.shown, MOST_TEXT)} --customer {found.customer}`"
-        return [Text(f"{where} tells which columns matter; here it would take about {takes:,.0f} s.")]
+        explain = command("explain", found.directory.shown, "--customer", found.customer)
+        return [Text(f"`{explain}` tells which columns matter; here it would take about {takes:,.0f} s.")]
     table = winner.importance()
     if not np.isfinite(table["importance"]).all():
         return [Text("The metric is not defined on some shuffled rows, so what matters cannot be told.")]

@@ -9,14 +9,13 @@ import importlib
 import time
 from collections.abc import Callable, Sequence
 from itertools import islice
-from shlex import quote
 from typing import TYPE_CHECKING
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tuning.basics.wording import amount, shorten
+from tuning.basics.wording import amount, command, shorten
 from tuning.definition.baselines import baseline_name
 from tuning.evaluation.contradictions import CONTRADICTED
 from tuning.records.columns import Figure, View
@@ -174,7 +173,7 @@ def _customers(result: RunResult) -> DataTable:
         else ""
     )
     # What a row's own page has would not fit into this one for thousands of customers.
-    more = f"`tuning report {quote(result.directory.shown)} --customer {{}}`" if len(board) > 1 else ""
+    more = f"`{command('report', result.directory.shown)} --customer {{}}`" if len(board) > 1 else ""
     return DataTable(kept, "customers", less, more)
 
 
@@ -276,17 +275,17 @@ def _settled(result: RunResult) -> list[Section]:
 
 def _next(result: RunResult) -> list[str]:
     """Commands to type, each with what it does."""
-    where, customer = quote(result.directory.shown), quote("".join(result.board().frame(1)["customer"]))
-    lines = [f"`tuning resume {where}`: go on with what is left"] if result.unfinished else []
+    where, customer = result.directory.shown, "".join(result.board().frame(1)["customer"])
+    lines = [f"`{command('resume', where)}`: go on with what is left"] if result.unfinished else []
     lines += [
-        f"`tuning show {where} {customer}`: everything about one customer",
-        f"`tuning leaderboard {where} --output csv`: all customers with their exact parameters",
+        f"`{command('show', where, '--customer', customer)}`: everything about one customer",
+        f"`{command('leaderboard', where, '--output', 'csv')}`: all customers with their exact parameters",
     ]
     if len(result.board()) > 1:
-        lines.insert(-1, f"`tuning report {where} --customer {customer}`: its own report, with pictures")
+        lines.insert(-1, f"`{command('report', where, '--customer', customer)}`: its own report, with pictures")
     if frozen_definition(result.directory, result.term).objective is None:
         lines += [
-            f"`tuning explain {where}`: which columns matter, for how many customers",
-            f"`tuning predict {where} --customer {customer} --data new.csv`: use a model",
+            f"`{command('explain', where)}`: which columns matter, for how many customers",
+            f"`{command('predict', where, '--customer', customer, '--data', 'new.csv')}`: use a model",
         ]
     return lines

@@ -19,7 +19,7 @@ from urllib.parse import unquote
 
 import sqlalchemy
 
-from tuning.tracking.settings import ARTIFACTS, sqlite_uri
+from tuning.tracking.settings import ARTIFACTS, absolute, sqlite_uri
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -50,7 +50,7 @@ def prepare(tracking_uri: str, artifacts: str | None = None) -> None:
         with tempfile.TemporaryDirectory(prefix=".mlflow-", dir=path.parent) as folder:
             fresh = Path(folder, path.name)
             _make_file(fresh)
-            _settle_default_experiment(sqlite_uri(str(fresh)), artifacts or str(path.parent / ARTIFACTS))
+            _settle_default_experiment(sqlite_uri(str(fresh)), artifacts or absolute(str(path.parent / ARTIFACTS)))
             with suppress(FileExistsError):
                 os.link(fresh, path)  # unlike a rename, never replaces a file
 

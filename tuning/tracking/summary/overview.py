@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tuning.basics.wording import amount, shorten
+from tuning.basics.wording import amount, command, shorten
 from tuning.records.figures import shown_in
 from tuning.records.gains import is_error, relative_gains
 from tuning.records.schema import FAILED, FINISHED, OK, STOPPED
@@ -83,11 +83,11 @@ def _files(result: RunResult) -> dict[str, str]:
 
 def _note(said: list[str], board: Leaderboard, unfinished: int, where: str) -> str:
     """said: the answer of the run."""
-    go_on = [f"{amount(unfinished, 'study')} unfinished: `tuning resume {where}`."] if unfinished else []
+    go_on = [f"{amount(unfinished, 'study')} unfinished: `{command('resume', where)}`."] if unfinished else []
     lines = [
         " ".join([f"**{said[0]}**", *said[1:], *go_on]),
         "",
-        f"`tuning leaderboard {where}` shows all of them; so does the artifact `{LEADERBOARD_FILE}`.",
+        f"`{command('leaderboard', where)}` shows all of them; so does the artifact `{LEADERBOARD_FILE}`.",
         "",
         "| " + " | ".join(each.name for each in COLUMNS) + " |",
         "|" + "---|" * len(COLUMNS),
