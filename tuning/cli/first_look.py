@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TypeVar
 
 import numpy as np
@@ -25,6 +26,7 @@ from tuning.data.registry import file_source, format_of
 from tuning.data.table_source import FileSource
 from tuning.errors import CustomerError, DataError
 from tuning.preprocessing.columns import read_columns
+from tuning.preprocessing.notations import notations
 from tuning.preprocessing.roles import read_target
 from tuning.preprocessing.telling import tells
 
@@ -120,7 +122,7 @@ def look(files: Sequence[File]) -> Look:
 
 
 def _guess_csv(files: Sequence[File]) -> tuple[ReadCsvOptions, tuple[int, int]]:
-    """Options of pandas.read_csv that read most of the files: encoding, separator and decimal sign."""
+    """Options of pandas.read_csv that read most of the files: encoding, separator and how numbers are written."""
     heads = [head for head in map(_head, files) if head]
     encodings = [_encoding(head) for head in heads]
     shown = [found for found in encodings if found is not None]
@@ -129,11 +131,12 @@ def _guess_csv(files: Sequence[File]) -> tuple[ReadCsvOptions, tuple[int, int]]:
     encoding = _most(shown) or "utf-8"
     texts = [head.decode(own or encoding, "replace") for head, own in zip(heads, encodings, strict=True)]
     signs = [_signs(text) for text in texts]
-    sep, decimal = _most(signs) or (",", ".")
-    found = zip(encodings, signs, strict=True)
-    alike = sum(own in (None, encoding) and each == (sep, decimal) for own, each in found)
-    options = {"encoding": encoding, "sep": sep, "decimal": decimal}
-    usual = {"encoding": "utf-8", "sep": ",", "decimal": "."}
+    sep, decimal = _most(each[:2] for each in signs) or (",", ".")
+    found = [(own, each[2]) for own, each in zip(encodings, signs, strict=True) if each[:2] == (sep, decimal)]
+    alike = sum(own in (None, encoding) for own, _ in found)
+    group = _most(group for _, group in found if group)
+    options = {"encoding": encoding, "sep": sep, "decimal": decimal, "thousands": group}
+    usual = {"encoding": "utf-8", "sep": ",", "decimal": ".", "thousands": None}
     return {name: value for name, value in options.items() if value != usual[name]}, (alike, len(heads))
 
 
@@ -163,19 +166,20 @@ def _encoding(head: bytes) -> str | None:
     return "utf-8"
 
 
-def _signs(text: str) -> tuple[str, str]:
-    """(separator, decimal sign) of a CSV's text."""
+def _signs(text: str) -> tuple[str, str, str]:
+    """(separator, decimal sign, sign between thousands) of a CSV's text; empty where none shows."""
     first_line = next(iter(text.splitlines()), "")
     # The header alone decides: csv.Sniffer was wrong for 4 % of 3,000 generated tables, this for none of them.
     counts = {sep: first_line.count(sep) for sep in (",", ";", "\t", "|")}
     sep = max(counts, key=lambda sep: counts[sep])
-    if counts[sep] == 0 or counts[","] == counts[sep]:
-        return ",", "."
     rows = list(csv_module.reader(io.StringIO(text), delimiter=sep))[1:50]
-    cells = [cell for row in rows for cell in row]
-    comma = sum(bool(re.fullmatch(r"-?\d+,\d+", cell)) for cell in cells)
-    point = sum(bool(re.fullmatch(r"-?\d+\.\d+", cell)) for cell in cells)
-    return sep, "," if comma > point else "."
+    columns = [[cell for cell in column if cell.strip()] for column in zip_longest(*rows, fillvalue="")]
+    points = any(re.fullmatch(r"-?\d+\.(?!\d{3}$)\d+", cell) for column in columns for cell in column)
+    # A comma that may be either stands between thousands where fields are separated by commas, or decimals by points.
+    meant = -1 if sep == "," or points else 0
+    signs = {name: sign for column in columns for name, sign in (notations(column) or [{}])[meant].items()}
+    decimal, group = signs.get("decimal", "."), signs.get("thousands", "")
+    return sep, decimal, "" if group == decimal or (points and group == ".") else group
 
 
 # --- what columns hold ---------------------------------------------------------------------------

@@ -16,12 +16,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from tuning.preprocessing.kinds import IS_NUMBER, nearly_numbers
+from tuning.preprocessing.notations import IS_NUMBER, nearly_dates, nearly_numbers
 
-ReadCsvOptions: TypeAlias = Mapping[str, Any]  # of `pandas.read_csv`
+ReadCsvOptions: TypeAlias = Mapping[str, Any]  # of `pandas.read_csv`, and `LABELS`
 
+LABELS = "labels"  # names of columns that may hold classes
 MARK = {b"tuning": b"as written"}
 OF_NUMBERS = ("decimal", "thousands")  # options that say how numbers are written
+#: Words for a missing value, as the documentation of pandas.read_csv lists them: among numbers, truth values and dates.
+WORDS = (
+    "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA", "NULL",
+    "NaN", "None", "n/a", "nan", "null",
+)  # fmt: skip
 
 
 def written_table(frame: pd.DataFrame, keys: Sequence[str] = ()) -> pa.Table:
@@ -50,6 +56,11 @@ def is_marked(field: pa.Field) -> bool:
     return bool(field.metadata) and MARK.items() <= field.metadata.items()
 
 
+def missing_texts(csv: ReadCsvOptions) -> list[str]:
+    """The texts that are missing whatever else a column holds: an empty cell, and those that the user names."""
+    return list(dict.fromkeys(("", *csv.get("na_values", ()))))
+
+
 def typed(cells: pa.Table, csv: ReadCsvOptions, text: Sequence[str] = ()) -> pd.DataFrame:
     """One customer's cells with the types that they have in a CSV of its own.
 
@@ -58,10 +69,14 @@ def typed(cells: pa.Table, csv: ReadCsvOptions, text: Sequence[str] = ()) -> pd.
     """
     if not cells.num_rows:
         return cells.to_pandas()
+    return with_gaps(_parsed(cells, csv, text), csv, text)
+
+
+def _parsed(cells: pa.Table, csv: ReadCsvOptions, text: Sequence[str] = ()) -> pd.DataFrame:
     plain = io.BytesIO()
     pyarrow.csv.write_csv(cells, plain, pyarrow.csv.WriteOptions(include_header=False))
     plain.seek(0)
-    frame = pd.read_csv(
+    return pd.read_csv(
         plain,
         header=None,
         names=cells.column_names,
@@ -69,14 +84,13 @@ def typed(cells: pa.Table, csv: ReadCsvOptions, text: Sequence[str] = ()) -> pd.
         skip_blank_lines=False,  # a single column's missing cell is one
         low_memory=False,
         keep_default_na=False,
-        na_values={name: ["", *csv.get("na_values", ())] for name in cells.column_names if name not in text},
+        na_values={name: missing_texts(csv) for name in cells.column_names if name not in text},
         dtype=dict.fromkeys(text, str),
         **{name: csv[name] for name in OF_NUMBERS if name in csv},
     )
-    return in_usual_notation(frame, csv, text)
 
 
-def in_plain_notation(cells: pa.ChunkedArray, csv: ReadCsvOptions) -> pa.ChunkedArray:
+def in_plain_notation(cells: pa.Array | pa.ChunkedArray, csv: ReadCsvOptions) -> pa.Array | pa.ChunkedArray:
     """Text with its numbers as Python writes them. csv: the definition's options, which say how they are written."""
     point, group = csv.get("decimal", "."), csv.get("thousands")
     if point == "." and group is None:
@@ -86,20 +100,32 @@ def in_plain_notation(cells: pa.ChunkedArray, csv: ReadCsvOptions) -> pa.Chunked
     return pc.if_else(pc.match_substring_regex(plain, f"^(?:{IS_NUMBER})$"), plain, cells)
 
 
-def in_usual_notation(frame: pd.DataFrame, csv: ReadCsvOptions, text: Sequence[str] = ()) -> pd.DataFrame:
-    """The frame with the numbers in columns of text as Python writes them, where nearly all cells are numbers.
+def with_gaps(frame: pd.DataFrame, csv: ReadCsvOptions, text: Sequence[str] = ()) -> pd.DataFrame:
+    """A parsed frame in which words for missing values are gaps among numbers, truth values and dates.
 
+    Among other text they are text. Numbers among a few mistakes are text as Python writes them.
     text: columns that stay as they are.
     """
-    point, group = csv.get("decimal", "."), csv.get("thousands")
-    if point == "." and group is None:
-        return frame
-    found: dict[str, pd.Series] = {}
-    for name, cells in frame.items():
-        if name not in text and isinstance(cells.dtype, pd.StringDtype):
-            plain = cells if group is None else cells.str.replace(group, "", regex=False)
-            plain = plain.str.replace(point, ".", regex=False)
-            numbers = plain.where(plain.str.fullmatch(IS_NUMBER).fillna(False).astype(bool), cells)
-            if nearly_numbers(numbers.dropna()):
-                found[str(name)] = numbers
-    return frame.assign(**found)
+    found = frame.copy(deep=False)
+    for name, kind in frame.dtypes.items():
+        if name not in text and isinstance(kind, pd.StringDtype):
+            cells = pa.array(frame[name], pa.string(), from_pandas=True)
+            if (read := _with_gaps(cells, csv, label=name in csv.get(LABELS, ()))) is not None:
+                found[name] = read.set_axis(frame.index)
+    return found
+
+
+def _with_gaps(cells: pa.Array, csv: ReadCsvOptions, *, label: bool) -> pd.Series | None:
+    """One column; None where it is the text that it is. label: it has classes, so a single word may be that of all."""
+    words = pc.is_in(cells, pa.array(() if "" in csv.get("na_values", ()) else WORDS, pa.string()))
+    some = pc.any(words).as_py()
+    if not (some or {*OF_NUMBERS} & {*csv}):
+        return None
+    rest = pc.if_else(words, None, cells)
+    read = _parsed(pa.table({"": rest}), csv)[""]
+    if not isinstance(read.dtype, pd.StringDtype):
+        return None if label and read.isna().all() else read
+    plain = pa.table({"": in_plain_notation(rest, csv)})
+    if nearly_numbers(plain.to_pandas()[""].dropna()):
+        return _parsed(plain, {})[""]
+    return read if some and nearly_dates(rest.unique().drop_null().to_pylist()) else None

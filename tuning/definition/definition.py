@@ -357,8 +357,9 @@ class Definition(Options):
 
     @property
     def csv_options(self) -> dict[str, object]:
-        """Keyword arguments of `pandas.read_csv`."""
-        return {"encoding": self.encoding, **self.csv.model_dump(exclude_defaults=True)}
+        """Keyword arguments of `pandas.read_csv`, and the columns that may hold classes."""
+        labels = some(self.target, self.baseline_column)
+        return {"encoding": self.encoding, **self.csv.model_dump(exclude_defaults=True), "labels": labels}
 
     @property
     def baseline_column(self) -> str | None:

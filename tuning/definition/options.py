@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from importlib.metadata import entry_points
+from itertools import combinations
 from pathlib import Path
 from textwrap import fill
 from typing import Annotated, Literal, TypeAlias
@@ -181,8 +182,9 @@ class CsvOptions(Options):
     skiprows: int = Field(0, ge=0, le=1_000_000, description="Number of lines to skip before the header.")
     na_values: tuple[PlainText, ...] = Field(
         (),
-        description="Texts that mean a missing value, in addition to those of pandas (`NA`, `null`, an empty "
-        "field, …).",
+        description="Texts that mean a missing value in any column, beside an empty field. Among numbers, truth values "
+        "and dates the words of pandas do, too (`NA`, `None`, `null`, …), unless the list has the empty text: then "
+        "nothing else is missing than what it says.",
     )
     encoding_errors: Literal["strict", "replace", "ignore"] = Field(
         "strict",
@@ -192,12 +194,11 @@ class CsvOptions(Options):
 
     @model_validator(mode="after")
     def _signs(self) -> CsvOptions:
-        signs: dict[str, str] = {}
-        for name in ("sep", "decimal", "thousands", "quotechar", "comment"):
-            sign = getattr(self, name)
-            other = None if sign is None else signs.setdefault(sign, name)
-            if other not in (None, name):
-                raise ValueError(f"{other} and {name} are both {sign!r}; no file could be read like that")
+        for one, other in combinations(("sep", "decimal", "thousands", "quotechar", "comment"), 2):
+            sign = getattr(self, one)
+            quoted = one == "sep" and other in ("decimal", "thousands")  # "1,5" in quotes
+            if sign is not None and sign == getattr(self, other) and not quoted:
+                raise ValueError(f"{one} and {other} are both {sign!r}; no file could be read like that")
         return self
 
 

@@ -55,6 +55,7 @@ class StudyData:
     ensemble, None where there is to be none. bounds: what the definition says of them. rows: the features as they came,
     for the run's pool; None where the run is to have none. pool: that one, as far as it is there. pooled: what it says
     of these rows. given: the user's own predictions of the target, where these are the baseline.
+    without_target: how many rows are left out for lack of one.
     """
 
     task: Task
@@ -74,6 +75,7 @@ class StudyData:
     pool: RunPool | None = None
     pooled: PooledAnswers | None = None
     given: pd.Series | None = None
+    without_target: int = 0
     _folds: dict[tuple[str, bool], list[tuple[Matrix, Matrix]]] = field(default_factory=dict)
     _whole: dict[tuple[str, bool], tuple[Encoder, Matrix, Matrix]] = field(default_factory=dict)
 
@@ -186,8 +188,10 @@ def study_data(
     known = pd.notna(values.to_numpy())
     if not known.all():
         frame, values = frame[known], values[known]
+    without_target = len(known) - len(frame)
     if len(frame) < (least := definition.min_rows):
-        raise CustomerError(f"{amount(len(frame), 'row')} with a target, fewer than min_rows: {least}.")
+        others = f"; {without_target:,} without" * bool(without_target)
+        raise CustomerError(f"{amount(len(frame), 'row')} with a target, fewer than min_rows: {least}{others}.")
     y, found = encode_target(values, task, positive, required=definition.positive is not None)
     left_out = (target, *definition.not_features)
     names = [name for name in (there if features is None else features) if name not in left_out]
@@ -236,6 +240,7 @@ def study_data(
         bounds=definition.bounds,
         rows=None if definition.pool == "off" else frame[names],
         given=None if said is None else frame[said],
+        without_target=without_target,
     )
 
 

@@ -128,6 +128,7 @@ def _of_data(data: TrialData) -> dict[str, object]:
         "rows": len(data.y),
         "test_rows": len(held),
         "rare_rows": int(np.bincount(held, minlength=classes).min()) if data.task.classification else None,
+        "without_target": data.without_target or None,
         "features": len(data.columns),
         "positive": None if label is None else str(label),
     }

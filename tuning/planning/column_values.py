@@ -14,7 +14,8 @@ from tuning.data.prepared import OwnCode
 from tuning.data.sampling import sample_frames
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError, PlanError
-from tuning.preprocessing.kinds import TEXT, Values, seeming
+from tuning.preprocessing.kinds import TEXT, Values
+from tuning.preprocessing.notations import seeming
 from tuning.preprocessing.roles import check_predictions, read_groups, read_moments, read_weights
 
 MOST_ROWS, MOST_COLUMNS = 2000, 50  # of a customer, looked at for odd text

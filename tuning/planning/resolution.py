@@ -10,13 +10,13 @@ from schedulers import stopping
 from schedulers.stopping import RuleSpec
 from schedulers.stopping.target import TargetSpec
 from search_spaces import SearchSpace, SpaceError
-from tuning.basics.wording import did_you_mean, name_list
+from tuning.basics.wording import amount, did_you_mean, name_list
 from tuning.data.customers import Customers
 from tuning.data.prepared import OwnCode
 from tuning.data.sampling import TargetSample, sample_target
 from tuning.definition.definition import Definition
 from tuning.definition.run_spec import RunSpec
-from tuning.errors import PlanError
+from tuning.errors import DefinitionError, PlanError
 from tuning.evaluation.metrics import is_of_classes, needs_scores, resolve_metric
 from tuning.models import bounds
 from tuning.planning.column_values import odd_text_notes
@@ -25,7 +25,7 @@ from tuning.planning.portfolios.sources import check_portfolio, find_portfolio
 from tuning.planning.random_split import random_split_notes
 from tuning.preprocessing.classes import Label, find_label, guess_positive, read_classes
 from tuning.preprocessing.roles import read_target
-from tuning.preprocessing.splitting import AUTO, STRATIFIED
+from tuning.preprocessing.splitting import STRATIFIED
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, TASKS, agreed_task
 from tuning.records.gains import is_error, user_metric
 
@@ -56,16 +56,17 @@ def resolve(definition: Definition, customers: Customers, code: OwnCode) -> tupl
     task, metric, positive = None, definition.metric or "objective", None
     if definition.objective is None:
         task, positive = _predicted(definition, customers, code, notes)
-        metric = _metric(definition, task, code)
-        if definition.metric is None:
-            notes.append(f"metric {user_metric(metric)!r} is the default for {task}; set `metric` to choose.")
-    _check_baseline(definition, task, metric, code)
     try:
+        if task is not None:
+            metric = _metric(definition, task, code)
+        _check_baseline(definition, task, metric, code)
         space, left_out = resolve_space(definition, task, metric, code)
-    except PlanError as error:
+    except (DefinitionError, PlanError) as error:
         if definition.task != "auto" or task is None:
             raise
-        raise PlanError(f"{str(error).rstrip('.')}; {notes[0]}") from error  # whose data it was guessed from
+        raise type(error)(f"{str(error).rstrip('.')}; {notes[0]}") from error  # whose data it was guessed from
+    if task is not None and definition.metric is None:
+        notes.append(f"metric {user_metric(metric)!r} is the default for {task}; set `metric` to choose.")
     spec = RunSpec(
         definition=definition,
         task=task,
@@ -123,11 +124,9 @@ def _stopping_rules(definition: Definition, metric: str) -> tuple[RuleSpec, ...]
 def _predicted(
     definition: Definition, customers: Customers, code: OwnCode, notes: list[str]
 ) -> tuple[str, Label | None]:
-    """The task and its positive class, each given or guessed from some of the largest customers, and notes on that."""
+    """The task and its positive class, each given or guessed from some of the largest customers, and notes on these."""
     task: str = definition.task
-    named = (definition.positive, definition.class_weight) != (None, None)
-    look = task in ("auto", BINARY) or named or definition.split.kind == AUTO
-    sample = sample_target(definition, customers, code) if look else TargetSample({})
+    sample = sample_target(definition, customers, code)
     if task == "auto":
         if not sample.targets:
             raise PlanError(
@@ -137,6 +136,7 @@ def _predicted(
         task, why = agreed_task(sample.targets, of_classes=_of_classes(definition, code))
         notes.append(f"task {task!r} is guessed from the target of {sample.names}: {why}; set `task` to choose.")
     _check_task(definition, task)
+    notes += _without_target(sample)
     notes += random_split_notes(definition, task, sample.frames)
     notes += odd_text_notes(definition, sample.frames)
     return task, _positive(definition, task, sample, notes)
@@ -154,6 +154,12 @@ def _of_classes(definition: Definition, code: OwnCode) -> bool | None:
         return is_of_classes(definition.metric)
     tasks = common_tasks(definition.search_space, definition.models, code.families)
     return REGRESSION not in tasks if len(tasks) < len(TASKS) else None
+
+
+def _without_target(sample: TargetSample) -> list[str]:
+    gaps = {name: (int(values.isna().sum()), len(values)) for name, values in sample.targets.items()}
+    found = [f"{missing:,} of {amount(rows, 'row')} of {name!r}" for name, (missing, rows) in gaps.items() if missing]
+    return [f"rows without a target are left out: {', '.join(found)}."] if found else []
 
 
 def _positive(definition: Definition, task: str, sample: TargetSample, notes: list[str]) -> Label | None:

@@ -13,7 +13,8 @@ import numpy as np
 import pandas as pd
 
 from tuning.errors import CustomerError
-from tuning.preprocessing.kinds import CONSTANT, KINDS, MISSING, NUMBER, PRESENCE, TEXT, Column, Values, seeming
+from tuning.preprocessing.kinds import CONSTANT, KINDS, NUMBER, PRESENCE, TEXT, Column, Values
+from tuning.preprocessing.notations import MISSING, seeming
 
 ANYTHING = "anything"  # the kind of a column of which no value tells; only own models that get columns as they are
 # Text of which nearly every value is another one names rows; it says nothing about rows to come.

@@ -15,7 +15,7 @@ import pandas as pd
 
 from tuning.basics.documents import Json
 from tuning.preprocessing.columns import RawColumns
-from tuning.preprocessing.kinds import MISSING
+from tuning.preprocessing.notations import MISSING
 
 ONEHOT, ORDINAL, FRAME = "onehot", "ordinal", "frame"
 MAX_CATEGORIES = 20  # indicator columns per text column; rarer texts share the last one

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import re
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,15 +12,8 @@ import pandas as pd
 
 from tuning.basics.wording import amount
 from tuning.errors import CustomerError
-from tuning.preprocessing.dates import (
-    ISO,
-    LOOKED_AT,
-    NEARLY_ALL,
-    UNDECIDED,
-    date_format,
-    is_like_a_date,
-    parse_dates,
-)
+from tuning.preprocessing.dates import ISO, UNDECIDED, date_format, parse_dates
+from tuning.preprocessing.notations import IS_NUMBER, MISSING, nearly_numbers
 
 NUMBER, DATE, DURATION, TEXT = "number", "date", "duration", "text"
 KINDS = (NUMBER, DATE, DURATION, TEXT)
@@ -35,10 +26,6 @@ BY_TYPE = {
     **dict.fromkeys("biuf", NUMBER),
 }  # by kind of numpy's types
 SAID = {NUMBER: "numbers", DATE: "dates", DURATION: "durations", TEXT: "text"}
-MISSING = "(missing)"
-IS_NUMBER = r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*"
-IS_CODE = r"\s*[+-]?0\d"  # 007 is no number
-DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*$")
 
 
 @dataclass(frozen=True)
@@ -51,35 +38,6 @@ class Column:
     name: str
     kind: str
     format: str = ISO
-
-
-def nearly_numbers(texts: pd.Series, counts: np.ndarray | None = None) -> bool:
-    """Whether so many of some texts are numbers that the others are mistakes; codes such as 007 are no numbers.
-
-    counts: how often each text occurs, once by default.
-    """
-    numbers = texts.str.fullmatch(IS_NUMBER).to_numpy(dtype=bool)
-    if not numbers.any() or texts.str.match(IS_CODE).any():
-        return False
-    return bool(np.average(numbers, weights=counts) >= NEARLY_ALL)
-
-
-def seeming(texts: Sequence[str]) -> str:
-    """What nearly all of some texts seem to be, though they are read as text, and what to do; nothing for others."""
-    texts = [text for text in texts if text != MISSING]
-    if _nearly_all(texts, DECIMAL_COMMA.match):
-        return "numbers with a decimal comma: set `csv: {decimal: ','}`, or convert them"
-    if not _nearly_all(texts, is_like_a_date):
-        return ""
-    if date_format(pd.Series(texts), None) is None:
-        return "dates in several notations: write them in one, or convert them with `prepare`"
-    return "dates: have `prepare` make numbers of them, such as the days since another date"
-
-
-def _nearly_all(texts: Sequence[str], fits: Callable[[str], object]) -> bool:
-    """Whether nearly all of some texts are of one kind; a few tell of most columns that they are something else."""
-    parts = (texts[:LOOKED_AT], texts)
-    return bool(texts) and all(sum(bool(fits(text)) for text in part) >= NEARLY_ALL * len(part) for part in parts)
 
 
 class Values:
@@ -114,7 +72,7 @@ class Values:
             return "holds bytes that are no text"
         if isinstance(seen[0], str):
             return self._kind_of_text(pd.Series(seen).astype(str), counts)
-        if isinstance(seen[0], decimal.Decimal):
+        if isinstance(seen[0], decimal.Decimal) or all(isinstance(value, bool) for value in seen):
             return NUMBER
         return DATE if isinstance(seen[0], datetime.date) else TEXT
 

@@ -9,7 +9,7 @@ from tuning.basics.wording import amount, name_list, value_text
 from tuning.errors import CustomerError
 from tuning.preprocessing.classes import Label, find_label, guess_positive, read_classes
 from tuning.preprocessing.dates import ISO, NEARLY_ALL, UNDECIDED, date_format, parse_dates
-from tuning.preprocessing.kinds import seeming
+from tuning.preprocessing.notations import seeming
 from tuning.preprocessing.task import BINARY, REGRESSION, Task, numbers_among
 
 LARGEST = 1e150  # of a target

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tuning.basics.wording import encodable
-from tuning.preprocessing.kinds import IS_NUMBER
+from tuning.preprocessing.notations import IS_NUMBER
 
 TRUE, FALSE = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
 WORDS = {"True": TRUE, "TRUE": TRUE, "true": TRUE, "False": FALSE, "FALSE": FALSE, "false": FALSE}  # of a CSV

@@ -13,7 +13,7 @@ import pandas as pd
 from tuning.basics.wording import amount
 from tuning.preprocessing.classes import Label
 from tuning.preprocessing.dates import NEARLY_ALL
-from tuning.preprocessing.kinds import IS_CODE, seeming
+from tuning.preprocessing.notations import IS_CODE, seeming
 
 REGRESSION, BINARY, MULTICLASS = "regression", "binary", "multiclass"
 FEW = 20  # different whole numbers

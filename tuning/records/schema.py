@@ -155,6 +155,10 @@ class StudyRecord:
         "the positive class of a binary task; empty for other tasks", ("leaderboard", "details")
     )
     rows: int = column("rows with a target", SHOWN, spared=6, words=rows_in("rows"))
+    without_target: int | None = optional(
+        "rows left out because their target is missing, or no number where one is needed; empty where there are none",
+        ("leaderboard", "terminal", "customer", "details"),
+    )
     test_rows: int = column("rows held out", SHOWN, essential=True, spared=0, words=rows_in("test_rows"))
     rare_rows: int | None = optional(
         "rows held out of the rarest class; empty of a regression", SHOWN, essential=True, spared=0

@@ -49,6 +49,7 @@ def remarks(result: RunResult, counts: RunCounts) -> list[str]:
         *_ensembles(counts),
         *_constants(counts),
         *_too_good(counts),
+        *_without_target(counts),
         *_notes(counts, result.directory.shown),
     ]
 
@@ -126,6 +127,12 @@ def _too_good(counts: RunCounts) -> list[str]:
             " ".join([*perfect, told, f"What is not known before the target: leave it out with {drop_text(leaking)}."])
         ]
     return [f"{each} A column may tell the target: find it, and leave it out with `drop`." for each in perfect]
+
+
+def _without_target(counts: RunCounts) -> list[str]:
+    found = counts["without_target"]
+    said = f"{amount(found, 'row')} without a target {'is' if found == 1 else 'are'} left out"
+    return [f"{said}: the leaderboard's column `without_target` has them by customer."] if found else []
 
 
 def _notes(counts: RunCounts, run: str) -> list[str]:

@@ -21,7 +21,11 @@ from tuning.runs.verdicts import JUDGED, ToUse, is_constant, too_few, verdicts
 MOST_NOTED, MOST_NAMED = 10_000, 5  # customers whose notes are read; columns
 _TOLD_BY = ["cv_score", "cv_error", "rows", "test_score"]
 #: What is needed of customers' best studies.
-COUNTED = list(dict.fromkeys(("cv_error", "rows", "family", "ensemble", "notes", "model_bytes", *ANSWERED, *JUDGED)))
+COUNTED = list(
+    dict.fromkeys(
+        ("cv_error", "rows", "without_target", "family", "ensemble", "notes", "model_bytes", *ANSWERED, *JUDGED)
+    )
+)
 
 
 class RunCounts(TypedDict):
@@ -34,7 +38,8 @@ class RunCounts(TypedDict):
     hold-out rows than the folds promised, and not by chance. leaking: columns that alone do as well as the model, each
     with the number of its customers. too_good: models that are perfect on every fold. pool_members: models that have
     the pool as a member. pool_customers: whose rows it was trained on. without_pool: why there is none, where one was
-    wanted; else empty. fit_seconds: CPU seconds of all trials, last fits and the pool.
+    wanted; else empty. without_target: rows that are left out for lack of one. fit_seconds: CPU seconds of all
+    trials, last fits and the pool.
     """
 
     run: str
@@ -58,6 +63,7 @@ class RunCounts(TypedDict):
     too_good: int
     typical: Typical
     with_notes: int
+    without_target: int
     trials: int
     wall_seconds: float
     fit_seconds: float
@@ -102,6 +108,7 @@ def run_counts(
         "too_good": 0 if plan.of_objective else _too_good(plan.metric, best),
         "typical": typical_of(best, plan.metric),
         "with_notes": _count(pc.not_equal(best["notes"], "")),
+        "without_target": _count(best["without_target"]),
         "trials": trials,
         "wall_seconds": round(wall_seconds, 3),
         "fit_seconds": round(fit_seconds + sum(trial.fit_seconds for trial in pool), 3),
@@ -117,7 +124,7 @@ def models_text(counts: RunCounts, of_objective: bool) -> str:
 
 
 def _count(values: pa.ChunkedArray) -> int:
-    """How many are true."""
+    """How many are true, or the sum of numbers."""
     return int(pc.sum(values, min_count=0).as_py())
 
 

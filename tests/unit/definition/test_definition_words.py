@@ -78,7 +78,7 @@ BOTH = ["random", "optuna"]
         ({"models": ["a b:c"]}, "models: entry 1: 'a b:c' is neither package.module:function nor file.py:function"),
         ({"csv": {"skiprows": 1e28}}, "csv.skiprows: must be a whole number (got 1e+28)"),
         ({"csv": {"skiprows": 10**7}}, "csv.skiprows: must be at most 1,000,000 (got 10000000)"),
-        ({"csv": {"decimal": ","}}, "csv: sep and decimal are both ','; no file could be read like that"),
+        ({"csv": {"quotechar": ","}}, "csv: sep and quotechar are both ','; no file could be read like that"),
         ({"slots": 10**20}, "slots: must be at most 100,000"),
         ({"resources": {"cpus": 1e-9}}, "resources.cpus: must be at least 0.01 (got 1e-09)"),
         ({"resources": {"gpus": 1.5}}, "resources.gpus: 1.5 is neither a whole number nor a share of one GPU"),

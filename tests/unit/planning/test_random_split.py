@@ -99,6 +99,6 @@ def test_the_plan_names_dates_in_several_notations_and_decimal_commas() -> None:
     assert [note for note in notes if note.startswith("column")] == [
         "column 'day' seems to hold dates in several notations: write them in one, or convert them with `prepare`; as "
         "it is, it says little for 1 of the 2 customers looked at.",
-        "column 'price' seems to hold numbers with a decimal comma: set `csv: {decimal: ','}`, or convert them; as it "
-        "is, it says little for 2 of the 2 customers looked at.",
+        "column 'price' seems to hold numbers such as '100,13': in a CSV set `csv: {decimal: ','}`, else convert them; "
+        "as it is, it says little for 2 of the 2 customers looked at.",
     ]

@@ -277,7 +277,7 @@ NOTATIONS = [text.format(day) for day in range(10, 24) for text in ("2024-03-{}"
 
 @pytest.mark.parametrize(
     ("texts", "said"),
-    [(COMMAS, "numbers with a decimal comma: set `csv: {decimal"), (NOTATIONS, "dates in several notations: write")],
+    [(COMMAS, "numbers such as '"), (NOTATIONS, "dates in several notations: write")],
 )
 def test_text_that_seems_to_be_something_else_is_said_to_be(texts: list[str], said: str) -> None:
     unique, few = (

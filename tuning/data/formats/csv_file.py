@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from tuning.basics.wording import guarded, separator_hint
 from tuning.data.arrow_frames import to_arrow
-from tuning.data.cells import ReadCsvOptions, in_usual_notation, marked, written_table
+from tuning.data.cells import LABELS, marked, missing_texts, with_gaps, written_table
 from tuning.data.column_types import cast_to_text
 from tuning.data.file_access import located, opened, reading_errors
 from tuning.data.keys import key_table
@@ -38,11 +38,6 @@ from tuning.storage.names import without_query
 Stream: TypeAlias = io.BytesIO | pa.NativeFile
 
 COMPRESSED = {"gz": "gzip", "bz2": "bz2", "zst": "zstd"}
-# What pandas.read_csv takes as missing, as its documentation lists it; needed to change that for single columns.
-MISSING = (
-    "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA",
-    "NULL", "NaN", "None", "n/a", "nan", "null",
-)  # fmt: skip
 # How files begin that are no CSV, whatever they are called: what they are, and what to do.
 OTHER_CONTENT = {
     b"\x1f\x8b\x08": ("gzip", "let its name end in .csv.gz"),
@@ -81,12 +76,12 @@ class CsvSource(FileSource):
             most = None if limits is UNLIMITED else limits.max_rows + 1
             nrows = most if rows is None else rows
             with self._stream(data, whole) as stream:
-                frame = _named(self._parse(stream, None, nrows=nrows, **_as_text(names, text, self.csv)), names)
+                frame = _named(self._parse(stream, None, nrows=nrows, **self._as_text(names, text)), names)
             count = len(frame)
             if most is not None and count == rows and self._most_rows() >= most:
                 count = sum(block.rows for block in self.key_blocks([name for name in names if name.strip()][:1]))
         limits.check(self.named, Extent(count, len(names), whole=False))
-        return in_usual_notation(frame, self.csv)
+        return with_gaps(frame, self.csv, text)
 
     def pieces(self, keys: Sequence[str] = (), choose: ColumnChoice = all_columns) -> Iterator[Piece]:
         return self._pieces(keys, choose, lambda frame: written_table(frame, keys), dtype=str)
@@ -95,10 +90,10 @@ class CsvSource(FileSource):
         self, block: RowBlock, keys: Sequence[str] = (), choose: ColumnChoice = all_columns
     ) -> Iterator[Piece]:
         """As `pieces`, in a third of the time: a cell has the type that it gets beside the others of its piece."""
-        return self._pieces(keys, choose, _typed_table)
+        return self._pieces(keys, choose, lambda frame: _typed_table(with_gaps(frame, self.csv, keys)))
 
     def pieces_as_written(self, keys: Sequence[str] = ()) -> Iterator[tuple[Piece, pa.Table]]:
-        missing = pa.array(["", *MISSING, *self.csv.get("na_values", ())])
+        missing = pa.array(missing_texts(self.csv))
 
         def came(frame: pd.DataFrame) -> pa.Table:
             return written_table(frame.fillna(""), list(frame.columns))
@@ -120,7 +115,7 @@ class CsvSource(FileSource):
             chosen = choose(names)
             rows = PIECE_BYTES * max(1, data.count(b"\n")) // len(data)
             kept, data = data if whole else b"", b""
-            options = {**_as_text(names, keys, self.csv), **types, "chunksize": min(PIECE_ROWS, max(1000, rows))}
+            options = {**self._as_text(names, keys), **types, "chunksize": min(PIECE_ROWS, max(1000, rows))}
             with self._stream(kept, whole) as stream:
                 for frame in self._parse(stream, chosen, **options):
                     found = _named(frame, names if chosen is None else chosen)
@@ -180,7 +175,7 @@ class CsvSource(FileSource):
                 raise CustomerError(f"{self.named} holds {what} and no text: {way_out}.")
         sep = csv.get("sep", ",")
         if "skiprows" in csv or "comment" in csv or len(sep) != 1:
-            names = list(map(str, pd.read_csv(io.BytesIO(data[:HEADER_BYTES]), nrows=0, **csv).columns))
+            names = list(map(str, pd.read_csv(io.BytesIO(data[:HEADER_BYTES]), nrows=0, **self._options).columns))
             check_names(names, self.named)
             return names
         first = io.TextIOWrapper(io.BytesIO(data), encoding=_without_mark(csv.get("encoding", "utf-8")), newline="")
@@ -197,7 +192,18 @@ class CsvSource(FileSource):
     ) -> pd.DataFrame | Iterable[pd.DataFrame]:
         """A frame, or frames where `options` has a `chunksize`. chosen: the columns wanted, None for all."""
         wanted = None if chosen is None else list(chosen)
-        return pd.read_csv(stream, low_memory=False, usecols=wanted, **{"encoding": "utf-8", **self.csv, **options})
+        return pd.read_csv(stream, low_memory=False, usecols=wanted, **{**self._options, **options})
+
+    @property
+    def _options(self) -> dict[str, object]:
+        """Keyword arguments of `pandas.read_csv` that take only those cells as missing which always are."""
+        own = {name: value for name, value in self.csv.items() if name != LABELS}
+        return {"encoding": "utf-8", **own, "keep_default_na": False, "na_values": missing_texts(self.csv)}
+
+    def _as_text(self, names: Sequence[str], text: Sequence[str]) -> dict[str, object]:
+        """Options under which some columns stay as they are written: 007 is not 7, and nothing is missing."""
+        others = {name: missing_texts(self.csv) for name in names if name not in text}
+        return {"dtype": dict.fromkeys(set(text) & set(names), str), "na_values": others} if text else {}
 
 
 FORMAT = CsvSource
@@ -286,15 +292,6 @@ def _compression(path: str) -> str | None:
 
 def _without_mark(encoding: str) -> str:
     return "utf-8-sig" if encoding.lower().replace("_", "-") in ("utf-8", "utf8") else encoding
-
-
-def _as_text(names: Sequence[str], text: Sequence[str], csv: ReadCsvOptions) -> ReadCsvOptions:
-    """Options of pandas under which some columns stay as they are written: 007 is not 7, NA is not missing."""
-    wanted = [name for name in text if name in names]
-    if not wanted:
-        return {}
-    others = {name: [*MISSING, *csv.get("na_values", ())] for name in names if name not in wanted}
-    return {"dtype": dict.fromkeys(wanted, str), "keep_default_na": False, "na_values": others}
 
 
 def _named(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:

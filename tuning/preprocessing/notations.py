@@ -1,0 +1,88 @@
+"""How numbers are written in text: whether texts are numbers, and in which notation they would be."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from tuning.preprocessing.dates import LOOKED_AT, NEARLY_ALL, date_format, is_like_a_date
+
+MISSING = "(missing)"
+IS_NUMBER = r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\s*"
+IS_CODE = r"\s*[+-]?0[0-9]"  # 007 is no number
+AROUND = "$€£¥%() \u00a0\u202f"  # signs around amounts
+#: Options of `csv`; of several that fit alike the first one is meant.
+NOTATIONS: tuple[Mapping[str, str], ...] = (
+    {"decimal": ","},
+    {"thousands": ","},
+    {"decimal": ",", "thousands": "."},
+    *({**point, "thousands": group} for group in " '\u2019\u00a0\u202f" for point in ({}, {"decimal": ","})),
+)
+
+
+def nearly_numbers(texts: pd.Series, counts: np.ndarray | None = None) -> bool:
+    """Whether so many of some texts are numbers that the others are mistakes; codes such as 007 are no numbers.
+
+    counts: how often each text occurs, once by default.
+    """
+    numbers = texts.str.fullmatch(IS_NUMBER).to_numpy(dtype=bool)
+    if not numbers.any() or texts.str.match(IS_CODE).any():
+        return False
+    return bool(np.average(numbers, weights=counts) >= NEARLY_ALL)
+
+
+def nearly_dates(texts: Sequence[str]) -> bool:
+    """Whether nearly all of some texts look like dates."""
+    return _nearly_all(texts, is_like_a_date)
+
+
+def notations(texts: Sequence[str]) -> list[Mapping[str, str]]:
+    """The options of `csv` under which nearly all of some texts are numbers, which they are not without any.
+
+    Two where a comma may stand before decimals or between thousands; else one at most.
+    """
+    if _nearly_all(texts, re.compile(IS_NUMBER).fullmatch):
+        return []
+    fitting = [options for options in NOTATIONS if _nearly_all(texts, _pattern(**options).fullmatch)]
+    return fitting[: 2 if fitting[1:2] == [NOTATIONS[1]] else 1]
+
+
+def _pattern(decimal: str = ".", thousands: str = "") -> re.Pattern[str]:
+    groups = rf"[0-9]{{1,3}}(?:{re.escape(thousands)}[0-9]{{3}})+|" if thousands else ""
+    return re.compile(rf"\s*[+-]?(?:{groups}[0-9]+)(?:{re.escape(decimal)}[0-9]+)?\s*")
+
+
+def seeming(texts: Sequence[str]) -> str:
+    """What nearly all of some texts seem to be, though they are read as text, and what to do; nothing for others."""
+    texts = [text for text in texts if text != MISSING]
+    if found := notations(texts):
+        example = max(texts[:LOOKED_AT], key=len)
+        return f"numbers such as {example!r}: in a CSV set {_options(found)}, else convert them"
+    bare = [text.strip(AROUND) for text in texts]
+    if bare != texts and (_nearly_all(bare, re.compile(IS_NUMBER).fullmatch) or notations(bare)):
+        return f"amounts such as {texts[0]!r}: have `prepare` make numbers of them"
+    if not nearly_dates(texts):
+        return ""
+    if date_format(pd.Series(texts), None) is None:
+        return "dates in several notations: write them in one, or convert them with `prepare`"
+    return "dates: have `prepare` make numbers of them, such as the days since another date"
+
+
+def _options(found: Sequence[Mapping[str, str]]) -> str:
+    signs = [", ".join(f"{name}: {_quoted(sign)}" for name, sign in each.items()) for each in found]
+    return " or ".join(f"`csv: {{{each}}}`" for each in signs)
+
+
+def _quoted(sign: str) -> str:
+    """A sign as YAML has it, also one that is not seen."""
+    return repr(sign) if sign.isascii() else json.dumps(sign)
+
+
+def _nearly_all(texts: Sequence[str], fits: Callable[[str], object]) -> bool:
+    """Whether nearly all of some texts are of one kind; a few tell of most columns that they are something else."""
+    parts = (texts[:LOOKED_AT], texts)
+    return bool(texts) and all(sum(bool(fits(text)) for text in part) >= NEARLY_ALL * len(part) for part in parts)
