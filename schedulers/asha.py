@@ -9,7 +9,7 @@ from bisect import insort
 from pydantic import Field
 
 from schedulers.mutation import NO_MUTATIONS, Mutations
-from schedulers.protocols import Controller, ScheduledTrial, Scheduler, TrialResult
+from schedulers.protocols import Controller, Reason, ScheduledTrial, Scheduler, TrialResult
 from schedulers.spec import Mode, ReductionFactor, SchedulerSpec, Steps
 from schedulers.study_scheduler import InOrder
 
@@ -77,10 +77,8 @@ class AshaScheduler(InOrder):
         insort(rung.scores, signed)
         if cutoff is None or signed >= cutoff:
             return "CONTINUE"
-        side = "below" if self._sign > 0 else "above"
-        self._reasons[trial_id] = (
-            f"asha: rung {rung.steps:g}, score {score:.6g} {side} cutoff {self._sign * cutoff:.6g}"
-        )
+        values = {"rung": rung.steps, "score": score, "cutoff": self._sign * cutoff}
+        self._reasons[trial_id] = Reason("rung_cutoff", self.name, values)
         return "STOP"
 
     def forget(self, trial: ScheduledTrial) -> None:

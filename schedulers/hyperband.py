@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from schedulers.mutation import NO_MUTATIONS, Mutations
-from schedulers.protocols import Controller, ScheduledTrial, Scheduler, TrialResult
+from schedulers.protocols import Controller, Reason, ScheduledTrial, Scheduler, TrialResult
 from schedulers.ray_classes import InFrontOfRay, in_front_of_ray
 from schedulers.spec import Mode, ReductionFactor, SchedulerSpec
 from schedulers.study_scheduler import STEP, StudyScheduler
@@ -119,11 +119,10 @@ class HyperbandScheduler(InFrontOfRay, StudyScheduler):
         bracket = self._trial_info[trial][0]
         results = [each.last_result for each in bracket.current_trials() if each.last_result]
         kept = sorted((self._sign * result[self._key] for result in results), reverse=True)[: bracket._n]
-        worst = f" (the last of them has {self._sign * kept[-1]:.6g})" if kept else ""
-        self._reasons.setdefault(
-            trial.trial_id,
-            f"{self.name}: rung {step}, score {score:.6g} not among the best {bracket._n}{worst}",
-        )
+        worst = {"worst": self._sign * kept[-1]} if kept else {}
+        values = {"step": step, "score": score, "kept": bracket._n, **worst}
+        code = "not_among_best_of" if kept else "not_among_best"
+        self._reasons.setdefault(trial.trial_id, Reason(code, self.name, values))
 
     def steps_until_pause(self, trial: ScheduledTrial, done: int) -> float:
         bracket = self._trial_info[trial][0]

@@ -7,7 +7,7 @@ from bisect import insort
 from pydantic import Field
 
 from schedulers.mutation import NO_MUTATIONS, Mutations
-from schedulers.protocols import Controller, ScheduledTrial, Scheduler, TrialResult
+from schedulers.protocols import Controller, Reason, ScheduledTrial, Scheduler, TrialResult
 from schedulers.spec import Mode, SchedulerSpec, Steps
 from schedulers.study_scheduler import InOrder
 
@@ -66,11 +66,8 @@ class MedianScheduler(InOrder):
         insort(means, run.total / run.count)
         if others < self._required or run.best >= median:
             return "CONTINUE"
-        side = "below" if self._sign > 0 else "above"
-        self._reasons[trial.trial_id] = (
-            f"median: step {step}, best score {self._sign * run.best:.6g} {side} the median "
-            f"{self._sign * median:.6g} of {others} others' averages"
-        )
+        values = {"step": step, "score": self._sign * run.best, "median": self._sign * median, "others": others}
+        self._reasons[trial.trial_id] = Reason("median_cutoff", self.name, values)
         return "STOP"
 
     def forget(self, trial: ScheduledTrial) -> None:

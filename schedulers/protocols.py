@@ -6,12 +6,26 @@ Trials and controllers are Ray's own, or those of a study that is driven in proc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 #: Name -> value of a trial's hyperparameters. Values are numbers, text, lists or nested mappings.
 TrialConfig: TypeAlias = dict[str, Any]
 #: What a trial reported: the metric, `training_iteration`, and what the training adds.
 TrialResult: TypeAlias = Mapping[str, Any]
+
+
+class Reason(NamedTuple):
+    """Why a scheduler or a stopping rule has ended something.
+
+    Attributes:
+        code: the kind of decision, such as `rung_cutoff`.
+        name: of the scheduler or the rule, as in the definition.
+        values: the figures of the decision: scores in the metric's own direction, steps, numbers of trials.
+    """
+
+    code: str
+    name: str
+    values: Mapping[str, Any]
 
 
 class ScheduledTrial(Protocol):
@@ -41,7 +55,7 @@ class Scheduler(Protocol):
     """A built scheduler: the part of Ray's `TrialScheduler` that a study needs, and why it stopped a trial.
 
     Attributes:
-        name: as in the spec; every reason begins with it.
+        name: as in the spec.
         pauses: whether trials are paused and continued later.
         population: whether all trials are proposed before the first one starts.
         max_steps: steps of a full trial. A STOP there is the end of the trial's budget, not an early stop.
@@ -71,5 +85,5 @@ class Scheduler(Protocol):
     def steps_of_next(self, coming: int) -> float:
         """The same for a trial that is not added yet, and before which `coming` others will be."""
 
-    def reason(self, trial_id: str) -> str:
-        """Why this trial was stopped before its last step; empty if it was not."""
+    def reason(self, trial_id: str) -> Reason | None:
+        """Return why this trial was stopped before its last step; None if it was not."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from schedulers.errors import SchedulerError
-from schedulers.protocols import Controller, ScheduledTrial, TrialResult
+from schedulers.protocols import Controller, Reason, ScheduledTrial, TrialResult
 from schedulers.spec import Mode, SchedulerSpec
 
 STEP = "training_iteration"  # the only measure of progress: exact, and the same on every machine
@@ -14,7 +14,7 @@ STEP = "training_iteration"  # the only measure of progress: exact, and the same
 class StudyScheduler:
     """Base of the schedulers here."""
 
-    #: As in the spec; every reason begins with the name.
+    #: As in the spec.
     name: str
     pauses: bool
     population: bool
@@ -25,11 +25,11 @@ class StudyScheduler:
         self.name, self.pauses, self.population = spec.name, spec.pauses, spec.population
         self.max_steps = max_steps
         self._key, self._sign = metric, 1.0 if mode == "max" else -1.0
-        self._reasons: dict[str, str] = {}
+        self._reasons: dict[str, Reason] = {}
 
-    def reason(self, trial_id: str) -> str:
-        """Why this trial was stopped before its last step; empty if it was not."""
-        return self._reasons.get(trial_id, "")
+    def reason(self, trial_id: str) -> Reason | None:
+        """Return why this trial was stopped before its last step; None if it was not."""
+        return self._reasons.get(trial_id)
 
     def steps_until_pause(self, trial: ScheduledTrial, done: int) -> float:
         """How many steps a trial trains, after `done` of them, before it may have to wait for a decision.
@@ -57,7 +57,7 @@ class StudyScheduler:
         """Whether the score is NaN or infinite: Ray would never stop such a trial (no comparison holds)."""
         if math.isfinite(score):
             return False
-        self._reasons[trial_id] = f"{self.name}: score {score} at step {step} is not a finite number"
+        self._reasons[trial_id] = Reason("score_not_finite", self.name, {"score": str(score), "step": step})
         return True
 
 

@@ -45,6 +45,9 @@ import sys
 from pathlib import Path
 from types import FrameType, TracebackType
 
+from tuning.basics.wording import raised
+from tuning.notes import EndCode, Note
+
 _OWN = str(Path(__file__).parent)
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -52,9 +55,18 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 class TuningError(Exception):
     """Base of all errors that a user can act upon.
 
+    Args:
+        what: a note of the catalogue, or a sentence.
+
     A notebook shows the lines of the caller and the message. Those of this program, a screen of them, say nothing to
     who reads them; `%debug` and `traceback.print_exception` have them.
     """
+
+    @property
+    def note(self) -> Note:
+        """What is wrong, as a value."""
+        what = self.args[0] if self.args else ""
+        return what if isinstance(what, Note) else EndCode.SAID(text=str(what))
 
     def _render_traceback_(self) -> list[str]:
         ask = getattr(sys.modules["IPython"], "get_ipython")  # noqa: B009  # a light install has no types of it
@@ -73,6 +85,13 @@ def _callers(trace: TracebackType | None) -> TracebackType | None:
     for frame, instruction, line in reversed(kept):
         shown = TracebackType(shown, frame, instruction, line)
     return shown or trace
+
+
+def reason_of(error: BaseException) -> Note:
+    """Return the reason of what an error ends: the note of a customer's or a study's error, else what was raised."""
+    if isinstance(error, CustomerError | StudyError):
+        return error.note
+    return EndCode.RAISED(error=raised(error))
 
 
 class DefinitionError(TuningError):
@@ -96,12 +115,7 @@ class NotLookedAtError(CustomerError):
 
 
 class ChangedDataError(CustomerError):
-    """A customer's rows are not those that the run's plan knows. Its study ends for now; a resume takes it up again.
-
-    SAYS: how every message begins, and so the reason in the study's record.
-    """
-
-    SAYS = "the data has changed since the run was planned"
+    """A customer's rows are not those that the run's plan knows. Its study ends for now; a resume takes it up again."""
 
 
 class PlanError(TuningError):
@@ -161,12 +175,7 @@ class StudyError(TuningError):
 
 
 class UnsavedModelError(StudyError):
-    """A study's model could not be saved. Its study ends for now; a resume takes it up again.
-
-    SAYS: how every message begins, and so the reason in the study's record.
-    """
-
-    SAYS = "the model could not be saved"
+    """A study's model could not be saved. Its study ends for now; a resume takes it up again."""
 
 
 class ServiceError(TuningError):

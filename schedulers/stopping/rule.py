@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator
 
 from schedulers.errors import SchedulerError, complaints, did_you_mean, switch_for_number
-from schedulers.protocols import TrialResult
+from schedulers.protocols import Reason, TrialResult
 from schedulers.ray_classes import InFrontOfRay
 from schedulers.spec import Mode
 
@@ -74,7 +74,7 @@ class StudyStopper(InFrontOfRay, Stopper):
 
     def stop_all(self) -> bool:
         """Whether the study is to end."""
-        return bool(self.study_reason())
+        return self.study_reason() is not None
 
     def on_trial_end(self, trial_id: str, finished: bool, score: float | None) -> None:
         """A trial has ended: whether with its full budget, and with which score."""
@@ -82,10 +82,8 @@ class StudyStopper(InFrontOfRay, Stopper):
     def on_replay(self, seconds: float) -> None:
         """A trial of an earlier attempt is about to be replayed; it took so many seconds then."""
 
-    def reason(self, trial_id: str) -> str:
-        """Why the trial was ended by this rule."""
-        return ""
+    def reason(self, trial_id: str) -> Reason | None:
+        """Return why the trial was ended by this rule."""
 
-    def study_reason(self) -> str:
-        """Why the study is to end; empty while it is not."""
-        return ""
+    def study_reason(self) -> Reason | None:
+        """Return why the study is to end; None while it is not."""

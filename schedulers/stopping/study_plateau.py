@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from schedulers.protocols import Reason
 from schedulers.ray_classes import in_front_of_ray
 from schedulers.spec import Mode
 from schedulers.stopping.rule import RuleSpec, StudyStopper
@@ -44,8 +45,8 @@ class StudyPlateauStopper(StudyStopper):
         if self._best is None or signed > self._best + self._spec.min_delta:
             self._best, self._since = signed, 0
 
-    def study_reason(self) -> str:
+    def study_reason(self) -> Reason | None:
         if self._best is None or self._since < self._spec.trials:
-            return ""
-        last = "trial" if self._since == 1 else f"{self._since} trials"
-        return f"study_plateau: nothing better than {self._sign * self._best:.6g} in the last {last}"
+            return None
+        values = {"best": self._sign * self._best, "trials": self._since}
+        return Reason("study_plateau", self._spec.name, values)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from pydantic import Field
 
+from schedulers.protocols import Reason
 from schedulers.ray_classes import in_front_of_ray
 from schedulers.spec import Mode
 from schedulers.stopping.rule import RuleSpec, StudyStopper
@@ -27,14 +28,14 @@ class StudyTimeSpec(RuleSpec):
     seconds: float = Field(gt=0)
 
     def build(self, *, metric: str, mode: Mode, clock: Callable[[], float] = time.monotonic) -> StudyStopper:
-        spent = f"study_time: the budget of {self.seconds:g} s is spent"
+        spent = Reason("study_time", self.name, {"seconds": self.seconds})
         return in_front_of_ray(StudyTimeStopper)(self.seconds, clock, spent)
 
 
 class StudyTimeStopper(StudyStopper):
     """A stopwatch that starts when it is first asked. spent: the study's reason once its seconds are over."""
 
-    def __init__(self, seconds: float, clock: Callable[[], float], spent: str) -> None:
+    def __init__(self, seconds: float, clock: Callable[[], float], spent: Reason) -> None:
         self._budget, self._clock, self._spent = seconds, clock, spent
         self._started: float | None = None
         self._earlier = 0.0
@@ -42,9 +43,9 @@ class StudyTimeStopper(StudyStopper):
     def on_replay(self, seconds: float) -> None:
         self._earlier += seconds
 
-    def study_reason(self) -> str:
+    def study_reason(self) -> Reason | None:
         now = self._clock()
         if self._started is None:
             self._started = now
         used = now - self._started + self._earlier
-        return "" if used < self._budget else self._spent
+        return None if used < self._budget else self._spent

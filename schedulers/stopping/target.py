@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from schedulers.protocols import Reason
 from schedulers.ray_classes import in_front_of_ray
 from schedulers.spec import Mode
 from schedulers.stopping.rule import RuleSpec, StudyStopper
@@ -29,11 +30,12 @@ class TargetStopper(StudyStopper):
 
     def __init__(self, target: float, mode: Mode) -> None:
         self._target, self._sign = target, 1.0 if mode == "max" else -1.0
-        self._reached = ""
+        self._reached: Reason | None = None
 
     def on_trial_end(self, trial_id: str, finished: bool, score: float | None) -> None:
         if finished and score is not None and self._sign * score >= self._sign * self._target:
-            self._reached = f"target: trial {trial_id} reached {score:.6g} (target {self._target:.6g})"
+            values = {"trial": trial_id, "score": score, "target": self._target}
+            self._reached = Reason("target_reached", TargetSpec.name, values)
 
-    def study_reason(self) -> str:
+    def study_reason(self) -> Reason | None:
         return self._reached

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from schedulers.protocols import TrialResult
+from schedulers.protocols import Reason, TrialResult
 from schedulers.ray_classes import in_front_of_ray
 from schedulers.spec import Mode
 from schedulers.stopping.rule import RuleSpec, StudyStopper
@@ -51,6 +51,6 @@ class TrialPlateauStopper(StudyStopper):
     def on_trial_end(self, trial_id: str, finished: bool, score: float | None) -> None:
         self._best.pop(trial_id, None)
 
-    def reason(self, trial_id: str) -> str:
+    def reason(self, trial_id: str) -> Reason:
         signed, step = self._best[trial_id]
-        return f"trial_plateau: nothing better than {self._sign * signed:.6g} since step {step}"
+        return Reason("trial_plateau", self._spec.name, {"best": self._sign * signed, "step": step})

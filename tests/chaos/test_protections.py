@@ -376,8 +376,8 @@ def test_without_a_limit_of_memory_a_trial_takes_what_it_wants(tmp_path: Path) -
     fields = {"objective": "lone_worker:hunger", "steps": 3, "limits": {"memory_gb": 1.0}}
     result = lone_workers(tmp_path / "on", "none", **fields)
     assert result is not None
-    assert {record.reason for record in result.trial_records} == {"", "MemoryError"}
+    assert {str(record.reason or "") for record in result.trial_records} == {"", "MemoryError"}
     off = "import resource; resource.setrlimit = lambda *_: None"
     result = lone_workers(tmp_path / "off", "none", off, **fields)
     assert result is not None
-    assert {record.reason for record in result.trial_records} == {""}
+    assert {str(record.reason or "") for record in result.trial_records} == {""}

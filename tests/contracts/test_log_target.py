@@ -17,6 +17,7 @@ from tuning.evaluation.study_data import StudyData, full_steps, train
 from tuning.evaluation.winner import StudyOutcome, conclude
 from tuning.models.base import Stage, SteppedFamily
 from tuning.models.customer_model import load_model
+from tuning.notes import texts
 from tuning.preprocessing.task import REGRESSION
 from tuning.records.schema import Config
 from tuning.storage.run_directory import RunDirectory
@@ -92,8 +93,8 @@ def test_a_target_that_is_not_above_zero_is_taken_as_it_is_and_the_outcome_says_
     ]
     assert scores[0] == scores[1]
     notes = [concluded(short("ridge", target, data), data).notes for target in ("log", "plain")]
-    assert "target: log is plain here, as a target is not above 0" in (notes[0] or "")
-    assert "log" not in (notes[1] or "")
+    assert "target: log is plain here, as a target is not above 0" in texts(notes[0])
+    assert "log" not in texts(notes[1])
 
 
 @pytest.mark.parametrize(

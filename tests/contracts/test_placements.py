@@ -190,4 +190,4 @@ def test_a_target_that_the_last_trial_reaches_is_named_in_both() -> None:
     scores = [record.score for record in case.packed()[0]]
     last = Case("random", {"name": "fifo"}, {"target": scores[0]}, trouble=(), n_trials=1)
     compare(last)
-    assert last.packed()[1].startswith("target: trial 00000 reached")
+    assert str(last.packed()[1]).startswith("target: trial 00000 reached")

@@ -36,10 +36,10 @@ def test_every_trial_ends_once_in_full_or_with_a_reason(name: str) -> None:
     for trial in trials:
         assert trial.steps[-1].step <= STEPS
         if trial.state == "finished":
-            assert (trial.steps[-1].step, trial.reason) == (STEPS, "")
+            assert (trial.steps[-1].step, trial.reason) == (STEPS, None)
         else:
             assert trial.state == "stopped"
-            assert trial.reason.startswith(f"{name}: ")
+            assert str(trial.reason).startswith(f"{name}: ")
     positions = [position for trial in trials for position in (trial.suggested, trial.told)]
     assert sorted(positions) == list(range(2 * count(name)))
 
@@ -168,10 +168,10 @@ def test_errors_midway_fail_their_trials_only(name: str, failing: Sequence[int],
     assert ids(trials) == list(numbers)
     failed = [trial for trial in trials if trial.state == "failed"]
     assert {trial.number for trial in failed} <= broken
-    assert all(trial.reason == f"RuntimeError: broken at {at}" for trial in failed)
+    assert all(str(trial.reason) == f"RuntimeError: broken at {at}" for trial in failed)
     if at == 1:
         assert {trial.number for trial in failed} == broken
-    assert all(trial.reason.startswith(name) for trial in trials if trial.state == "stopped")
+    assert all(str(trial.reason).startswith(name) for trial in trials if trial.state == "stopped")
     assert {searcher.told[f"{trial.number:05d}"] for trial in failed} <= {"error"}
 
 
@@ -190,7 +190,7 @@ def test_a_diverging_trial_is_failed_or_rescued_and_disturbs_nobody(name: str, a
             assert trials[number].state == "finished"
             assert math.isfinite(trials[number].steps[-1].score)
         elif trials[number].state == "failed":
-            assert trials[number].reason.startswith("non_finite_metric: the score is nan at step")
+            assert str(trials[number].reason).startswith("the score is nan at step")
         else:
             assert len(trials[number].steps) < at
     assert all(trial.state != "failed" for number, trial in trials.items() if number not in (2, 3))

@@ -43,7 +43,7 @@ EDGES = [
         "models/xgboost_ray_adapter.py, which replaces these four:",
         XGB_RAY,
     ),
-    ("ray._raylet", "GcsClient", "basics/cpus.py", CLUSTER),
+    ("ray._raylet", "GcsClient", "definition/cpus.py", CLUSTER),
     ("xgboost_ray.main", "_start_rabit_tracker", "models/xgboost_ray_adapter.py", XGB_RAY),
     ("xgboost_ray.main", "_stop_rabit_tracker", "models/xgboost_ray_adapter.py", XGB_RAY),
     ("xgboost_ray.main", "_create_communication_processes", "models/xgboost_ray_adapter.py", XGB_RAY),

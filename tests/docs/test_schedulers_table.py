@@ -66,7 +66,7 @@ def test_a_pair_is_refused_or_searches(scheduler: str, algorithm: str) -> None:
     assert dict(finished[0].config) == SPACE.default()
     for trial in finished:
         SPACE.check(trial.config)
-        assert trial.state == "finished" or trial.reason.startswith(f"{scheduler}: ")
+        assert trial.state == "finished" or str(trial.reason).startswith(f"{scheduler}: ")
 
 
 @pytest.mark.parametrize("placement", ["packed", "spread"])

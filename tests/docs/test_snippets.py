@@ -59,7 +59,7 @@ DECIDED: dict[str, dict[str, Callable[[TrialRecord], bool]]] = {
         "pbt": lambda trial: bool(trial.lineage) and [step.step for step in trial.steps] == list(range(1, 11)),
     },
     "docs/schedulers.md": {
-        "asha": lambda trial: trial.state == "stopped" and trial.reason.startswith("asha: rung"),
+        "asha": lambda trial: trial.state == "stopped" and str(trial.reason).startswith("asha: rung"),
         "pbt": lambda trial: bool(trial.lineage),
     },
 }

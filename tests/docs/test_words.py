@@ -72,7 +72,6 @@ SEVERAL = {
     "_share_of(count, total)": "ends in `have`",
     "len(self.values)": "more than are shown, or than can be",
     "row['trials']": "said otherwise of a single one",
-    "self._since": "said otherwise of a single one",
     "self.sampler": "the name of one, which models",
 }
 

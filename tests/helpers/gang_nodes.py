@@ -117,7 +117,7 @@ def lose_one(cluster: Any, nodes: list[Any], run: Path, recovery: str) -> None:
     wait_for(lambda: recorded() == 1, PATIENCE_S, "the first trial's end")
     cluster.add_node(num_cpus=1)
     searching.join()
-    trials = [(trial.state, trial.reason, len(trial.steps)) for trial in RunResult(str(run)).trial_records]
+    trials = [(trial.state, str(trial.reason or ""), len(trial.steps)) for trial in RunResult(str(run)).trial_records]
     print(json.dumps({"trials": trials, "left_over": left_over()}))
 
 

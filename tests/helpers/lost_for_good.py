@@ -102,7 +102,9 @@ def show(result: Any, left: dict[str, list[str]]) -> None:
     """Print what came of it."""
     board = result.leaderboard().set_index("customer")
     customers = {name: (row["status"], row["reason"], row["trials"]) for name, row in board.iterrows()}
-    giant = sorted((each.trial, each.state, each.reason) for each in result.trial_records if each.customer == "giant")
+    giant = sorted(
+        (each.trial, each.state, str(each.reason or "")) for each in result.trial_records if each.customer == "giant"
+    )
     print(json.dumps({"customers": customers, "giant": giant, "left_over": left}, default=int))
 
 

@@ -56,4 +56,4 @@ def told(record: TrialRecord) -> dict[str, str]:
     found = {field.name: getattr(record, field.name) for field in fields(record) if field.name not in CLOCK}
     found["steps"] = [(step.step, step.score, dict(step.metrics)) for step in record.steps]
     found["error"] = record.error and record.error.strip().splitlines()[-1]  # each place has its own stack
-    return {key: repr(value) for key, value in json.loads(json.dumps(found)).items()}
+    return {key: repr(value) for key, value in json.loads(json.dumps(found, default=str)).items()}

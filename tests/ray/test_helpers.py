@@ -65,6 +65,8 @@ def test_a_helper_that_is_killed_is_replaced_and_changes_nothing(tmp_path: Path)
 def test_a_trial_that_always_ends_its_helper_puts_its_study_aside(tmp_path: Path) -> None:
     (study,) = killed(tmp_path, 9, hangs=True).study_records
     assert study.status == "quarantined"
-    assert study.reason.startswith(f"trial {DEADLY} has ended its worker 2 times: it ran longer than its time limit")
+    assert str(study.reason).startswith(
+        f"trial {DEADLY} has ended its worker 2 times: it ran longer than its time limit"
+    )
     assert "in objective" in str(study.error)
     assert len(list((tmp_path / "times").iterdir())) == 2

@@ -110,7 +110,7 @@ def test_what_crashes_is_put_aside_in_either_placement_and_costs_the_others_noth
     assert "Reproduce it with: TuneRunner(…, customers=['c0002']).run(in_process=True)" in board["reason"]["c0002"]
     (guilty,) = (r for r in result.trial_records if r.customer == "c0002" and r.state == "failed")
     assert guilty.attempt == 2
-    assert guilty.reason.startswith("its worker died")
+    assert str(guilty.reason).startswith("its worker died")
     again = runner.run(tmp_path / "run", resume=True, progress=False)
     assert again.leaderboard()["status"].tolist() == result.leaderboard()["status"].tolist()
     others = ["c0000", "c0003", "c0004", "c0005"]

@@ -142,7 +142,7 @@ def test_what_a_worker_raises_is_the_trials_reason(ray_cluster: None, tmp_path: 
 
     (record,) = search(tmp_path / "run", failing, 0.3).trial_records
     assert record.state == "failed"
-    assert record.reason == "RunError: worker 0: ValueError: no more rows"
+    assert str(record.reason) == "RunError: worker 0: ValueError: no more rows"
     assert left_over() == {}
 
 

@@ -70,7 +70,7 @@ def test_a_trial_that_hangs_is_killed_and_its_study_goes_on(ray_cluster: None, t
     assert 0 < len(hung) < len(records) == 4
     assert {(record.state, record.attempt, len(record.steps)) for record in hung} == {("failed", 1, 1)}
     why = "it took longer than limits.trial_seconds: 1, and it reported no step that could end it"
-    assert {record.reason for record in hung} == {why}
+    assert {str(record.reason or "") for record in hung} == {why}
 
 
 STUCK = """

@@ -261,7 +261,7 @@ def test_a_model_that_misbehaves_costs_its_own_trials(tmp_path: Path, capfd: pyt
         **{**QUICK, "search_space": None, "trials": 12},
     ).run(str(tmp_path / "run"), in_process=True, progress=False)
     assert (result.leaderboard()["status"] == "ok").all()
-    reasons = {record.reason for record in result.trial_records if record.state == "failed"}
+    reasons = {str(record.reason or "") for record in result.trial_records if record.state == "failed"}
     assert any("this model never fits" in reason for reason in reasons)
     assert any("nan" in reason.lower() for reason in reasons)
     shown = capfd.readouterr()

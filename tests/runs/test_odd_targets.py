@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from tuning import RunResult, TuneRunner
 from tuning.cli.program import main
 from tuning.evaluation.leaks import is_too_good
+from tuning.notes import texts
 
 QUICK = {"algorithm": "random", "scheduler": "fifo", "trials": 2, "mlflow": False, "report": False, "slots": 1}
 
@@ -42,7 +43,7 @@ def test_one_bad_cell_costs_its_row_and_many_cost_their_customer(keyed: bool, tm
     assert "30 of its 60 values are none, the first is '?' in row 1" in board.loc["c", "reason"]
     records = {record.customer: record for record in result.study_records}
     assert {name: records[name].rows for name in "abd"} == {"a": 60, "b": 59, "d": 60}
-    assert "1 of 60 rows are left out" in (records["b"].notes or "")
+    assert "1 of 60 rows are left out" in texts(records["b"].notes)
     assert {record.task for record in records.values()} == {"regression"}
 
 
@@ -77,7 +78,7 @@ def test_a_score_that_is_too_good_is_said(tmp_path: Path) -> None:
     assert "'alive' (1 customer). What is not known before the target: leave it out with `drop: [alive]`." in " ".join(
         answer.stderr.split()
     )
-    notes = {record.customer: record.notes for record in RunResult(str(tmp_path / "run")).study_records}
+    notes = {record.customer: texts(record.notes) for record in RunResult(str(tmp_path / "run")).study_records}
     assert notes["leak"] == (
         "roc_auc is exactly 1 on every fold: 'alive' alone does as well as the whole model; if it is not known before "
         "the target, leave it out with `drop: [alive]`"
@@ -99,8 +100,8 @@ def test_a_column_that_alone_reaches_the_models_score_is_named(tmp_path: Path) -
         data=frame, target="price", metric="r2", search_space="ridge", trials=1, mlflow=False, report=False
     )
     (study,) = runner.run(tmp_path / "run", in_process=True, progress=False).study_records
-    assert "'with tax' alone does as well as the whole model" in study.notes
-    assert study.notes.count('`drop: ["with tax"]`') == 1
+    assert "'with tax' alone does as well as the whole model" in texts(study.notes)
+    assert texts(study.notes).count('`drop: ["with tax"]`') == 1
     hard = frame.assign(
         price=frame["rooms"] + rng.normal(size=200)
     )  # one column alone is the best, yet far from perfect
@@ -108,4 +109,4 @@ def test_a_column_that_alone_reaches_the_models_score_is_named(tmp_path: Path) -
         data=hard, target="price", metric="r2", search_space="ridge", trials=1, mlflow=False, report=False
     )
     (study,) = runner.run(tmp_path / "hard", in_process=True, progress=False).study_records
-    assert "drop" not in (study.notes or "")
+    assert "drop" not in texts(study.notes)

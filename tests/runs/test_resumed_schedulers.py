@@ -16,6 +16,7 @@ from sklearn.metrics import r2_score
 from tuning import RunResult, TuneRunner
 from tuning.basics.timing import Timing
 from tuning.errors import RunError
+from tuning.notes import texts
 from tuning.steps import Step
 
 QUIET = {"progress": False, "in_process": True}
@@ -126,7 +127,7 @@ def test_a_population_of_models_goes_on_and_its_winner_predicts(
     assert any(winner.lineage for winner in winners)
     for winner, record in zip(winners, result.study_records, strict=True):
         assert (winner.customer, winner.config) == (record.customer, record.config)
-        assert ("refitted along" in (record.notes or "")) == (winner.lineage is not None)
+        assert ("refitted along" in texts(record.notes)) == (winner.lineage is not None)
         frame = pd.read_csv(tmp_path / "data" / f"{record.customer}.csv")
         assert r2_score(frame["y"], result.model(record.customer).predict(frame)) > 0.8
 

@@ -19,7 +19,6 @@ from tuning.execution.jobs import ShardJob
 from tuning.execution.packed import work_shard
 from tuning.execution.run_queue import RunQueue
 from tuning.runs.begin import OwnedRun
-from tuning.runs.results import PENDING
 from tuning.storage.run_directory import RunDirectory
 
 MACHINES = [
@@ -252,7 +251,7 @@ def test_a_machine_that_is_lost_for_good_costs_those_who_need_it_until_there_is_
     assert "add one, then resume the run. Everything recorded is kept. Resume with: " in said
     board = RunResult(tmp_path / "run").leaderboard().set_index("customer")
     assert dict(board["status"]) == {"large": "unfinished", "usual": "ok"}
-    assert board["reason"]["large"] == PENDING
+    assert board["reason"]["large"] == "not finished yet: resume the run"
     monkeypatch.setattr("ray.nodes", lambda: [{"Resources": MACHINES[0], "Alive": True}])
     assert set(made.run(tmp_path / "run", progress=False, resume=True).leaderboard()["status"]) == {"ok"}
 

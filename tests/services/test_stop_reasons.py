@@ -10,6 +10,7 @@ import pytest
 
 from search_spaces import Float, SearchSpace
 from tuning import TuneRunner
+from tuning.notes import texts
 
 FIELDS = {
     "objective": lambda config: (config["x"] - 1) ** 2,
@@ -37,8 +38,8 @@ def test_of_several_rules_each_leaves_its_own_reason(
     fields = {**FIELDS, "objective": objective, "steps": 5, "trials": 12, "mlflow": copied, "stop": stop}
     result = TuneRunner(**fields).run(str(tmp_path / "run"), progress=False, in_process=True)
     (record,) = result.study_records
-    assert record.notes.startswith(f"{rule}: ")
-    ended = [trial.reason for trial in result.trial_records if trial.reason]
+    assert texts(record.notes).startswith(f"{rule}: ")
+    ended = [str(trial.reason) for trial in result.trial_records if trial.reason]
     assert bool(ended) == (rule == "study_plateau")  # the others are over with the default, which has no reason
     assert {reason.partition(":")[0] for reason in ended} <= {"trial_plateau", "asha"}
     if copied:
@@ -46,4 +47,4 @@ def test_of_several_rules_each_leaves_its_own_reason(
         experiment = client.get_experiment_by_name("reasons")
         tags = [run.data.tags for run in client.search_runs([experiment.experiment_id])]
         assert sorted(each["tuning.reason"] for each in tags if each.get("tuning.reason")) == sorted(ended)
-        assert any(each.get("tuning.notes") == record.notes for each in tags)
+        assert any(each.get("tuning.notes") == texts(record.notes) for each in tags)

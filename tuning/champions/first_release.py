@@ -20,9 +20,9 @@ from tuning.champions.answers import MOST_CUSTOMERS, Answer, Answers
 from tuning.champions.champion import CONSTANT, HERE, NONE, OWN, POOL, Champion
 from tuning.champions.releases import Releases
 from tuning.errors import CustomerError, PlanError, RunError, UntrustedCodeError
-from tuning.evaluation.contradictions import CONTRADICTED
 from tuning.evaluation.fixed import FixedConfiguration, FixedMember
 from tuning.models.model_files import saved_files
+from tuning.notes import FitCode, from_row
 from tuning.records.gains import user_metric
 from tuning.records.schema import MODEL, OK, POOLED, QUARANTINED, Config
 from tuning.runs.leaderboard import model_name
@@ -127,7 +127,7 @@ class RunChampions:
         if found is None:
             return f"no model: {self.result.pending}"
         if found["status"] not in _WITH_MODEL:
-            return f"no model: {found['reason'].rstrip('.')}"
+            return f"no model: {_reason(found)}"
         gain = found["gain_over_constant"]
         if found["status"] == POOLED or found["family"] == CONSTANT or gain is None or not gain < 0:
             return ""
@@ -139,10 +139,10 @@ class RunChampions:
 
     def _own(self, found: Json) -> Champion:
         name = found["customer"]
-        noted = (found["notes"] or "").split("; ")
-        said = [note for note in noted if note.startswith((CONTRADICTED, "the model is a constant"))]
+        told = {FitCode.CONTRADICTED, FitCode.CONSTANT_MODEL}
+        said = [str(note) for row in found["notes"] or () if (note := from_row(row)).code in told]
         pooled = found["status"] == POOLED
-        why = f"the model of all customers: {found['reason'].rstrip('.')}" if pooled else "the winner of its search"
+        why = f"the model of all customers: {_reason(found)}" if pooled else "the winner of its search"
         return Champion(
             customer=name,
             answer={POOLED: POOL, CONSTANT: CONSTANT}.get(found["family"], OWN),
@@ -245,3 +245,7 @@ def hold_out_error(metric: str, score: float | None, error: float | None) -> flo
     if metric not in _LOSSES or score is None or error is None or not np.isfinite([score, error]).all():
         return None
     return 2.0 * abs(score) * error if metric == "rmse" else error
+
+
+def _reason(found: Json) -> str:
+    return str(from_row(found["reason"])).rstrip(".")

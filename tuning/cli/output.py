@@ -18,6 +18,7 @@ import click
 from tuning.basics.public import wait_notice
 from tuning.basics.wording import amount, better_text, command, shorten, value_text
 from tuning.data.formats.csv_file import csv_text, guarded_frame
+from tuning.notes.note import plain
 from tuning.records.columns import FigureRow
 from tuning.records.figures import STUDY_FIGURES, named, shown_in
 from tuning.runs import exit_codes
@@ -76,7 +77,7 @@ def show_comparison(found: Comparison, output: str, result: RunResult | None = N
 def explain(result: RunResult) -> None:
     """Print the tracebacks of the records, each once, with its customer and reason."""
     reasons = {
-        (record.customer, record.reason): record.error
+        (record.customer, str(record.reason or "")): record.error
         for records in (result.study_records, result.trial_records)
         for record in records
         if record.error
@@ -257,8 +258,8 @@ def _one_line(value: object) -> str:
 
 
 def _plain(value: object) -> object:
-    """A value as JSON knows it, which has no NaN."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    """A value as JSON knows it, which has no NaN; a note with its code, values and sentence."""
+    return None if isinstance(value, float) and not math.isfinite(value) else plain(value)
 
 
 def _window() -> tuple[int | None, int | None]:

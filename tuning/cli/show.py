@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
 
 import click
 
@@ -13,7 +12,8 @@ from tuning.basics.wording import users_lines
 from tuning.cli.output import aligned, show_pages, window_width
 from tuning.cli.program import Command
 from tuning.cli.run_argument import run_and_customer, run_and_customer_arguments
-from tuning.records.user_scores import user_row
+from tuning.notes import Note
+from tuning.records.user_scores import user_record
 from tuning.runs.customer_result import CustomerResult
 from tuning.runs.results import RunResult
 
@@ -32,15 +32,19 @@ def show(names: tuple[str, ...], customer: str | None, output: str) -> None:
     if output == "json":
         told = {
             "customer": result.customer,
-            "study": None if result.study is None else user_row(asdict(result.study)),
+            "study": None if result.study is None else user_record(result.study),
             "params": result.params,
             "verdict": result.verdict,
             "reason": result.reason,
-            "trials": [user_row(asdict(record)) for record in result.trial_records],
+            "trials": [user_record(record) for record in result.trial_records],
         }
-        click.echo(json.dumps(told, ensure_ascii=False, default=str))
+        click.echo(json.dumps(told, ensure_ascii=False, default=_plain))
         return
     show_pages(_lines(result, window_width()))
+
+
+def _plain(value: object) -> object:
+    return value.to_dict() if isinstance(value, Note) else str(value)
 
 
 def _lines(result: CustomerResult, width: int | None) -> Iterator[str]:
@@ -48,7 +52,7 @@ def _lines(result: CustomerResult, width: int | None) -> Iterator[str]:
     for table in (aligned(("", ""), result.facts(), width), aligned(*result.best_trials(), width)):
         lines = list(table)
         yield from ("", *lines) if lines else ()
-    for title, texts in (("notes", result.notes), ("raised in", _tracebacks(result))):
+    for title, texts in (("notes", [str(note) for note in result.notes]), ("raised in", _tracebacks(result))):
         yield from ("", f"{title}:", *_wrapped(texts, width)) if texts else ()
 
 

@@ -15,13 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tuning.basics.columnar import ArrowColumn, Columnar, DictionaryColumn, constant
-from tuning.basics.cpus import default_slots
 from tuning.basics.wording import did_you_mean
 from tuning.data.balancing import shard_count
 from tuning.data.files import File, file_ids, find_files, find_sizes
 from tuning.data.keyed_tables import KeyedTable, find_tables, index
 from tuning.data.keys import Key
 from tuning.data.manifest import read_manifest
+from tuning.definition.cpus import default_slots
 from tuning.definition.customer_limits import Extent, Limits
 from tuning.definition.definition import Definition
 from tuning.definition.options import CustomerOptions

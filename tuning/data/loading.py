@@ -21,6 +21,7 @@ from tuning.data.registry import file_source
 from tuning.definition.customer_limits import Extent
 from tuning.definition.definition import Definition
 from tuning.errors import ChangedDataError, CustomerError
+from tuning.notes import DataCode
 
 T = TypeVar("T")
 
@@ -80,10 +81,8 @@ def _unchanged(made: T | None, customer: Customer, changed: Mapping[str, Custome
     if made is not None and customer.id not in changed:
         return made
     if customer.id in changed and changed[customer.id].stamp == GONE:
-        way_out = f"{file_name(customer.files[0])} is not there any more. Bring it back, and resume the run"
-    else:
-        way_out = "resume the run, which tunes it anew"
-    raise ChangedDataError(f"{ChangedDataError.SAYS}: {way_out}.")
+        raise ChangedDataError(DataCode.FILE_GONE(file_name(customer.files[0])))
+    raise ChangedDataError(DataCode.DATA_CHANGED())
 
 
 def _counted(rows: pd.DataFrame, customer: Customer) -> pd.DataFrame:

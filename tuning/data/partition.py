@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tuning.basics.columnar import ArrowColumn, Columnar, DictionaryColumn, FieldColumn
-from tuning.basics.cpus import default_slots
 from tuning.data.arrow_frames import to_arrow
 from tuning.data.balancing import balance, shard_count
 from tuning.data.column_types import refusal, runs_of_one_schema
@@ -25,6 +24,7 @@ from tuning.data.customers import Customer, Customers, unpartitioned
 from tuning.data.keyed_tables import KeyedTable, find_tables
 from tuning.data.keys import row_keys
 from tuning.data.table_source import Piece
+from tuning.definition.cpus import default_slots
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError, DataError
 from tuning.storage.data_roots import add_own_rows

@@ -20,7 +20,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tuning.basics.cpus import usable_cpus
 from tuning.data.cells import OF_NUMBERS, in_plain_notation
 from tuning.data.customers import Customers
 from tuning.data.file_access import look_at_each
@@ -29,6 +28,7 @@ from tuning.data.keyed_tables import TablePart, find_tables
 from tuning.data.keys import customer_id, row_keys
 from tuning.data.registry import format_of
 from tuning.data.table_source import ColumnChoice, FileSource, Piece, RowBlock
+from tuning.definition.cpus import usable_cpus
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError
 from tuning.preprocessing.row_hashes import row_hashes

@@ -6,7 +6,6 @@ says it as an `Extent`, and all limits that can be told from it are asked.
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from pydantic import Field
 from tuning.definition.fields import MOST_SECONDS
 from tuning.definition.options import MOST_GB, Options
 from tuning.errors import CustomerError
+from tuning.notes import DataCode, Note
 
 if TYPE_CHECKING:
     import numpy as np
@@ -94,13 +94,13 @@ class Limits(Options):
         """`CustomerError` where a limit of size is exceeded. what: the table that has this extent, for the message."""
         for key, limit, count in self._measured(extent):
             if count > (most := getattr(self, key)):
-                found = f"{count} {limit.unit}" if extent.whole else f"at least {count} {limit.unit}"
-                raise CustomerError(f"{what} has {found}, more than limits.{key}: {most}; {limit.way_out}.")
+                code = DataCode.OVER_LIMIT if extent.whole else DataCode.AT_LEAST_OVER_LIMIT
+                values = {"count": count, "unit": limit.unit, "most": most, "way_out": limit.way_out}
+                raise CustomerError(code(key, what=what, **values))
 
-    def allow_now(self, reason: str) -> bool:
-        """Whether what `check` has once said of a customer says nothing any more, since that limit is larger here."""
-        found = _SAID.search(reason)
-        return found is not None and int(found[2]) < getattr(self, found[1], 0)
+    def allow_now(self, reason: Note) -> bool:
+        """Return whether the limit that once refused a customer is larger here. reason: of `check`."""
+        return bool(reason.values["most"] < getattr(self, reason.subject, 0))
 
     def exceeded(self, extent: Extent) -> Count:
         """Whether a limit of size is exceeded; of an extent of many customers, of which of them."""
@@ -116,5 +116,4 @@ class Limits(Options):
 SIZE_LIMITS = {
     name: each for name, field in Limits.model_fields.items() for each in field.metadata if isinstance(each, SizeLimit)
 }
-_SAID = re.compile(rf"more than limits\.({'|'.join(SIZE_LIMITS)}): ([0-9]+);")
 UNLIMITED = Limits(**dict.fromkeys(SIZE_LIMITS, sys.maxsize))

@@ -14,9 +14,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tuning.basics.cpus import cluster_nodes
 from tuning.basics.environment import environment_set, thread_environment
 from tuning.basics.wording import one_line
+from tuning.definition.cpus import cluster_nodes
 from tuning.driver.signals import kept
 from tuning.errors import RayUnavailableError, RunError
 from tuning.planning.plan import Plan

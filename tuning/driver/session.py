@@ -26,6 +26,7 @@ from tuning.errors import (
     TuningError,
     signal_name,
 )
+from tuning.notes import EndCode
 from tuning.records.ownership import check_there
 from tuning.runs.begin import OwnedRun, abandon
 from tuning.runs.ending import BudgetAdvice, LeaderboardFile, MissingLogs
@@ -33,7 +34,7 @@ from tuning.runs.observer import EndState, RunEnd, RunObserver
 from tuning.runs.outcome import report_line, sentences
 from tuning.runs.pool_file import check_pool
 from tuning.runs.report.writer import ReportWriter
-from tuning.runs.results import USED_UP, RunResult
+from tuning.runs.results import RunResult
 from tuning.tracking.copy.observer import MLflowCopy
 
 
@@ -151,7 +152,8 @@ class RunSession:
 
     def _end(self, state: EndState, result: RunResult, error: BaseException | None) -> RunEnd:
         if state is EndState.SPENT:
-            result.pending = USED_UP.format(budget=time_text(self.owned.plan.spec.definition.time_budget or 0.0))
+            budget = self.owned.plan.spec.definition.time_budget or 0.0
+            result.pending = EndCode.TIME_BUDGET_SPENT(budget=time_text(budget))
         return RunEnd(state, result, error)
 
     def _tell(self, end: RunEnd) -> None:

@@ -22,6 +22,7 @@ from tuning.evaluation.winner import StudyOutcome
 from tuning.models.customer_model import ALL_ROWS, CustomerModel
 from tuning.models.member import Member
 from tuning.models.pooled import POOL
+from tuning.notes.note import as_notes
 from tuning.preprocessing.task import Prediction, average
 
 NOT_SEARCHED = "the configuration was known, so no trial was run"
@@ -61,7 +62,7 @@ def fit_fixed(
     notes = (NOT_SEARCHED, *data.notes)
     outcome = StudyOutcome(None, None, model=model, fixed=fixed)
     if all_rows:
-        return replace(outcome, model=replace(model, final_fit=ALL_ROWS), notes="; ".join(notes))
+        return replace(outcome, model=replace(model, final_fit=ALL_ROWS), notes=as_notes(notes))
     mean = average(said, [member.weight for member in members], data.task)
     score, note = hold_out_score(mean, data, metric)
     return replace(
@@ -69,7 +70,7 @@ def fit_fixed(
         model=replace(model, residuals=residuals_of(None, mean.values, data)),
         test_score=score,
         test_error=None if score is None else hold_out_error(scores_without(mean, data, metric)),
-        notes="; ".join(filter(None, (*notes, note))),
+        notes=as_notes((*notes, note)),
         refit_seconds=seconds,
         held_back=None if all(member.bounds is None for member in members) else mean.held_back,
     )

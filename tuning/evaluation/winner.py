@@ -23,7 +23,7 @@ from tuning.evaluation.contradictions import Promise, contradiction_note
 from tuning.evaluation.ensemble import Ensemble, find_ensemble, left_out
 from tuning.evaluation.fixed import FixedConfiguration, FixedMember
 from tuning.evaluation.hold_out_error import gain_error, hold_out_error, hold_out_score, scores_without
-from tuning.evaluation.leaks import leak_note
+from tuning.evaluation.leaks import leak_note, leaking_columns
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.pooling import not_asked, pooled_answers
 from tuning.evaluation.refit import AllRows, Refits
@@ -32,6 +32,8 @@ from tuning.models.base import Simpler
 from tuning.models.customer_model import ALL_ROWS, CustomerModel
 from tuning.models.log_target import LOG, TARGET
 from tuning.models.member import Member
+from tuning.notes import EndCode, FitCode, Note
+from tuning.notes import note as notes_of
 from tuning.preprocessing.task import Prediction, average, calibrated
 from tuning.records.schema import FAILED, FINISHED, MODEL, STOPPED, TrialRecord, best_first
 from tuning.records.user_scores import user_score
@@ -54,10 +56,10 @@ class StudyOutcome:
 
     winner: TrialRecord | None
     baseline: ScoredBaseline | None
-    reason: str = ""
+    reason: Note | None = None
     test_score: float | None = None
     model: CustomerModel | None = None
-    notes: str | None = None
+    notes: tuple[Note, ...] = ()
     ensemble: Ensemble | None = None
     constant: ConstantPrediction | None = None
     is_constant: bool = False
@@ -187,7 +189,7 @@ def conclude(
         data.kept.clear()
     constant = find_constant(data, metric, 1.0 if winner.mode == "max" else -1.0)
     baseline, baseline_note = find_baseline(given, records, constant, refits, data, metric)
-    choice: list[str | None]
+    choice: list[Note | str | None]
     temperature = 1.0
     test_error = refit_seconds = predict_ms_per_row = held_back = None
     if or_constant and constant is not None and (why := _gives_way(winner, ensemble, constant)):
@@ -222,7 +224,13 @@ def conclude(
         contradicted = contradiction_note(
             promise, data, metric, test_score, test_error, constant, said, weights, leaks=bool(leak)
         )
-        choice = [contradicted, *alone, *failed, _held_note(members, said, held_back), leak]
+        choice = [
+            FitCode.CONTRADICTED(text=contradicted) if contradicted else None,
+            *alone,
+            *failed,
+            _held_note(members, said, held_back),
+            FitCode.LEAK(text=leak, columns=[*leaking_columns([leak])]) if leak else None,
+        ]
     notes = (
         *choice,
         pool_note,
@@ -244,7 +252,7 @@ def conclude(
             residuals=residuals,
             temperature=temperature,
         ),
-        notes="; ".join(filter(None, notes)) or None,
+        notes=notes_of.as_notes(notes),
         ensemble=ensemble,
         constant=constant,
         test_error=test_error,
@@ -266,15 +274,15 @@ def _with_answers_of_the_pool(data: StudyData, customer: str) -> tuple[StudyData
         return data, not_asked(error)
 
 
-def _gives_way(winner: TrialRecord, ensemble: Ensemble | None, constant: ConstantPrediction) -> str:
-    """Why what was found is not handed over, but the constant; empty where it is better, or is itself a constant."""
+def _gives_way(winner: TrialRecord, ensemble: Ensemble | None, constant: ConstantPrediction) -> Note | None:
+    """Return why the constant is handed over; None where what was found is better, or is itself a constant."""
     found = winner.score if ensemble is None else ensemble.score
     if found is None or (found > constant.score if winner.mode == "max" else found < constant.score):
-        return ""
+        return None
     if found == constant.score and winner.family == constant.config[MODEL]:
-        return ""
+        return None
     own, other = (value_text(user_score(score, winner.metric)) for score in (constant.score, found))
-    return f"the model is a constant, {constant.what}: on the folds it scores {own}, the best that was found {other}"
+    return FitCode.CONSTANT_MODEL(what=constant.what, own=own, other=other)
 
 
 def _together(
@@ -330,19 +338,19 @@ def fitted_on_all(outcome: StudyOutcome, data: StudyData, alive: Callable[[], No
             outcome, model=replace(model, members=(all_rows.of(model.members[0], winner),), final_fit=ALL_ROWS)
         )
     found: list[tuple[Member, tuple[TrialRecord, int]]] = []
-    notes = [outcome.notes]
+    notes = list(outcome.notes)
     for member, (record, weight) in zip(model.members, ensemble.members, strict=True):
         alive()
         try:
             found.append((all_rows.of(member, record), (record, weight)))
         except Exception as error:
-            notes.append(f"{_not_refitted(record, error)}; test_score is with it")
-            if len(notes) > len(ensemble.members):
+            notes.append(notes_of.uncoded(f"{_not_refitted(record, error)}; test_score is with it"))
+            if len(notes) - len(outcome.notes) >= len(ensemble.members):
                 raise
     return replace(
         outcome,
         model=replace(model, members=tuple(member for member, _ in found), final_fit=ALL_ROWS),
-        notes="; ".join(filter(None, notes)) or None,
+        notes=tuple(notes),
         ensemble=replace(ensemble, members=tuple(of for _, of in found)),
     )
 
@@ -367,11 +375,12 @@ def _target_note(records: Sequence[TrialRecord], data: StudyData) -> str:
     return "target: log is plain here, as a target is not above 0" if ignored else ""
 
 
-def _why_none(records: Sequence[TrialRecord]) -> str:
+def _why_none(records: Sequence[TrialRecord]) -> Note:
     if not records:
-        return "no trial was run."
+        return EndCode.NO_TRIAL_RUN()
     states = Counter(record.state for record in records)
-    parts = [f"{states[state]} {state}" for state in (FAILED, STOPPED) if states[state]]
+    counts = {"trials": len(records), "failed": states[FAILED], "stopped": states[STOPPED]}
     reasons = Counter(record.reason for record in records if record.state == FAILED)
-    most = f"; most often: {reasons.most_common(1)[0][0]}" if reasons else ""
-    return f"no trial finished, of {len(records)} ({', '.join(parts)}){most}"
+    if not reasons:
+        return EndCode.NO_TRIAL_FINISHED("", **counts)
+    return EndCode.NO_TRIAL_FINISHED_BUT_FAILED("", **counts, most_often=str(reasons.most_common(1)[0][0]))

@@ -24,11 +24,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import IO
 
+from schedulers.protocols import Reason
 from schedulers.ray_classes import in_front_of_ray
 from schedulers.stopping.study_time import StudyTimeStopper
 from tuning.basics.timing import HANG_TIMES, USUAL
-from tuning.basics.wording import amount
 from tuning.definition.customer_limits import Limits
+from tuning.notes import EndCode, Note
 from tuning.planning.allowance import slots_beside
 from tuning.planning.room import free_memory
 from tuning.records.schema import TrialRecord
@@ -48,9 +49,9 @@ class TrialTimeoutError(Exception):
     """A trial took longer than `limits.trial_seconds`."""
 
 
-def took_longer(key: str, limit: float) -> str:
-    """The reason of what took longer than a limit. key: of `limits`."""
-    return f"it took longer than limits.{key}: {limit:g}"
+def took_longer(key: str, limit: float) -> Note:
+    """Return the reason of what took longer than a limit. key: of `limits`."""
+    return EndCode.TOOK_LONGER(key, limit=limit)
 
 
 def hard(limit: float | None, grace: float) -> float:
@@ -95,7 +96,8 @@ def study_limit(limits: Limits, clock: Callable[[], float] = time.monotonic) -> 
     seconds = limits.study_seconds
     if seconds is None:
         return []
-    return [in_front_of_ray(StudyTimeStopper)(seconds, clock, took_longer("study_seconds", seconds))]
+    spent = took_longer("study_seconds", seconds)
+    return [in_front_of_ray(StudyTimeStopper)(seconds, clock, Reason(spent.code.id, spent.subject, spent.values))]
 
 
 @dataclass(frozen=True)
@@ -112,22 +114,21 @@ class HangLimits:
     patience: float = math.inf
     grace: float = USUAL.cold_start_s
 
-    def exceeded(self, worked: float, idle: float, of_study: float, longest: float) -> str:
-        """Why a trial hangs; empty where it does not.
+    def exceeded(self, worked: float, idle: float, of_study: float, longest: float) -> Note | None:
+        """Return why a trial hangs; None where it does not.
 
         worked, idle: seconds since its worker took it up, and since that has reported something. of_study: for which
         its study has run. longest: that an earlier trial has taken.
         """
-        limits, no_step = self.limits, "and it reported no step that could end it"
+        limits = self.limits
         if limits.trial_seconds is not None and worked > hard(limits.trial_seconds, self.grace):
-            return f"{took_longer('trial_seconds', limits.trial_seconds)}, {no_step}"
+            return EndCode.TOOK_LONGER_WITHOUT_STEP("trial_seconds", limit=limits.trial_seconds)
         if limits.study_seconds is not None and of_study > hard(limits.study_seconds, self.grace):
-            return f"its study: {took_longer('study_seconds', limits.study_seconds)}, {no_step}"
+            return EndCode.STUDY_TOOK_LONGER_WITHOUT_STEP("study_seconds", limit=limits.study_seconds)
         patience = max(self.patience, HANG_TIMES * longest)
         if limits.trial_seconds is None and idle > patience:
-            hang = f"it made no step for {amount(patience, 'second')}, which is taken for a hang"
-            return f"{hang}; limits.trial_seconds sets another"
-        return ""
+            return EndCode.HANG(seconds=patience)
+        return None
 
 
 class TimeLimits:

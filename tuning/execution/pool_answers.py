@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from tuning.data.customers import Customer
-from tuning.errors import StorageError
+from tuning.errors import StorageError, reason_of
 from tuning.evaluation.pooling import not_asked
 from tuning.evaluation.stand_in import TYPICAL_NOTE, is_typical, stand_in
 from tuning.execution.context import WorkerContext
 from tuning.models.customer_model import CustomerModel, Saved
+from tuning.notes import Note
+from tuning.notes.note import uncoded
 from tuning.storage.names import slug
 from tuning.study.study import Study
 
 
-def asked_pool(context: WorkerContext, customer: Customer, reason: str) -> tuple[CustomerModel | None, str]:
+def asked_pool(
+    context: WorkerContext, customer: Customer, reason: Note | None
+) -> tuple[CustomerModel | None, Note | None]:
     """The pool as the model of a customer, whose rows are read for that, and a note why it cannot be.
 
     reason: why there is no own model, which needs no second note.
     """
     pool, customers = context.customers.pool, context.customers
     if pool is None or pool.typical is None or not context.spec.definition.save_models:
-        return None, ""
+        return None, None
     try:
         rows = customers.rows(customer)
         frame = customers.code.frame(rows, customer.id)
@@ -27,9 +31,9 @@ def asked_pool(context: WorkerContext, customer: Customer, reason: str) -> tuple
     except StorageError:
         raise
     except (Exception, SystemExit) as error:  # of the rows, or of the user's `prepare`
-        return None, "" if str(error).rstrip(".") == reason.rstrip(".") else not_asked(error)
+        return None, None if reason_of(error) == reason else uncoded(not_asked(error))
     typical = isinstance(found, CustomerModel) and is_typical(found, pool)
-    return found, TYPICAL_NOTE if typical else ""
+    return found, uncoded(TYPICAL_NOTE) if typical else None
 
 
 def saved_without_rows(context: WorkerContext, study: Study) -> Saved | None:

@@ -25,6 +25,7 @@ from tuning.execution.limits import MemoryLimit, TimeLimits, hard
 from tuning.execution.nodes import Nodes, ray_nodes
 from tuning.execution.tune_reports import report_to_tune
 from tuning.models.pooled import BOOSTERS, RunPool, booster_here
+from tuning.notes.note import uncoded
 from tuning.planning.pool_notes import AUTO, AUTO_CUSTOMERS, POOL_SECONDS
 from tuning.records.ownership import check_there
 from tuning.records.parts import pool_part
@@ -187,7 +188,7 @@ def _recorded(plan: RecordedPlan, pool: RunPool, clock: Clock, attempt: int) -> 
         metric=plan.spec.metric,
         mode=plan.spec.mode,
         state=FINISHED if pool.whole is not None else FAILED,
-        reason=pool.without,
+        reason=uncoded(pool.without) if pool.without else None,
         steps=[StepRecord(step, score) for step, score in enumerate(means, 1)],
         best_step=len(scores) or None,
         score=means[-1] if means else None,

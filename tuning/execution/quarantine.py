@@ -9,6 +9,7 @@ from tuning.definition.plain_values import IN_MEMORY
 from tuning.execution.context import WorkerContext
 from tuning.execution.pool_answers import saved_without_rows
 from tuning.execution.study_record import abandoned
+from tuning.notes import EndCode
 from tuning.records.schema import QUARANTINED, StudyRecord, TrialRecord
 from tuning.runs.plan_file import plain
 from tuning.study.study import Study
@@ -28,8 +29,7 @@ def quarantine(
 
     records: its trials so far. what: the trial that ended its worker, `times` times. error: a stack, when one was seen.
     """
-    count = f"{times} {'time' if times == 1 else 'times'}"
-    reason = f"{what} has ended its worker {count}: {cause}. Reproduce it with: {_command(context, study)}"
+    reason = EndCode.QUARANTINED(what, times=times, cause=cause, command=_command(context, study))
     saved = saved_without_rows(context, study)
     return abandoned(context, study, reason, QUARANTINED, records, error or None, saved)
 

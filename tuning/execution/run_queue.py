@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 
 from tuning.execution.jobs import Job, PoolJob, ShardJob, TrialJob
 from tuning.execution.spread.open_studies import OpenStudies
-from tuning.execution.spread.spread_study import DEATHS, SpreadStudy
+from tuning.execution.spread.spread_study import SpreadStudy
 from tuning.execution.spread.spread_trial import SpreadTrial
 from tuning.models.pooled import POOL
+from tuning.notes import EndCode
 from tuning.planning.room import Bundle, Room
 from tuning.records.reports import FailureReport, StepReport
 
@@ -105,7 +106,7 @@ class RunQueue:
             if self.studies is None or name not in self._homeless or name not in waiting:
                 continue
             if why := self.room.given_up(job.takes, f"a trial of {job.study!r}"):
-                self.studies.fail(name, why)
+                self.studies.fail(name, EndCode.NO_PLACE("the trial", why=why))
                 found.append(name)
         return found
 
@@ -182,4 +183,4 @@ class RunQueue:
         if isinstance(job, PoolJob):
             self.pool, self._without_pool = None, self.pool_is_due()
         if isinstance(job, TrialJob) and self.studies is not None:
-            self.studies.end(name, f"its worker died: {DEATHS}" if died else None)
+            self.studies.end(name, EndCode.WORKER_DIED() if died else None)

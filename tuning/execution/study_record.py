@@ -13,6 +13,7 @@ from tuning.evaluation.winner import StudyOutcome
 from tuning.execution.context import TrialData, WorkerContext
 from tuning.models.customer_model import Saved
 from tuning.models.pooled import POOL
+from tuning.notes import Note
 from tuning.records.schema import FAILED, MODEL, NO_MODEL, OK, STOPPED, StudyRecord, TrialRecord
 from tuning.study.record import versions, worker_name
 from tuning.study.study import Study
@@ -24,7 +25,7 @@ _OF_OUTCOME = [each.name for each in fields(StudyRecord) if hasattr(StudyOutcome
 def abandoned(
     context: WorkerContext,
     study: Study,
-    reason: str,
+    reason: Note,
     status: str = NO_MODEL,
     records: Sequence[TrialRecord] = (),
     error: str | None = None,
@@ -59,7 +60,7 @@ def study_record(
         **_of_model(outcome, saved),
         **_of_others(outcome),
         **_of_data(data),
-        "reason": "" if status == OK else outcome.reason,
+        "reason": None if status == OK else outcome.reason,
     }
     return StudyRecord(
         run=context.run,

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tuning.basics.stopwatch import Clock
-from tuning.basics.wording import amount, raised, stack
-from tuning.errors import CustomerError, RunError, StorageError, StudyError, UnsavedModelError
+from tuning.basics.wording import raised, stack
+from tuning.errors import RunError, StorageError, StudyError, UnsavedModelError, reason_of
 from tuning.evaluation.fixed import FixedConfiguration
 from tuning.evaluation.fixed_fit import fit_fixed
 from tuning.evaluation.out_of_fold import OutOfFold
@@ -21,6 +21,8 @@ from tuning.execution.pool_answers import asked_pool
 from tuning.execution.study_record import study_record
 from tuning.models.compute import trains_with
 from tuning.models.customer_model import ALL_ROWS, CustomerModel, Saved
+from tuning.notes import EndCode, Note
+from tuning.notes.note import as_notes
 from tuning.records.schema import (
     FINISHED,
     NO_MODEL,
@@ -123,8 +125,8 @@ def conclude_study(
     study: Study,
     records: Sequence[TrialRecord],
     *,
-    ended_by: str = "",
-    failure: str | None = None,
+    ended_by: Note | None = None,
+    failure: Note | None = None,
     watch: Hooks | None = None,
     predictions: Callable[[int], OutOfFold | None] = lambda _: None,
 ) -> StudyRecord:
@@ -164,10 +166,10 @@ class _Ending:
         self.context, self.study, self.watch, self.clock = context, study, watch, Clock()
         self.records = list(records)
         self.data: TrialData = None
-        self.ended_by = ""  # why the study ended before its budget was used up
+        self.ended_by: Note | None = None  # why the study ended before its budget was used up
         self._status = NO_MODEL
         self._error: str | None = None
-        self._outcome = StudyOutcome(None, None, reason="no trial was run.")
+        self._outcome = StudyOutcome(None, None, reason=EndCode.NO_TRIAL_RUN())
         self._saved: Saved | None = None
 
     def __enter__(self) -> _Ending:
@@ -177,10 +179,9 @@ class _Ending:
         # A sys.exit() of the user's model or metric is its study's end, and not the program's.
         if error is None or isinstance(error, GeneratorExit | StorageError | UnfinishedStudyError) or is_ctrl_c(error):
             return False
-        known = isinstance(error, CustomerError | StudyError)
-        reason = str(error) if known else raised(error)
+        reason = reason_of(error)
         self._outcome = replace(self._outcome, winner=None, model=None, reason=reason)
-        if not known or error.__cause__ is not None:
+        if reason.code is EndCode.RAISED or error.__cause__ is not None:
             self._error = stack(error)
         return True
 
@@ -193,7 +194,7 @@ class _Ending:
             metric = context.customers.metric(self.data)
             alive, data = self.watch.concluding, self.data
             seconds = definition.limits.study_seconds
-            if seconds is not None and took_longer("study_seconds", seconds) in self.ended_by:
+            if seconds is not None and self.ended_by == took_longer("study_seconds", seconds):
                 data = replace(data, kept=None)  # an ensemble takes several fits more
             self._outcome = conclude(
                 self.records,
@@ -213,8 +214,8 @@ class _Ending:
         if self._outcome.model is not None and definition.save_models:
             self._saved = self._save(self._outcome.model)
         if self.ended_by:
-            why = f"{self.ended_by}; {len(self.records)} of {amount(study.n_trials, 'trial')} were run"
-            self._outcome = replace(self._outcome, notes="; ".join(filter(None, (why, self._outcome.notes))))
+            run = EndCode.TRIALS_RUN(run=len(self.records), trials=study.n_trials)
+            self._outcome = replace(self._outcome, notes=(self.ended_by, run, *self._outcome.notes))
         self._status = OK if self._outcome.winner is not None else NO_MODEL
 
     def fit(self, fixed: FixedConfiguration) -> None:
@@ -238,17 +239,13 @@ class _Ending:
             if isinstance(error, StorageError) or is_ctrl_c(error):
                 raise
             why = str(error) if isinstance(error, RunError) else raised(error)
-            raise UnsavedModelError(
-                f"{UnsavedModelError.SAYS}: {why.rstrip('.')}. Remove the cause, or set `save_models: false`, and "
-                "resume the run."
-            ) from error
+            raise UnsavedModelError(EndCode.UNSAVED_MODEL(error=why.rstrip("."))) from error
 
     def _ask_pool(self) -> None:
         """Have the run's pool answer for a customer without a model of its own, where it can."""
         self.watch.loading()
         model, note = asked_pool(self.context, self.study.customer, self._outcome.reason)
-        notes = "; ".join(filter(None, (self._outcome.notes, note))) or None
-        self._outcome = replace(self._outcome, model=model, notes=notes)
+        self._outcome = replace(self._outcome, model=model, notes=(*self._outcome.notes, *as_notes([note])))
         if model is not None:
             self.watch.saving()
             self._saved, self._status = self._save(model), POOLED
@@ -259,7 +256,7 @@ class _Ending:
             self._ask_pool()
         outcome = self._outcome
         if outcome.winner is None and isinstance(self.data, StudyData):
-            outcome = replace(outcome, notes="; ".join(filter(None, (outcome.notes, *self.data.notes))) or None)
+            outcome = replace(outcome, notes=(*outcome.notes, *as_notes(self.data.notes)))
         return study_record(
             self.context,
             self.study,

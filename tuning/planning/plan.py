@@ -14,13 +14,13 @@ import pyarrow.compute as pc
 import schedulers
 from search_spaces import algorithms
 from tuning.basics.columnar import Columnar
-from tuning.basics.cpus import default_slots
 from tuning.basics.timing import USUAL, Timing
 from tuning.basics.wording import amount, name_list
 from tuning.data.customers import Customer, Customers, find_customers
 from tuning.data.prepare_process import PrepareProcess
 from tuning.data.prepared import OwnCode
 from tuning.definition.baselines import baseline_name
+from tuning.definition.cpus import default_slots
 from tuning.definition.definition import Definition
 from tuning.definition.options import Resources
 from tuning.definition.run_spec import RunSpec

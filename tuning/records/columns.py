@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args, get_type_hints
 import pyarrow as pa
 
 from tuning.basics.wording import gain_text, params_text, value_text
+from tuning.notes import Note, texts
 from tuning.records.gains import ERRORS
 
 #: leaderboard: CSV, JSON and DataFrame. terminal, notebook: the table of customers there. customer: what a notebook and
@@ -25,7 +26,9 @@ FigureRow: TypeAlias = Mapping[str, object]
 TEXT, FLOAT, INT, SHORT = pa.string(), pa.float64(), pa.int64(), pa.int32()
 FLOATS, MAP, MOMENT = pa.list_(FLOAT), pa.map_(TEXT, FLOAT), pa.timestamp("us", tz="UTC")
 STEPS = pa.list_(pa.struct([("step", SHORT), ("score", FLOAT), ("seconds", FLOAT), ("metrics", MAP)]))
-_TYPES = {str: TEXT, float: FLOAT, int: INT}
+NOTE = pa.struct([("code", TEXT), ("subject", TEXT), ("values", TEXT)])
+NOTES = pa.list_(NOTE)
+_TYPES = {str: TEXT, float: FLOAT, int: INT, Note: NOTE}
 _BY_HINT = pa.null()
 
 EVERYWHERE: tuple[View, ...] = ("leaderboard", "terminal", "notebook", "customer", "report", "mlflow", "mlflow_model")
@@ -76,7 +79,10 @@ class Figure:
 
     def text(self, row: FigureRow) -> str:
         """A row's value as tables show it."""
-        return value_text(row[self.name]) if self.words is None else self.words(row)
+        if self.words is not None:
+            return self.words(row)
+        value = row[self.name]
+        return texts(value) if isinstance(value, list | tuple) else value_text(value)
 
 
 def gain_in(name: str) -> Callable[[FigureRow], str]:
@@ -102,9 +108,11 @@ def column(what: str, shown: tuple[View, ...] = (), type: pa.DataType = _BY_HINT
     return field(metadata={"figure": Figure("", type, what, shown, **more)})
 
 
-def optional(what: str, shown: tuple[View, ...] = (), type: pa.DataType = _BY_HINT, **more: Any) -> Any:
-    """Declare a column that is None by default; arguments as of `column`."""
-    return field(default=None, metadata={"figure": Figure("", type, what, shown, **more)})
+def optional(
+    what: str, shown: tuple[View, ...] = (), type: pa.DataType = _BY_HINT, default: object = None, **more: Any
+) -> Any:
+    """Declare a column with a default, usually None; arguments as of `column`."""
+    return field(default=default, metadata={"figure": Figure("", type, what, shown, **more)})
 
 
 def as_of_study() -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from tuning.notes import Note
 from tuning.steps import Step
 
 
@@ -85,7 +86,7 @@ class FailureReport:
         of_study: whether the study cannot go on, whatever the configuration.
     """
 
-    reason: str
+    reason: Note
     error: str | None = None
     length: TrialLength | None = None
     of_study: bool = False

@@ -14,11 +14,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tuning.basics.wording import score_text
+from tuning.notes import Note
 from tuning.records.columns import (
     EVERYWHERE,
     FLOATS,
     MAP,
     MOMENT,
+    NOTES,
     SHORT,
     SHOWN,
     STEPS,
@@ -81,7 +83,7 @@ class TrialRecord:
     config: Config = column(
         "the configuration as JSON, keys sorted; only parameters that exist in it", ("customer",), type=TEXT, long=True
     )
-    reason: str = column("why it was stopped or failed; empty when finished", ("customer",), long=True)
+    reason: Note | None = column("why it was stopped or failed; empty when finished", ("customer",), long=True)
     attempt: int = column("the attempt that is recorded, from 1; higher after a worker died in this trial", type=SHORT)
     suggested: int = column("position of the suggestion in the study's sequence of suggest and tell", type=SHORT)
     told: int = column("position at which the algorithm was told the result", type=SHORT)
@@ -148,7 +150,7 @@ class StudyRecord:
         "the leaderboard also `running`, and `unfinished` of a run that has stopped",
         ("leaderboard", "report"),
     )
-    reason: str = column("why there is no model; empty when ok", TABLES, essential=True, long=True)
+    reason: Note | None = column("why there is no model; empty when ok", TABLES, essential=True, long=True)
     metric: str = column("name of the metric", ("leaderboard",))
     mode: str = column("`max` or `min`: whether a larger or a smaller score is better", ("leaderboard",))
     positive: str | None = optional(
@@ -250,9 +252,11 @@ class StudyRecord:
         better="smaller",
         clock=True,
     )
-    notes: str | None = optional(
+    notes: Sequence[Note] = optional(
         "remarks: the rule or limit that ended the study early, a refit along a schedule, …",
         ("leaderboard", "notebook", "details"),
+        type=NOTES,
+        default=(),
         long=True,
     )
     model_path: str | None = optional(

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tuning.basics.wording import encodable
+from tuning.notes import Note, NoteCode, from_row
 from tuning.records.figures import KIND, STUDY_SCHEMA, TRIAL_SCHEMA
 from tuning.records.schema import Config, Record, StepRecord, StudyRecord, TrialRecord, canonical
 from tuning.storage.names import mask_in
@@ -118,6 +119,15 @@ def distinct(table: pa.Table, keys: Sequence[str]) -> pa.Table:
     return table if len(found) == len(table) else table.take(found.combine_chunks().sort())
 
 
+def has_note(notes: pa.ChunkedArray, code: NoteCode) -> pa.Array:
+    """Return whether each row of a column of notes has one with this code."""
+    notes = notes.combine_chunks()
+    rows = pc.list_parent_indices(notes).filter(pc.equal(pc.struct_field(pc.list_flatten(notes), "code"), code.id))
+    found = np.zeros(len(notes), dtype=bool)
+    found[rows.to_numpy()] = True
+    return pa.array(found)
+
+
 def records_of(table: pa.Table, kind: type[R]) -> list[R]:
     """The rows of a table with all columns of a kind, as records of this kind."""
     columns: list[Iterable[object]] = []
@@ -163,11 +173,19 @@ def _write_words(value: str | None) -> str | None:
     return encodable(mask_in(value) if "://" in value else value) if value else value
 
 
+def _write_note(note: Note | None) -> dict[str, str | None] | None:
+    return None if note is None else {name: _write_words(text) for name, text in note.to_row().items()}
+
+
+def _write_notes(notes: Sequence[Note]) -> list[dict[str, str | None] | None]:
+    return [_write_note(note) for note in notes]
+
+
 # Columns that are something else in a file than in a record.
 _WRITE: dict[str, Callable[..., object]] = {
-    "reason": _write_words,
+    "reason": _write_note,
     "error": _write_words,
-    "notes": _write_words,
+    "notes": _write_notes,
     "config": _write_config,
     "steps": _write_steps,
     "started": _write_started,
@@ -196,13 +214,23 @@ def _read_metrics(metrics: Sequence[tuple[str, float]] | None) -> Mapping[str, f
     return dict(metrics or ())
 
 
+def _read_note(row: Mapping[str, str] | None) -> Note | None:
+    return None if row is None else from_row(row)
+
+
+def _read_notes(rows: Sequence[Mapping[str, str]] | None) -> tuple[Note, ...]:
+    return tuple(map(from_row, rows or ()))
+
+
+def _nan(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
 # Columns that are something else in a record than in a file.
 _READ: dict[str, Callable[..., object]] = {
     "config": _read_config,
     "started": _read_started,
     "metrics": _read_metrics,
+    "reason": _read_note,
+    "notes": _read_notes,
 }
-
-
-def _nan(value: float | None) -> float:
-    return math.nan if value is None else value

@@ -5,17 +5,19 @@ Records keep what scikit-learn's scorers give, of which larger is better (`neg_r
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tuning.basics.documents import Json
 from tuning.basics.wording import better_text
+from tuning.notes import EndCode, Note
 from tuning.records.figures import STUDY_FIGURES, TRIAL_FIGURES
 from tuning.records.gains import is_error, relative_gains, user_metric
+from tuning.records.schema import StudyRecord, TrialRecord
 
 SCORES = {each.name for each in (*STUDY_FIGURES, *TRIAL_FIGURES) if each.better == "metric"}
 #: Gains, each with the score that it is a gain over.
@@ -34,25 +36,19 @@ def user_score(score: Any, metric: str) -> Any:
     return 0.0 - score if isinstance(score, float) and is_error(metric) else score
 
 
-def user_reason(text: str | None, metric: str) -> str | None:
-    """Why a scheduler or a rule has ended something, as recorded; what others say stays as it is.
-
-    Several sentences are separated by "; ".
-    """
-    if text is None or not is_error(metric):
-        return text
-    return "; ".join(_of_error(each) if _DECISION.match(each) else each for each in text.split("; "))
+def user_note(note: Note | None, metric: str) -> Note | None:
+    """Return the reason of a scheduler or a rule with its scores as users read them; other notes stay as they are."""
+    if note is None or note.code not in _DECISIONS or not is_error(metric):
+        return note
+    turned = {name: user_score(value, metric) for name, value in note.values.items() if name in _SCORED}
+    return replace(note, values={**note.values, **turned})
 
 
-def _of_error(sentence: str) -> str:
-    turned = _SCORED.sub(lambda found: f"{found[1]} {0.0 - float(found[2]):.6g}", sentence)
-    return _SIDE.sub(lambda found: " above " if found[0] == " below " else " below ", turned)
-
-
-_DECISION = re.compile("[a-z_0-9]+: (rung|step|score|trial|nothing better) ")  # how these begin
-_NUMBER = r"-?(?:[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?|inf)"
-_SCORED = re.compile(rf"\b(score|cutoff|median|has|than|reached|target) ({_NUMBER})\b")
-_SIDE = re.compile(" (below|above) ")
+_DECISIONS = {
+    *(EndCode.RUNG_CUTOFF, EndCode.MEDIAN_CUTOFF, EndCode.NOT_AMONG_BEST, EndCode.NOT_AMONG_BEST_OF),
+    *(EndCode.STUDY_PLATEAU, EndCode.TRIAL_PLATEAU, EndCode.TARGET_REACHED),
+}
+_SCORED = {"score", "cutoff", "median", "worst", "best", "target"}
 
 
 def metric_text(metric: str, mode: str) -> str:
@@ -79,12 +75,21 @@ def percents(gains: pa.ChunkedArray, errors: pa.ChunkedArray) -> pa.Array:
     return pa.array(100 * shares, from_pandas=True)
 
 
-def user_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The same of one record as plain values, its steps and folds included."""
+def user_record(record: StudyRecord | TrialRecord) -> Json:
+    """The same of a record, as of `user_row`."""
+    row = {each.name: getattr(record, each.name) for each in fields(record)}
+    return user_row({**row, "steps": [asdict(step) for step in row["steps"]]} if "steps" in row else row)
+
+
+def user_row(row: Json) -> Json:
+    """The same of one record as plain values, its steps and folds included; reasons and notes stay notes."""
     metric, mode = row["metric"], row["mode"]
     found = {name: user_score(value, metric) if name in SCORES else value for name, value in row.items()}
     found |= {"metric": user_metric(metric), "mode": user_mode(metric, mode)}
-    found |= {name: user_reason(row[name], metric) for name in ("reason", "notes") if name in row}
+    if "reason" in row:
+        found["reason"] = user_note(row["reason"], metric)
+    if "notes" in row:
+        found["notes"] = [user_note(note, metric) for note in row["notes"]]
     if "steps" in row:
         found["steps"] = [{**step, "score": user_score(step["score"], metric)} for step in row["steps"]]
         found["fold_scores"] = [user_score(score, metric) for score in row["fold_scores"]]

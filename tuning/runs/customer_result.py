@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from tuning.basics.wording import amount, gain_text, params_text, score_text, setting_text, without_text
 from tuning.errors import NoModelError
+from tuning.notes import Note
 from tuning.records.figures import TRIAL_FIGURES, shown_in
 from tuning.records.gains import is_error
 from tuning.records.ownership import begun_term
 from tuning.records.schema import FAILED, POOLED, STOPPED, Config, StudyRecord, TrialRecord
-from tuning.records.user_scores import user_reason, user_row, user_score
+from tuning.records.user_scores import user_note, user_record, user_score
 from tuning.reporting.cells import listed, paragraph, table
 from tuning.runs.leaderboard import model_name, parameters
 from tuning.runs.other_names import OfCustomer
@@ -44,7 +45,7 @@ class CustomerResult(OfCustomer):
         study: the record of the study that stands for it, the best one of several; None before one has ended.
         trial_records: all of its trials, of all of its studies.
         params: the winning configuration, as of `RunResult.best_config`; None without a winner.
-        reason: why there is none; else empty.
+        reason: why there is none; else None.
         verdict: of `ToUse`, what to use; None without a model or hold-out rows.
     """
 
@@ -53,7 +54,7 @@ class CustomerResult(OfCustomer):
     study: StudyRecord | None
     trial_records: tuple[TrialRecord, ...]
     params: Config | None
-    reason: str
+    reason: Note | None
     verdict: str | None = None
 
     @property
@@ -69,11 +70,11 @@ class CustomerResult(OfCustomer):
         return next((each for each in self.trial_records if each.key == (study.study, study.trial)), None)
 
     @property
-    def notes(self) -> list[str]:
-        """What was left out, is missing or is to be known of the model, a sentence each."""
-        if self.study is None or not self.study.notes:
+    def notes(self) -> list[Note]:
+        """What was left out, is missing or is to be known of the model."""
+        if self.study is None:
             return []
-        return str(user_reason(self.study.notes, self.study.metric)).split("; ")
+        return [found for note in self.study.notes if (found := user_note(note, self.study.metric))]
 
     def trials(self) -> pd.DataFrame:
         """One row per trial, with the configuration in columns named `config.…`."""
@@ -135,7 +136,7 @@ class CustomerResult(OfCustomer):
         from tuning.runs.explanation import Winners
 
         if self.study is None:
-            raise NoModelError(without_text(self.customer, "model to explain", self.reason))
+            raise NoModelError(without_text(self.customer, "model to explain", str(self.reason)))
         if allow_code not in self._explained:
             winners = Winners(self.directory, begun_term(self.directory), [self.customer], allow_code)
             self._explained[allow_code] = winners.of(self.study, self.trial_records)
@@ -153,10 +154,10 @@ class CustomerResult(OfCustomer):
         if study is None or self.params is None:
             pooled = study is not None and study.status == POOLED
             answers = "the run's pool answers, as there is no own model: " if pooled else ""
-            return f"{answers}{self.reason.rstrip('.')}; {trials}"
+            return f"{answers}{str(self.reason).rstrip('.')}; {trials}"
         if not study.trials:
             return f"{model_name(study.family, study.ensemble)}, whose configuration was known; {trials}"
-        row = user_row(asdict(study))
+        row = user_record(study)
         folds = "" if self._of_objective else " on the folds"
         score = f"{row['metric']} {score_text(row['cv_score'], study.cv_error)}{folds}"
         won = score if self._of_objective else f"{model_name(study.family, study.ensemble)}, {score}"
@@ -166,7 +167,11 @@ class CustomerResult(OfCustomer):
     def _repr_html_(self) -> str:
         study = self.study
         facts = [paragraph(repr(self)), table(("", ""), self.facts())]
-        facts += [table(*self.best_trials(SHOWN_TRIALS)), paragraph(self._of_trials), listed("Notes", self.notes)]
+        facts += [
+            table(*self.best_trials(SHOWN_TRIALS)),
+            paragraph(self._of_trials),
+            listed("Notes", [*map(str, self.notes)]),
+        ]
         found = f"result.customer({self.customer!r})"
         steps = [f"{found}.trials()", f"{found}.curves()"] if self.trial_records else []
         if study is not None and study.model_path is not None:
@@ -189,7 +194,7 @@ class CustomerResult(OfCustomer):
         study = self.study
         if study is None or self.params is None:
             return []
-        row = {**user_row(asdict(study)), "verdict": self.verdict}
+        row = {**user_record(study), "verdict": self.verdict}
         if self._of_objective:
             row["baseline"] = None  # all of its trials are of one family, "objective"
         shown = [(each.name, each.text(row)) for each in shown_in("customer") if each.text(row)]
@@ -216,7 +221,7 @@ class CustomerResult(OfCustomer):
         rows = []
         for each in sorted(self.trial_records, key=order)[:most]:
             row = {
-                **user_row(asdict(each)),
+                **user_record(each),
                 "trial": f"{each.trial}{' (won)' if each is winner else ''}",
                 "family": "" if self._of_objective else each.family,
                 "state": each.state if each.state != STOPPED else f"{STOPPED} after {len(each.steps)}",
@@ -234,8 +239,8 @@ def trials_frame(records: Iterable[TrialRecord]) -> pd.DataFrame:
     rows: list[dict[str, object]] = []
     configs: dict[str, dict[int, object]] = {}  # by parameter, then by row
     for number, record in enumerate(records):
-        row = user_row(asdict(record))
-        row["steps"] = len(record.steps)
+        row = {**user_record(record), "steps": len(record.steps)}
+        row["reason"] = str(row["reason"] or "")
         for name, value in row.pop("config").items():
             configs.setdefault(f"config.{name}", {})[number] = value
         rows.append(row)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow.compute as pc
 
-from tuning.basics.cpus import default_slots
 from tuning.basics.timing import USUAL, Timing
 from tuning.basics.wording import duration
+from tuning.definition.cpus import default_slots
 from tuning.definition.definition import Definition
 from tuning.errors import TuningError
 from tuning.planning.plan import Plan

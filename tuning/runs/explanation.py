@@ -236,7 +236,7 @@ class Winners:
         if spec.task is None:
             raise NoModelError("an objective was tuned, so there is no model to explain: to_optuna() shows the search.")
         if study.trial is None and (study.reason or study.trials):
-            reason = study.reason or "it is a constant, which looks at no column"
+            reason = str(study.reason or "it is a constant, which looks at no column")
             raise NoModelError(without_text(customer, "model to explain", reason))
         source = self._sources[customer]
         data = self._data.prepared(source)

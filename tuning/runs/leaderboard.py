@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -15,16 +15,18 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tuning.basics.documents import Json
 from tuning.basics.wording import guarded
 from tuning.models.base import SteppedFamily
 from tuning.models.customer_model import described_as
 from tuning.models.gang import gang_last
 from tuning.models.registry import families
-from tuning.records.columns import FigureRow
+from tuning.notes import from_row
+from tuning.records.columns import NOTE, FigureRow
 from tuning.records.figures import RECORDED, STUDY_FIGURES, named, notebook_table, shown_in
 from tuning.records.gains import is_error, user_metric
 from tuning.records.schema import MODEL, NO_MODEL, OK, POOLED, QUARANTINED, RUNNING, UNFINISHED, Config, canonical
-from tuning.records.user_scores import SCORES, SHARES, percents, user_mode, user_reason
+from tuning.records.user_scores import SCORES, SHARES, percents, user_mode, user_note
 from tuning.runs.standings import Standings, UnfinishedCustomers
 
 _FIGURES = named(each for each in STUDY_FIGURES if "leaderboard" in each.shown)
@@ -64,10 +66,12 @@ class Leaderboard:
         column = _Columns(self, np.arange(len(self)))["status" if self.sort == "customer" else self.sort]
         if self.sort == "customer":
             return self.standings.order(pc.index_in(column, value_set=pa.array(ORDER)).to_numpy())
-        if not pa.types.is_string(column.type):
+        if not (pa.types.is_string(column.type) or pa.types.is_nested(column.type)):
             values = column.to_numpy(zero_copy_only=False).astype(np.float64)
             larger_first = _FIGURES[self.sort].larger_first(user_mode(self.metric, self.mode))
             return self.standings.order(-values if larger_first else values)
+        if pa.types.is_nested(column.type):
+            column = _texts(column, self.sort)
         ranks = pc.rank(pc.if_else(pc.equal(column, ""), None, column), tiebreaker="dense")
         return self.standings.order(ranks.to_numpy())
 
@@ -75,7 +79,7 @@ class Leaderboard:
         return len(self.standings.customers)
 
     def batches(self) -> Iterator[pa.Table]:
-        """The rows in order, some at a time, with the columns of `SCHEMA`; `params` is JSON."""
+        """The rows in order, some at a time, with the columns of `SCHEMA`; `params` is JSON, notes are structs."""
         return map(self._rows, self._places())
 
     def _places(self) -> Iterator[np.ndarray]:
@@ -90,12 +94,12 @@ class Leaderboard:
         return pa.table([columns[name] for name in LEADERBOARD], schema=SCHEMA)
 
     def __iter__(self) -> Iterator[FigureRow]:
-        """The rows as plain values, `params` as a mapping."""
+        """The rows as plain values: `params` as a mapping, `reason` as a `Note` or None, `notes` as a list of them."""
         return chain.from_iterable(map(self._plain, self._places()))
 
     def _plain(self, places: np.ndarray) -> Iterator[FigureRow]:
         for row, params in zip(self._rows(places).to_pylist(), _configs(self._best(places)), strict=True):
-            yield {**row, "params": params}
+            yield {**row, "params": params, **as_recorded_notes(row)}
 
     def first(self, rows: int) -> list[FigureRow]:
         """The first rows."""
@@ -119,7 +123,7 @@ class Leaderboard:
         """The first rows, by default all of them, as a table of pandas."""
         batches = self.batches() if rows is None else [self._rows(self.order[:rows])]
         table = pa.concat_tables([SCHEMA.empty_table(), *batches])
-        return pd.DataFrame({name: _series(table[name]) for name in LEADERBOARD})
+        return pd.DataFrame({name: _series(_texts(table[name], name)) for name in LEADERBOARD})
 
     @property
     def csv(self) -> Csv:
@@ -146,17 +150,16 @@ class _Columns:
         column = self._of_all(name)
         if name not in ("status", "reason"):
             return column
-        return pc.if_else(
-            pa.array(self._none), self.board.unfinished.status if name == "status" else self._reasons, column
-        )
+        if name == "status":
+            return pc.if_else(pa.array(self._none), self.board.unfinished.status, column)
+        return self._reasons(column) if self._none.any() else column
 
-    @property
-    def _reasons(self) -> pa.Array | str:
-        """The reasons why no study has ended: one per row, or one for all rows."""
+    def _reasons(self, column: pa.ChunkedArray) -> pa.Array:
+        """The reasons, also of customers without an ended study."""
         unfinished = self.board.unfinished
-        if not unfinished.best:
-            return unfinished.reason
-        return pa.array(map(unfinished.why, self._of_all("customer").to_pylist()), pa.string())
+        rows = zip(column.to_pylist(), self._none, self._of_all("customer").to_pylist(), strict=True)
+        found = [unfinished.why(customer).to_row() if none else row for row, none, customer in rows]
+        return pa.array(found, NOTE)
 
     @cached_property
     def _best(self) -> pa.Table:
@@ -188,7 +191,8 @@ class _Columns:
         if is_error(self.board.metric) and name in SCORES:
             return pc.subtract(0.0, found)
         if name == "notes" and is_error(self.board.metric):
-            return pa.array([user_reason(text, self.board.metric) for text in found.to_pylist()], pa.string())
+            notes = ([user_note(from_row(row), self.board.metric) for row in rows or ()] for rows in found.to_pylist())
+            return pa.array([[note.to_row() for note in some if note] for some in notes], pa.list_(NOTE))
         return found
 
     def _trials(self) -> pa.Array:
@@ -217,6 +221,7 @@ class Csv:
             columns = [column.combine_chunks() for column in batch.columns]
             # As pandas writes it: a score that is not a number is one that is not there.
             plain = [pc.if_else(pc.is_nan(each), None, each) if each.type == pa.float64() else each for each in columns]
+            plain = [_texts(each, name) for each, name in zip(plain, LEADERBOARD, strict=True)]
             cells = (map(self.written, c.to_pylist()) if c.type == pa.string() else c.to_pylist() for c in plain)
             writer.writerows(zip(*cells, strict=True))
             yield text.getvalue().encode()
@@ -230,6 +235,25 @@ class _NewlineOnly(io.StringIO):
 
     def write(self, row: str) -> int:
         return super().write(row.removesuffix("\r\n") + "\n")
+
+
+def as_recorded_notes(row: Json) -> dict[str, object]:
+    """Return `reason` and `notes` of a row of structs as notes."""
+    reason = row["reason"]
+    return {"reason": reason and from_row(reason), "notes": [from_row(each) for each in row["notes"] or ()]}
+
+
+def _texts(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    """Return a column as CSV and pandas hold it: a reason as its sentence, notes as JSON with codes and values."""
+    if name == "reason":
+        return pa.chunked_array([[row and str(from_row(row)) for row in column.to_pylist()]], pa.string())
+    if name == "notes":
+        return pa.chunked_array([[_notes_json(rows) for rows in column.to_pylist()]], pa.string())
+    return column
+
+
+def _notes_json(rows: Sequence[Mapping[str, str]] | None) -> str | None:
+    return json.dumps([from_row(row).to_dict() for row in rows], ensure_ascii=False) if rows else None
 
 
 def _series(column: pa.ChunkedArray) -> pd.Series:

@@ -146,7 +146,7 @@ def _frozen(record: TrialRecord, point: Configuration, known: Mapping[str, BaseD
             "customer": record.customer,
             "family": record.family,
             "state": record.state,
-            "reason": record.reason,
+            "reason": str(record.reason or ""),
             "config": dict(record.config),
         },
         system_attrs={},

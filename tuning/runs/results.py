@@ -16,6 +16,7 @@ from tuning.basics.documents import Json
 from tuning.basics.wording import amount, did_you_mean, score_text, time_text, without_text
 from tuning.definition.baselines import GivenBaseline
 from tuning.errors import NoModelError, UnknownCustomerError
+from tuning.notes import EndCode, Note, from_row
 from tuning.records.columns import FigureRow
 from tuning.records.lease import last_heartbeat
 from tuning.records.ownership import begun_term
@@ -53,9 +54,6 @@ _NO_MODELS = {
     True: "an objective was tuned; result.best_config() is what won",
 }
 _NEEDED = list(dict.fromkeys((*NEEDED, *COUNTED, "failed", "fit_seconds", "model_sha256")))
-GOES_ON = "not finished yet"
-PENDING = "not finished yet: resume the run"
-USED_UP = "not finished: the time budget ({budget}) is spent; resume with a larger one"
 
 
 class RunResult(OfResult):
@@ -149,7 +147,7 @@ class RunResult(OfResult):
         standings, plan = self._standings, self._plan
         none = standings.customers.filter(pa.array(standings.unfinished))
         if not len(none):
-            return UnfinishedCustomers("", {})
+            return UnfinishedCustomers(EndCode.NOT_FINISHED(), {})
         trials = read_table(self.directory, self._parts, TRIALS, SO_FAR, self._damaged)
         trials = trials.filter(pc.is_in(trials["customer"], value_set=none))
         status = RUNNING if self.goes_on else UNFINISHED
@@ -166,12 +164,15 @@ class RunResult(OfResult):
         return not (owner.here or owner.is_dead or last_heartbeat(self.directory, self.term).released)
 
     @cached_property
-    def pending(self) -> str:
+    def pending(self) -> Note:
         """Why studies have no record yet."""
         if self.goes_on:
-            return GOES_ON
-        ended, limit = read_outcome(self.directory), frozen_definition(self.directory, self.term).time_budget
-        return USED_UP.format(budget=time_text(limit or 0.0)) if ended and ended["state"] == "spent" else PENDING
+            return EndCode.NOT_FINISHED_YET()
+        ended = read_outcome(self.directory)
+        if ended is None or ended["state"] != "spent":
+            return EndCode.NOT_FINISHED()
+        budget = frozen_definition(self.directory, self.term).time_budget or 0.0
+        return EndCode.TIME_BUDGET_SPENT(budget=time_text(budget))
 
     def trials(self, customer: object = None) -> pd.DataFrame:
         """One row per recorded trial, with the configuration in columns named `config.…`.
@@ -353,8 +354,8 @@ class RunResult(OfResult):
         customer, best = self._best(customer)
         config = best and exact_config(best["config"] and json.loads(best["config"]), best["family"], best["best_step"])
         if not best or config is None:
-            reason = best["reason"] if best else self._so_far.why(customer)
-            raise NoModelError(without_text(customer, "winner", reason))
+            reason = best["reason"] and from_row(best["reason"]) if best else self._so_far.why(customer)
+            raise NoModelError(without_text(customer, "winner", str(reason)))
         if not self._plan.of_objective:
             return config
         from tuning.runs.configurations import nested_config
@@ -375,8 +376,11 @@ class RunResult(OfResult):
                 return unseen
             raise
         if not best or best["model_path"] is None:
-            reason = best["reason"] or _NO_MODELS[self._plan.of_objective] if best else self._so_far.why(customer)
-            raise NoModelError(without_text(customer, "model", reason))
+            if not best:
+                why = str(self._so_far.why(customer))
+            else:
+                why = str(from_row(best["reason"])) if best["reason"] else _NO_MODELS[self._plan.of_objective]
+            raise NoModelError(without_text(customer, "model", why))
         return self._models.saved(best["model_path"], best["model_sha256"], allow_code)
 
     def predict(

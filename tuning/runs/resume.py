@@ -14,8 +14,9 @@ import pyarrow.compute as pc
 from search_spaces import SearchSpace
 from tuning.basics.wording import resume_advice, shorten, some_names
 from tuning.definition.definition import Definition
-from tuning.errors import ChangedDataError, RunError, UnsavedModelError
+from tuning.errors import RunError
 from tuning.models.entries import same_models
+from tuning.notes import DataCode, EndCode, from_row
 from tuning.records.ownership import Term, terms
 from tuning.records.parts import (
     JOURNAL,
@@ -124,11 +125,19 @@ def _ended(recorded: pa.Table, definition: Definition) -> pa.ChunkedArray:
     before = recorded["budget"]
     over = pc.or_(pc.greater_equal(before, definition.trials), pc.less(recorded["trials"], before))
     over = pc.or_(over, pc.equal(recorded["status"], QUARANTINED))
-    for kind in (ChangedDataError, UnsavedModelError):
-        over = pc.and_not(over, pc.starts_with(recorded["reason"], kind.SAYS))
-    reasons = pc.unique(recorded["reason"]).to_pylist()
-    allowed = [reason for reason in reasons if definition.limits.allow_now(reason)]
-    return pc.and_not(over, pc.is_in(recorded["reason"], value_set=pa.array(allowed, pa.string())))
+    codes = pc.struct_field(recorded["reason"], "code")
+    again = pc.is_in(codes, value_set=pa.array([code.id for code in _TRIED_AGAIN]))
+    over_limit = pa.array([DataCode.OVER_LIMIT.id, DataCode.AT_LEAST_OVER_LIMIT.id])
+    limited = np.flatnonzero(pc.is_in(codes, value_set=over_limit).to_numpy())
+    allowed = np.zeros(len(recorded), dtype=bool)
+    allowed[limited] = [
+        definition.limits.allow_now(from_row(row)) for row in recorded["reason"].take(limited).to_pylist()
+    ]
+    return pc.and_not(over, pc.or_(again, pa.array(allowed)))
+
+
+#: What ended studies that a resume takes up again.
+_TRIED_AGAIN = (DataCode.DATA_CHANGED, DataCode.FILE_GONE, EndCode.UNSAVED_MODEL)
 
 
 def _rows_of(

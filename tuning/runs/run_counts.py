@@ -11,9 +11,10 @@ import pyarrow.compute as pc
 
 from tuning.basics.wording import amount
 from tuning.definition.baselines import baseline_name
-from tuning.evaluation.contradictions import CONTRADICTED
-from tuning.evaluation.leaks import is_too_good, leaking_columns
+from tuning.evaluation.leaks import is_too_good
+from tuning.notes import FitCode, from_row
 from tuning.records.schema import OK, POOLED, TrialRecord
+from tuning.records.tables import has_note
 from tuning.runs.plan_file import PlannedNames
 from tuning.runs.typical import ANSWERED, Typical, typical_of
 from tuning.runs.verdicts import JUDGED, ToUse, is_constant, too_few, verdicts
@@ -94,7 +95,7 @@ def run_counts(
         "pooled": pooled,
         "pool_members": _count(pc.match_substring(best["ensemble"], f'"family": "{POOLED}"')),
         "pool_customers": sum(int(trial.metrics["customers"]) for trial in pool),
-        "without_pool": pool[0].reason if pool else "",
+        "without_pool": str(pool[0].reason or "") if pool else "",
         "without_model": customers - succeeded - pooled,
         "baseline": baseline_name(plan.baseline),
         "verdicts": {each: _count(pc.equal(judged, each)) for each in ToUse},
@@ -103,11 +104,11 @@ def run_counts(
         "model_bytes": pc.sum(best["model_bytes"], min_count=0).as_py(),
         "fixed": _count(pc.and_(ok, fixed)),
         "constants": _count(pc.and_(ok, constant)),
-        "contradicted": _count(pc.match_substring(best["notes"], CONTRADICTED)),
+        "contradicted": _count(has_note(best["notes"], FitCode.CONTRADICTED)),
         "leaking": _leaking(best),
         "too_good": 0 if plan.of_objective else _too_good(plan.metric, best),
         "typical": typical_of(best, plan.metric),
-        "with_notes": _count(pc.not_equal(best["notes"], "")),
+        "with_notes": _count(pc.greater(pc.list_value_length(best["notes"]), 0)),
         "without_target": _count(best["without_target"]),
         "trials": trials,
         "wall_seconds": round(wall_seconds, 3),
@@ -136,5 +137,6 @@ def _too_good(metric: str, studies: pa.Table) -> int:
 
 def _leaking(studies: pa.Table) -> dict[str, int]:
     """Column that alone does as well as the model -> for how many customers, the most frequent first."""
-    notes = studies["notes"].filter(pc.fill_null(pc.match_substring(studies["notes"], "`drop: ["), False))
-    return dict(Counter(leaking_columns(notes[:MOST_NOTED].to_pylist())).most_common(MOST_NAMED))
+    notes = studies["notes"].filter(has_note(studies["notes"], FitCode.LEAK))[:MOST_NOTED].to_pylist()
+    leaks = (from_row(row) for rows in notes for row in rows if row["code"] == FitCode.LEAK.id)
+    return dict(Counter(name for leak in leaks for name in leak.values["columns"]).most_common(MOST_NAMED))

@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tuning.basics.wording import amount, did_you_mean, name_list, natural_order, value_text
+from tuning.basics.wording import amount, did_you_mean, name_list, natural_order
 from tuning.definition.baselines import GivenBaseline
 from tuning.errors import UnknownCustomerError
+from tuning.notes import EndCode, Note
 from tuning.records.gains import compared_gains
 from tuning.records.schema import FINISHED, OK, UNFINISHED
 from tuning.records.user_scores import user_score
@@ -36,13 +37,15 @@ class UnfinishedCustomers:
         status: `RUNNING` while the run goes on, else `UNFINISHED`.
     """
 
-    reason: str
+    reason: Note
     trials: dict[str, int]
     best: dict[str, float] = field(default_factory=dict)
     status: str = UNFINISHED
 
     @classmethod
-    def of(cls, reason: str, trials: pa.Table, metric: str, mode: str, status: str = UNFINISHED) -> UnfinishedCustomers:
+    def of(
+        cls, reason: Note, trials: pa.Table, metric: str, mode: str, status: str = UNFINISHED
+    ) -> UnfinishedCustomers:
         """trials: that are recorded, with the columns `SO_FAR`. metric, mode: as recorded."""
         counts = pc.value_counts(trials["customer"]).to_pylist()
         full = trials.filter(pc.and_(pc.equal(trials["state"], FINISHED), pc.is_finite(trials["score"])))
@@ -51,10 +54,10 @@ class UnfinishedCustomers:
         shown = {customer: user_score(score, metric) for customer, score in scores}
         return cls(reason, {each["values"]: each["counts"] for each in counts}, shown, status)
 
-    def why(self, customer: str) -> str:
-        """The reason, and how good its trials are so far."""
+    def why(self, customer: str) -> Note:
+        """Return the reason, with the best score of the customer's trials so far."""
         best = self.best.get(customer)
-        return self.reason if best is None else f"{self.reason}; best so far {value_text(best)}"
+        return self.reason if best is None else EndCode.BEST_SO_FAR(why=str(self.reason), best=best)
 
 
 class Standings:

@@ -38,7 +38,7 @@ def write_model(run: str, customer: str | None) -> None:
     result = RunResult(run)
     found = result.customer(customer)
     if found.study is None or found.study.model_path is None:
-        raise NoModelError(without_text(found.customer, "model", found.reason or "no model was saved"))
+        raise NoModelError(without_text(found.customer, "model", str(found.reason or "no model was saved")))
     digests = []
     with zipfile.ZipFile(ANSWER, "w") as archive:
         for file in saved_files(result.directory, found.study.model_path, found.study.model_sha256):

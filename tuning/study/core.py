@@ -13,9 +13,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Generic, NoReturn
 
-from schedulers.protocols import Scheduler
-from tuning.basics.wording import amount, raised
+from schedulers.protocols import Reason, Scheduler
+from tuning.basics.wording import raised
 from tuning.errors import StudyError
+from tuning.notes import EndCode, Note
+from tuning.notes.note import read
 from tuning.records.schema import FAILED, FINISHED, STOPPED
 from tuning.study.interfaces import Configuration, ListeningSearcher, Rule, Searcher
 from tuning.study.race import Race
@@ -27,7 +29,7 @@ CONTINUE, PAUSE, STOP = "CONTINUE", "PAUSE", "STOP"
 #: The baseline, with which every score is compared, is never stopped early.
 BASELINE_ONLY = frozenset({0})
 RULE = "stopping rule"
-NO_STEP = "training ended without a single step"
+NO_STEP = EndCode.NO_STEP()
 
 
 def one_family(_config: Configuration) -> str:
@@ -67,10 +69,10 @@ class StudyCore(Generic[TrialT]):
         self.searcher, self.scheduler_for, self.new_trial = searcher, scheduler_for, new_trial
         self.n_trials, self.metric, self.mode, self.family = n_trials, metric, mode, family
         self.rules, self.protect = rules, protect
-        #: The rule that has ended the study, as a sentence; empty without one.
-        self.stopped_by = ""
-        #: Why there is nothing left to suggest (the budget or the space is used up); empty while there may be.
-        self.exhausted_by = ""
+        #: Why a rule has ended the study; None without one.
+        self.stopped_by: Note | None = None
+        #: Why there is nothing left to suggest (the budget or the space is used up); None while there may be.
+        self.exhausted_by: Note | None = None
         self.races: dict[str, Race[TrialT]] = {}
         #: Trials that have ended and that nobody has taken yet.
         self.outbox: deque[TrialT] = deque()
@@ -83,8 +85,8 @@ class StudyCore(Generic[TrialT]):
         self._listener = searcher if isinstance(searcher, ListeningSearcher) else None
 
     @property
-    def closed_by(self) -> str:
-        """Why no further trial is suggested; empty while some may be."""
+    def closed_by(self) -> Note | None:
+        """Why no further trial is suggested; None while some may be."""
         return self.stopped_by or self.exhausted_by
 
     # Ask.
@@ -93,7 +95,7 @@ class StudyCore(Generic[TrialT]):
         """The next trial; None when there is none now, or none any more (then `closed_by` says why)."""
         self.ask_rules()
         if not self.closed_by and self.suggested >= self.n_trials:
-            self.exhausted_by = f"all {amount(self.n_trials, 'trial')} are done"
+            self.exhausted_by = EndCode.ALL_TRIALS_DONE(trials=self.n_trials)
         return None if self.closed_by else self.suggest()
 
     def ask_rules(self) -> None:
@@ -101,7 +103,7 @@ class StudyCore(Generic[TrialT]):
         try:
             for rule in self.rules:
                 if not self.stopped_by and rule.stop_all():
-                    self.stopped_by = rule.study_reason()
+                    self.stopped_by = _note(rule.study_reason())
         except Exception as error:
             self._fail(RULE, "deciding whether the study goes on", error)
 
@@ -127,7 +129,7 @@ class StudyCore(Generic[TrialT]):
 
     def exhaust(self) -> None:
         """The searcher has nothing more to suggest."""
-        self.exhausted_by = f"the algorithm has no configuration after {amount(self.suggested, 'trial')}"
+        self.exhausted_by = EndCode.NO_CONFIGURATION_LEFT(trials=self.suggested)
 
     # The race.
 
@@ -229,10 +231,10 @@ class StudyCore(Generic[TrialT]):
         """The verdict of a stopping rule that ends this trial now; None while none does."""
         for rule in self.rules:
             if rule.stop_all():
-                return Verdict(STOPPED, rule.study_reason())
+                return Verdict(STOPPED, _note(rule.study_reason()))
             # Where steps are folds, one that is no better says nothing about the next.
             if rule(trial.trial_id, trial.last_result) and trial.shape.progress:
-                return Verdict(FINISHED, rule.reason(trial.trial_id))
+                return Verdict(FINISHED, _note(rule.reason(trial.trial_id)))
         return None
 
     # End.
@@ -245,7 +247,7 @@ class StudyCore(Generic[TrialT]):
     def end(self, trial: TrialT) -> None:
         """A trial ends by its verdict or by itself. Scheduler, searcher and rules are told; it goes into the outbox."""
         trial.release()
-        trial.state, trial.reason = trial.verdict or (FINISHED, "")
+        trial.state, trial.reason = trial.verdict or (FINISHED, None)
         trial.best, trial.score = self._best(trial)
         if trial.state != FAILED and not trial.steps:
             trial.state, trial.reason = FAILED, NO_STEP
@@ -334,7 +336,12 @@ class StudyCore(Generic[TrialT]):
         """The study ends because its searcher, scheduler or rule raised."""
         if isinstance(error, StudyError):
             raise error
-        raise StudyError(f"the {part} failed while {doing}: {raised(error)}") from error
+        raise StudyError(EndCode.PART_FAILED(part, doing=doing, error=raised(error))) from error
+
+
+def _note(reason: Reason | None) -> Note | None:
+    """Return the note of what a scheduler or a rule gives as its reason."""
+    return None if reason is None else read(reason.code, reason.name, reason.values)
 
 
 def same_config(one: Configuration, other: Configuration) -> bool:

@@ -20,6 +20,7 @@ import cloudpickle
 from tuning.basics.timing import Timing
 from tuning.basics.wording import raised
 from tuning.errors import StudyError
+from tuning.notes import Note
 from tuning.steps import Step
 from tuning.study.interfaces import Configuration
 from tuning.study.local_trial import LocalTrial, StartTraining
@@ -85,7 +86,7 @@ class TrainingEnd:
 
     seconds: float = 0.0
     fit_seconds: float = 0.0
-    reason: str | None = None
+    reason: Note | None = None
     error: str | None = None
     of_study: bool = False
 
@@ -135,7 +136,7 @@ class HelperTrainer:
                 self._drop(key)
                 end = TrainingEnd(*spent, trial.verdict and trial.verdict.reason, trial.error)
                 if of_study is not None:
-                    end = TrainingEnd(*spent, str(of_study), of_study=True)
+                    end = TrainingEnd(*spent, of_study.note, of_study=True)
                 return TrainingAnswer(tuple(steps), end), None
             steps.append(TrainedStep(step, *spent, trial.get_state is not None, worker_name(), self._extra()))
             if time.monotonic() - began >= ANSWER_S:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
-from schedulers.protocols import TrialResult
+from schedulers.protocols import Reason, TrialResult
 
 #: Values of hyperparameters by name.
 Configuration = Mapping[str, object]
@@ -44,8 +44,8 @@ class Rule(Protocol):
     def on_replay(self, seconds: float) -> None:
         """A trial of an earlier attempt is replayed; it took so many seconds then."""
 
-    def reason(self, trial_id: str) -> str:
-        """Why the rule has ended this trial."""
+    def reason(self, trial_id: str) -> Reason | None:
+        """Return why the rule has ended this trial."""
 
-    def study_reason(self) -> str:
-        """Why the study is to end; empty while it is not."""
+    def study_reason(self) -> Reason | None:
+        """Return why the study is to end; None while it is not."""

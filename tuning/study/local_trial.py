@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from tuning.basics.wording import raised, stack
 from tuning.errors import StudyError
+from tuning.notes import EndCode
 from tuning.steps import Step
 from tuning.study.interfaces import Configuration
 from tuning.study.trial import Exploit, Trial
@@ -81,7 +82,7 @@ class LocalTrial(Trial):
         except BaseException as error:  # sys.exit(), or the panic of a Rust library: it must not end the worker
             if is_ctrl_c(error):
                 raise
-            self.fail(raised(error), stack(error))
+            self.fail(EndCode.RAISED(error=raised(error)), stack(error))
             return None
         finally:
             self.fit_seconds += time.process_time() - cpu

@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import NoReturn, TypeAlias
 
 from tuning.errors import StudyError
+from tuning.notes import EndCode
 from tuning.records.schema import FINISHED, STOPPED
 from tuning.steps import Step
 from tuning.study.core import CONTINUE, STOP, StudyCore, same_config
@@ -193,7 +194,7 @@ class TrialLoop(Iterator[LocalTrial]):
                 if self.core.complete(trial):
                     trial.verdict = Verdict(FINISHED)
                 else:
-                    waiting = f"{type(race.scheduler).__name__} paused it after step {trial.steps[-1].step} for good"
+                    waiting = EndCode.PAUSED_FOR_GOOD(type(race.scheduler).__name__, step=trial.steps[-1].step)
                     trial.verdict = Verdict(STOPPED, self.core.stopped_by or waiting)
                 self._end(trial)
 

@@ -6,7 +6,9 @@ import math
 from collections.abc import Callable, Collection
 from typing import Generic, cast
 
-from schedulers.protocols import Scheduler, TrialResult
+from schedulers.protocols import Reason, Scheduler, TrialResult
+from tuning.notes import EndCode, Note
+from tuning.notes.note import read
 from tuning.records.schema import FAILED
 from tuning.study.interfaces import Searcher
 from tuning.study.scheduler_view import ControllerView, TrialT, TrialView
@@ -74,7 +76,9 @@ class Race(Generic[TrialT]):
         done = trial.steps[-1].step if trial.steps else 0
         return self.scheduler.steps_until_pause(self._views[trial], done)
 
-    def reason(self, trial: TrialT) -> str:
-        """The scheduler's reason for a stop."""
-        own: str = self.scheduler.reason(trial.trial_id) if hasattr(self.scheduler, "reason") else ""
-        return own or f"{type(self.scheduler).__name__} stopped it after step {trial.steps[-1].step}"
+    def reason(self, trial: TrialT) -> Note:
+        """Return the scheduler's reason for a stop."""
+        found: Reason | None = self.scheduler.reason(trial.trial_id) if hasattr(self.scheduler, "reason") else None
+        if found is None:
+            return EndCode.STOPPED_AT_STEP(type(self.scheduler).__name__, step=trial.steps[-1].step)
+        return read(found.code, found.name, found.values)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from schedulers.protocols import Scheduler
 from tuning.basics.seeds import trial_seed
+from tuning.notes import Note
 from tuning.records.schema import TrialRecord
 from tuning.steps import Step
 from tuning.study.ahead import AheadLoop, AheadTrial
@@ -37,8 +38,8 @@ class RecordedStudy:
     recorded: Sequence[TrialRecord] = ()
     on_start: Callable[[int], None] | None = None
     helpers: HelperPool | None = None
-    #: The rule that has ended the study, as a sentence; empty without one.
-    stopped_by: str = field(default="", init=False)
+    #: Why a rule has ended the study; None without one.
+    stopped_by: Note | None = field(default=None, init=False)
 
     def __iter__(self) -> Iterator[TrialRecord]:
         loop = self._loop()

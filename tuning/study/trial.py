@@ -9,6 +9,7 @@ from itertools import count
 from typing import NamedTuple, Protocol
 
 from schedulers.protocols import TrialResult
+from tuning.notes import EndCode, Note
 from tuning.records.schema import FAILED
 from tuning.steps import Step
 from tuning.study.interfaces import Configuration
@@ -35,10 +36,10 @@ ANY_SHAPE = TrialShape()
 
 
 class Verdict(NamedTuple):
-    """The state in which a trial ends, and the reason; of a stopped one its scheduler has it where it is empty here."""
+    """The state in which a trial ends, and the reason; of a stopped one its scheduler has it where it is None here."""
 
     state: str
-    reason: str = ""
+    reason: Note | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ class Trial:
     What came of it, once it has ended:
 
     state: "finished" (it had its full budget, or more would not have helped), "stopped" or "failed".
-    reason: why it was stopped or failed; of a finished one, the rule that ended it, else empty.
+    reason: why it was stopped or failed; of a finished one, the rule that ended it, else None.
     best: position in `steps` of the step that counts, None without steps. score: of that step.
     suggested, told: positions in the study's sequence of suggestions and ends.
     spent_steps, spent_seconds: by the whole study until then, trials that go on included; see `StudyCore`. charged: how
@@ -150,7 +151,8 @@ class Trial:
         self.attempt = 1
         self.lineage: tuple[Exploit, ...] = ()
         self.schedule: tuple[tuple[int, Configuration], ...] = ()
-        self.state = self.reason = ""
+        self.state = ""
+        self.reason: Note | None = None
         self.best: int | None = None
         self.score: float | None = None
         self.suggested = self.told = self.spent_steps = 0
@@ -165,7 +167,7 @@ class Trial:
         """Whether it has ended, in whatever state."""
         return self.status in (TERMINATED, ERROR)
 
-    def fail(self, reason: str, error: str | None = None) -> None:
+    def fail(self, reason: Note, error: str | None = None) -> None:
         """Nothing but its end is to come."""
         self.verdict, self.error = Verdict(FAILED, reason), error
 
@@ -178,6 +180,6 @@ class Trial:
         """Drop what training holds: the trial has ended, and nobody will start from it."""
 
 
-def not_finite(step: AnyStep) -> str:
-    """The reason of a trial whose score is NaN or infinite."""
-    return f"non_finite_metric: the score is {step.score} at step {step.step}"
+def not_finite(step: AnyStep) -> Note:
+    """Return the reason of a trial that has a NaN or infinite score."""
+    return EndCode.NON_FINITE_METRIC(score=str(step.score), step=step.step)

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 
+from tuning.notes import texts
+from tuning.notes.note import plain
 from tuning.records.figures import RECORDED
 from tuning.records.schema import (
     FAILED,
@@ -158,6 +160,8 @@ class RecordRuns:
         tags = self._study_tags(record)
         for column in ("reason",) if self.short else _STUDY_TEXT:
             value = getattr(record, column)
+            if column == "notes":
+                value = texts(value)
             if value not in (None, ""):
                 tags[f"{PREFIX}{column}"] = str(value)
         if record.status != OK:
@@ -212,7 +216,7 @@ class RecordRuns:
             tags[STUDY_TAG] = record.study
         for column in ("reason", "error", "lineage", "schedule"):
             if value := getattr(record, column):
-                tags[f"{PREFIX}{column}"] = value
+                tags[f"{PREFIX}{column}"] = str(value)
         return tags
 
 
@@ -310,7 +314,7 @@ def _plain(record: StudyRecord) -> dict[str, object]:
     row = {column.name: getattr(record, column.name) for column in fields(record)}
     # JSON has no NaN; a reader of the tag should not need Python.
     return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        name: None if isinstance(value, float) and not math.isfinite(value) else plain(value)
         for name, value in row.items()
         if name not in ("config", "error", "notes")
     }

@@ -12,9 +12,9 @@ import pytest
 from commands import tuning
 
 from search_spaces.algorithms import registry
-from tuning.basics.cpus import default_slots, usable_cpus
 from tuning.cli import doctor, nodes
 from tuning.cli.doctor import Finding
+from tuning.definition.cpus import default_slots, usable_cpus
 from tuning.models.registry import families
 
 

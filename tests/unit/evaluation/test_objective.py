@@ -67,7 +67,9 @@ def test_one_report_too_many_costs_its_trial_alone(tmp_path: Path) -> None:
     result = search(tmp_path, epochs, steps=2, scheduler="fifo", trials=8)
     failed = [record for record in result.trial_records if record.state == "failed"]
     assert 0 < len(failed) < 8
-    assert all("the objective yields step 3, but a full trial has `steps: 2`" in record.reason for record in failed)
+    assert all(
+        "the objective yields step 3, but a full trial has `steps: 2`" in str(record.reason) for record in failed
+    )
     assert list(result.leaderboard()["status"]) == ["ok"]
 
 
@@ -148,19 +150,19 @@ def test_a_function_that_raises_fails_its_trials_and_keeps_the_traceback(tmp_pat
     result = search(tmp_path, picky, trials=8)
     failed = [record for record in result.trial_records if record.state == "failed"]
     assert failed
-    assert all("no negative x" in record.reason and "Traceback" in (record.error or "") for record in failed)
+    assert all("no negative x" in str(record.reason) and "Traceback" in (record.error or "") for record in failed)
     assert result.leaderboard()["status"][0] == "ok"
 
 
 def test_a_report_without_the_metric_says_what_it_held(tmp_path: Path) -> None:
     result = search(tmp_path, lambda config: {"accuracy": 0.5}, trials=1)
-    assert "without the metric 'loss'" in result.trial_records[0].reason
+    assert "without the metric 'loss'" in str(result.trial_records[0].reason)
 
 
 @pytest.mark.parametrize("answer", [None, "text", [1, 2]])
 def test_an_answer_that_is_no_figure_fails_the_trial(tmp_path: Path, answer: Any) -> None:
     result = search(tmp_path, lambda config: answer, trials=1)
-    assert "a number or a dict of numbers" in result.trial_records[0].reason
+    assert "a number or a dict of numbers" in str(result.trial_records[0].reason)
 
 
 ARRIVE = """

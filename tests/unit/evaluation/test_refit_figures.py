@@ -36,7 +36,7 @@ def concluded(score: float) -> StudyOutcome:
     given: dict[str, Any] = dict.fromkeys((each.name for each in fields(TrialRecord)), "")
     given |= {"trial": 0, "config": {"model": "constant", "strategy": "median"}, "family": "constant", "mode": "max"}
     given |= {"state": "finished", "steps": (), "best_step": 3, "score": score, "fold_scores": (score,) * 3, "seed": 1}
-    record = TrialRecord(**{**given, "lineage": None, "schedule": None})
+    record = TrialRecord(**{**given, "lineage": None, "schedule": None, "reason": None})
     data = prepared()
     return conclude([record], data, Metric("r2", data.task), "acme")
 
@@ -86,6 +86,7 @@ def record(customer: str, milliseconds: float | None) -> StudyRecord:
     types = {"string": "", "double": 0.0, "int64": 0, "int32": 0}
     given: dict[str, Any] = {each.name: types.get(str(each.type), 0.0) for each in STUDY_SCHEMA}
     given |= {"study": customer, "customer": customer, "status": "ok", "config": {}, "family": None, "ensemble": None}
+    given |= {"reason": None, "notes": ()}
     return StudyRecord(**{**given, "predict_ms_per_row": milliseconds})
 
 

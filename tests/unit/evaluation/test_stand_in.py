@@ -17,6 +17,7 @@ from tuning.definition.definition import define
 from tuning.errors import RunError, UnknownCustomerError
 from tuning.evaluation.stand_in import stand_in
 from tuning.models.pooled import Level, RunPool
+from tuning.notes import texts
 from tuning.runs.outcome import sentences
 from tuning.runs.prediction import predict_rows
 from tuning.runs.report.customer import customer_page
@@ -66,8 +67,8 @@ def test_who_has_too_few_rows_is_answered_by_the_pool_and_its_row_says_so(pooled
     rows = {row["customer"]: row for row in pooled.rows()}
     for name in ("few", "three"):
         assert (rows[name]["status"], rows[name]["model"]) == ("pool", "pool")
-        assert "fewer than min_rows: 20" in rows[name]["reason"]
-        assert ("in the typical customer's unit" in str(rows[name]["notes"])) == (name == "three")
+        assert "fewer than min_rows: 20" in str(rows[name]["reason"])
+        assert ("in the typical customer's unit" in texts(rows[name]["notes"])) == (name == "three")
         assert rows[name]["test_score"] is None
     assert rows["c1"]["status"] == "ok"
     said = pooled.model("few").predict(numbers(9)[["a", "b"]])
@@ -147,7 +148,7 @@ def test_a_single_class_and_a_search_that_breaks_are_answered_too(tmp_path: Path
     result = search(tmp_path / "run", {**frames, "one": one}, models=["knn"])
     row = next(row for row in result.rows() if row["customer"] == "one")
     assert (row["status"], row["model"]) == ("pool", "pool")
-    assert "holds a single class" in row["reason"]
+    assert "holds a single class" in str(row["reason"])
     model = result.model("one")
     proba = model.predict_proba(classes(7)[["a", "b"]])
     assert list(model.classes_) == ["no", "yes"]
@@ -168,7 +169,7 @@ def test_a_search_without_a_finished_trial_is_answered_by_the_pool(tmp_path: Pat
     result = search(tmp_path / "run", {**frames, "broken": broken}, metric=f"{tmp_path / 'odd.py'}:odd", mode="max")
     row = next(row for row in result.rows() if row["customer"] == "broken")
     assert (row["status"], row["model"]) == ("pool", "pool")
-    assert "no such metric" in row["reason"]
+    assert "no such metric" in str(row["reason"])
     assert abs(np.median(result.model("broken").predict(broken)) - 1030) < 10
     assert result.summary()["succeeded"] == 5
 
@@ -182,16 +183,18 @@ def test_who_lacks_the_pools_columns_or_has_other_classes_stays_without_a_model(
     ).run(str(tmp_path / "run"), progress=False, in_process=True)  # fmt: skip
     rows = {row["customer"]: row for row in run.rows()}
     assert (rows["maybe"]["status"], rows["maybe"]["model"]) == ("no_model", None)
-    assert "the pool is not asked here: its target holds classes that the pool does not know" in rows["maybe"]["notes"]
+    assert "the pool is not asked here: its target holds classes that the pool does not know" in texts(
+        rows["maybe"]["notes"]
+    )
     assert rows["text"]["status"] == "no_model"
-    assert "the pool is not asked here" in rows["text"]["notes"]
+    assert "the pool is not asked here" in texts(rows["text"]["notes"])
 
 
 def test_without_a_pool_the_reason_stays_and_nobody_unknown_is_answered(tmp_path: Path) -> None:
     frames = {"c0": numbers(0), "few": numbers(9, 12)}
     result = search(tmp_path / "run", frames, pool="off")
     row = next(row for row in result.rows() if row["customer"] == "few")
-    assert (row["status"], row["model"], row["notes"]) == ("no_model", None, None)
+    assert (row["status"], row["model"], row["notes"]) == ("no_model", None, [])
     assert result.summary()["pooled"] == 0
     assert sentences(result, result.summary())[1].startswith("1 of 2 customers has a model, 1 without")
     with pytest.raises(UnknownCustomerError):

@@ -16,6 +16,7 @@ from tuning import TuneRunner
 from tuning.evaluation.baseline import ScoredBaseline
 from tuning.evaluation.winner import SimpleFirst, StudyOutcome, choose, standard_error
 from tuning.models.registry import families
+from tuning.notes import texts
 from tuning.records.schema import FINISHED, StepRecord, TrialRecord
 
 
@@ -24,7 +25,7 @@ def trial(
 ) -> TrialRecord:
     return TrialRecord(
         run="r", study="s", customer="c", trial=number, attempt=1, suggested=2 * number, told=2 * number + 1, config={},
-        family=family, algorithm="random", scheduler="fifo", metric="m", mode="max", state=FINISHED, reason="",
+        family=family, algorithm="random", scheduler="fifo", metric="m", mode="max", state=FINISHED, reason=None,
         steps=[StepRecord(1, score)], best_step=steps, score=score, fold_scores=folds, metrics={}, study_seed=0,
         seed=0, started=0.0, seconds=0.0, fit_seconds=0.0, suggest_seconds=0.0, worker="w", versions="v",
     )  # fmt: skip
@@ -113,7 +114,7 @@ def test_a_note_says_that_the_baseline_was_kept_because_no_other_trial_finished(
         mlflow=False, report=False,
     )  # fmt: skip
     (study,) = runner.run(str(tmp_path / "run"), progress=False, in_process=True).study_records
-    assert f"the baseline was kept: {said}" in study.notes
+    assert f"the baseline was kept: {said}" in texts(study.notes)
 
 
 @pytest.mark.parametrize("split", [{}, {"type": "time", "column": "day"}], ids=["random", "time"])

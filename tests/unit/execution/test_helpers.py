@@ -83,5 +83,5 @@ def test_a_worker_without_any_helper_trains_itself(tmp_path: Path, monkeypatch: 
 def test_a_trial_that_ends_its_helpers_puts_its_study_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (study,) = searched(tmp_path, monkeypatch, Deadly).study_records
     assert study.status == "quarantined"
-    assert study.reason.startswith("trial 3 has ended its worker 2 times: it ran longer than its time limit")
+    assert str(study.reason).startswith("trial 3 has ended its worker 2 times: it ran longer than its time limit")
     assert study.error == "Timeout (0:00:01)!"

@@ -46,4 +46,4 @@ def test_the_way_to_reproduce_a_crash_needs_nothing_that_only_the_program_had(
     recorded = read_plan(owned.directory, owned.term)  # as a worker has it
     context = WorkerContext.open(owned.directory, owned.run, recorded.spec)
     record = quarantine(context, recorded.studies[0], [], what="trial 3", times=2, cause="it crashed")
-    assert record.reason.endswith(f"Reproduce it with: {said.format(run=tmp_path / 'run')}")
+    assert str(record.reason).endswith(f"Reproduce it with: {said.format(run=tmp_path / 'run')}")

@@ -127,10 +127,10 @@ def test_a_trial_for_which_no_machine_comes_fails_with_a_reason_and_those_after_
     assert queue.studies is not None
     (study,) = queue.studies._flying
     (record,) = study.records
-    assert (record.state, record.reason) == (
+    assert (record.state, str(record.reason)) == (
         "failed",
-        "it takes 3 times 1 CPU, for which the machines that are there have no room, and none has joined them within "
-        "900 s; add one, then resume the run with more `trials`",
+        "the trial: it takes 3 times 1 CPU, for which the machines that are there have no room, and none has joined "
+        "them within 900 s; add one, then resume the run with more `trials`",
     )
     assert not queue.idle_end([])
     queue.next()

@@ -20,6 +20,7 @@ from tuning.execution.spread.journal import read_journal
 from tuning.execution.spread.open_studies import AT_ONCE
 from tuning.execution.spread.running import SpreadRun
 from tuning.execution.spread.spread_study import SpreadStudy
+from tuning.notes import EndCode
 from tuning.planning.plan import make_plan
 from tuning.records.ownership import Term
 from tuning.runs.begin import begin
@@ -83,7 +84,7 @@ def test_records_that_are_lost_are_made_again_from_the_journal(tmp_path: Path) -
     """Later suggestions rest on what those trials had told, so that running them again would come too late."""
     first = study("acme")
     Workers(before := together(tmp_path, [first]), slots=3).work(60)
-    first.end(failed := min(first.live), lost="its worker was lost too often")
+    first.end(failed := min(first.live), lost=EndCode.WORKER_DIED())
     before.flush()
     journal = read_journal(RunDirectory(str(tmp_path)), Term(1, "0001-a"), lambda name, error: None)["acme"]
     kept = {record.trial: record for record in first.records[4:-1]}
@@ -91,7 +92,7 @@ def test_records_that_are_lost_are_made_again_from_the_journal(tmp_path: Path) -
     second.replay(journal, kept)
     assert decisions(second) == decisions(first)
     assert {record.trial for record in second.remade} == {record.trial for record in first.records} - set(kept)
-    assert [record.reason for record in second.records if record.trial == failed] == ["its worker was lost too often"]
+    assert [record.reason for record in second.records if record.trial == failed] == [EndCode.WORKER_DIED()]
     together(tmp_path, [second], "0002-b").flush()
     written = [name for name in RunDirectory(str(tmp_path)).list("records/0002-b") if "trials-" in name]
     assert len(written) == 1
@@ -105,7 +106,7 @@ def test_trials_that_a_damaged_journal_does_not_know_are_not_run_again(tmp_path:
     second = study("acme")
     second.replay(journal[: len(journal) // 2], {record.trial: record for record in first.records})
     assert second.done
-    assert "journal is damaged" in second.stopped_by
+    assert "journal is damaged" in str(second.stopped_by)
     assert {record.trial for record in first.records} == {record.trial for record in second.records}
 
 
@@ -123,7 +124,7 @@ def test_a_study_whose_algorithm_fails_ends_alone_with_its_reason(tmp_path: Path
     studies = together(tmp_path, [bad, good])
     studies.on_end = lambda live: ended.append(live.study.id)
     Workers(studies, slots=4).work()
-    assert "out of ideas" in (bad.failure or "")
+    assert "out of ideas" in str(bad.failure)
     assert len(good.records) == 20
     assert ended == ["bad", "good"]
 
@@ -143,8 +144,8 @@ def test_a_study_whose_scheduler_or_rule_fails_ends_alone_with_its_reason(tmp_pa
     studies.on_end = lambda live: ended.append(live.study.id)
     Workers(studies, slots=4).work()
     part = "scheduler" if where == "scheduler" else "stopping rule"
-    assert (bad.failure or "").startswith(f"the {part} failed while ")
-    assert "ZeroDivisionError: no such rung" in (bad.failure or "")
+    assert str(bad.failure).startswith(f"the {part} failed while ")
+    assert "ZeroDivisionError: no such rung" in str(bad.failure)
     assert len(good.records) == 20
     assert ended == ["bad", "good"]
 
@@ -168,7 +169,7 @@ def test_a_study_whose_searcher_cannot_be_built_ends_alone_with_its_reason(
     assert coming == ["c0000", "c0002"]
     (record,) = RunResult(owned.directory).study_records
     assert (record.customer, record.status) == ("c0001", "no_model")
-    assert record.reason == "ImportError: libgomp.so.1: cannot open shared object file"
+    assert str(record.reason) == "ImportError: libgomp.so.1: cannot open shared object file"
 
 
 def test_studies_are_made_when_it_is_their_turn_and_let_go_when_they_have_ended(tmp_path: Path) -> None:
@@ -213,7 +214,7 @@ def test_a_searcher_with_nothing_to_suggest_is_asked_again_as_long_as_a_trial_ru
     Workers(together(tmp_path, [live]), slots=2).work()
     assert [record.trial for record in live.records] == [0, 1]
     assert live.done
-    assert live.core.exhausted_by == "the algorithm has no configuration after 2 trials"
+    assert str(live.core.exhausted_by) == "the algorithm has no configuration after 2 trials"
 
 
 def test_a_trial_that_makes_no_step_for_long_is_taken_for_one_that_hangs(tmp_path: Path) -> None:
@@ -225,7 +226,7 @@ def test_a_trial_that_makes_no_step_for_long_is_taken_for_one_that_hangs(tmp_pat
     assert studies.overdue(first, worked=9000.0, idle=601.0)
     studies.end(first, lost="its worker died")
     why = "it made no step for 600 seconds, which is taken for a hang; limits.trial_seconds sets another"
-    assert [(record.state, record.reason) for record in live.records] == [("failed", why)]
+    assert [(record.state, str(record.reason)) for record in live.records] == [("failed", why)]
     assert live.crashed is None  # the study goes on
     for step in range(1, STEPS + 1):
         studies.result(second, step_report(step, 1.0, 20.0 * step))

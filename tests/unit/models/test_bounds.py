@@ -20,6 +20,7 @@ from tuning.evaluation.out_of_fold import KeptPredictions
 from tuning.evaluation.study_data import StudyData, full_steps, train
 from tuning.evaluation.winner import StudyOutcome, conclude, fitted_on_all
 from tuning.models.customer_model import load_model
+from tuning.notes import texts
 from tuning.preprocessing.task import REGRESSION
 from tuning.records.schema import Config, TrialRecord
 from tuning.storage.run_directory import RunDirectory
@@ -68,7 +69,7 @@ def test_a_model_that_extrapolates_is_held_and_says_so(name: str | tuple[str, Co
     data = data_of(frame)
     outcome = concluded(data, config_of(name))
     assert outcome.held_back == 3
-    assert "went beyond `bounds` on 3 of 12 hold-out rows, and was held there" in (outcome.notes or "")
+    assert "went beyond `bounds` on 3 of 12 hold-out rows, and was held there" in texts(outcome.notes)
     assert outcome.model is not None
     y = frame["y"][data.split.search]
     width = y.max() - y.min()
@@ -141,7 +142,7 @@ def test_own_bounds_are_kept_and_counted_when_predicting(tmp_path: Path) -> None
     assert made.exit_code == 0, made.output
     row = RunResult(str(tmp_path / "run")).leaderboard().iloc[0]
     below = int((frame["y"] < 0).sum())
-    assert f"{below} targets of 60 lie beyond `bounds`, which no prediction does" in row["notes"]
+    assert f"{below} targets of 60 lie beyond `bounds`, which no prediction does" in texts(row["notes"])
     assert row["held_back"] >= 3
     new = pd.DataFrame({"x": [-1000.0, 0.5, 1000.0]})
     new.to_csv(tmp_path / "new.csv", index=False)

@@ -14,13 +14,15 @@ import pyarrow as pa
 import pytest
 
 from tuning.cli.output import lines
+from tuning.notes import EndCode
+from tuning.notes.note import uncoded
 from tuning.records.schema import Config, StudyRecord
 from tuning.records.tables import decode_table, encode
 from tuning.runs.leaderboard import LEADERBOARD, Leaderboard
 from tuning.runs.standings import Standings, UnfinishedCustomers
 from tuning.tracking.summary.summary import leaderboard_plots
 
-LEFT = UnfinishedCustomers("not finished yet", {"c9": 2})
+LEFT = UnfinishedCustomers(EndCode.NOT_FINISHED_YET(), {"c9": 2})
 
 
 def study(name: str, customer: str, **values: Any) -> StudyRecord:
@@ -33,7 +35,8 @@ def study(name: str, customer: str, **values: Any) -> StudyRecord:
         "scheduler": "fifo",
         "study_seed": 1,
         "status": "ok",
-        "reason": "",
+        "reason": None,
+        "notes": (),
         "task": "regression",
         "metric": "cost",
         "mode": "max",
@@ -68,10 +71,15 @@ def test_of_several_studies_the_best_one_stands_for_a_customer() -> None:
     records = (
         *(study("a/2", "a", cv_score=3.0, trials=5), study("a/1", "a", cv_score=3.0), study("a/3", "a", cv_score=None)),
         *(study("b/2", "b", cv_score=1.0), study("b/1", "b", cv_score=2.0, gain=7.0)),
-        *(study("c/2", "c", status="no_model", reason="2"), study("c/1", "c", status="quarantined", reason="1")),
+        *(
+            study("c/2", "c", status="no_model", reason=uncoded("2")),
+            study("c/1", "c", status="quarantined", reason=uncoded("1")),
+        ),
     )
     found = board(*records, planned=("a", "c9", "b", "c"))
-    assert [(row["customer"], row["cv_score"], row["reason"], row["trials"], row["seconds"]) for row in found] == [
+    assert [
+        (row["customer"], row["cv_score"], str(row["reason"] or ""), row["trials"], row["seconds"]) for row in found
+    ] == [
         ("a", 3.0, "", 11, 3.0),
         ("b", 2.0, "", 6, 2.0),
         ("c9", None, "not finished yet", 2, None),
@@ -90,10 +98,10 @@ def test_an_unfinished_customer_shows_the_best_of_its_trials_that_may_win() -> N
     rows += [("b", "finished", math.nan)]
     trials = pa.Table.from_pylist([dict(zip(("customer", "state", "score"), row, strict=True)) for row in rows])
     for mode, best in {"min": "0.5", "max": "0.75"}.items():
-        left = UnfinishedCustomers.of("not finished yet", trials, "cost", mode)
+        left = UnfinishedCustomers.of(EndCode.NOT_FINISHED_YET(), trials, "cost", mode)
         standings = Standings(decode_table(encode([study("c", "c")])), pa.chunked_array([["a", "b", "c", "d"]]), mode)
         found = Leaderboard(standings, "cost", mode, left, "trials")
-        assert [(row["customer"], row["trials"], row["reason"]) for row in found] == [
+        assert [(row["customer"], row["trials"], str(row["reason"] or "")) for row in found] == [
             ("a", 3, f"not finished yet; best so far {best}"),
             ("c", 3, ""),
             ("b", 2, "not finished yet"),
@@ -120,7 +128,7 @@ def test_it_can_be_sorted_by_every_column(sort: str, mode: str, order: list[str]
         study("a", "a", test_score=1.0, cv_error=0.5, config={"alpha": 2}),
         study("b", "b", test_score=2.0, family="lasso", config={"alpha": 3}),
         study("c", "c", test_score=math.nan, trials=8, config={"alpha": 1}),
-        study("d", "d", status="no_model", family=None, reason="a file", trials=0),
+        study("d", "d", status="no_model", family=None, reason=uncoded("a file"), trials=0),
     )
     found = board(*records, planned=("e", *"abcd"), sort=sort, mode=mode)
     assert [row["customer"] for row in found] == order
@@ -187,7 +195,7 @@ def test_parameters_are_those_of_the_refit_without_the_models_name(
 
 
 def test_the_csv_is_what_pandas_writes() -> None:
-    odd = study("b", 'quote " and\nline', notes="a, b", cv_score=math.nan, gain=1e-7, test_score=-math.inf)
+    odd = study("b", 'quote " and\nline', notes=(uncoded("a, b"),), cv_score=math.nan, gain=1e-7, test_score=-math.inf)
     small = study("c", "c", cv_score=1 / 3, gain=2.0, baseline="ridge", ensemble='[{"family":"a"},{"family":"b"}]')
     found = board(odd, small, planned=("c9", "c8"))
     text = b"".join(found.csv).decode()
@@ -199,7 +207,9 @@ def test_the_csv_is_what_pandas_writes() -> None:
 
 def test_a_table_in_the_terminal_gives_it_no_orders() -> None:
     odd = study("a", "\x1b[31mred\x07", cv_score=1.0, config={"model": "ridge", "kind": "\x1b]0;title\x07"})
-    printed = "\n".join(lines(board(odd, study("b", "caf\u00e9 \u2603\tb", status="no_model", reason="\x1b[2J\nx"))))
+    printed = "\n".join(
+        lines(board(odd, study("b", "caf\u00e9 \u2603\tb", status="no_model", reason=uncoded("\x1b[2J\nx"))))
+    )
     assert "".join(printed.split("\n")).isprintable()
     assert "caf\u00e9 \u2603 b" in printed
     assert r"\x1b[31mred\x07" in printed
@@ -219,7 +229,9 @@ def test_each_customer_is_one_row_of_the_csv_whatever_its_id_is() -> None:
 def test_the_csv_holds_no_formula_and_its_exact_form_every_text_as_it_is() -> None:
     formulas = ['=HYPERLINK("http://a.example")', "@SUM(1)", "+1+1", "-a", "\t=1", "\r=1", "-1e", "+"]
     harmless = ["a=b", "'=1", "-5", "+1.5e-3", "-.5", "", " =1", "é"]
-    found = board(*(study(name or "empty", name, status="no_model", reason=name) for name in formulas + harmless))
+    found = board(
+        *(study(name or "empty", name, status="no_model", reason=uncoded(name)) for name in formulas + harmless)
+    )
     rows = list(csv.DictReader(io.StringIO(b"".join(found.csv).decode(), newline="")))
     assert {row["customer"] for row in rows} == {*(f"'{name}" for name in formulas), *harmless}
     assert all(row["reason"] == row["customer"] for row in rows)

@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from optuna.trial import TrialState
 
 from search_spaces import Choice, Float, Int, SearchSpace
+from tuning.notes.note import uncoded
 from tuning.records.schema import TrialRecord
 from tuning.runs.optuna_study import optuna_study
 from tuning.runs.parameter_effects import LEAST, TOO_FEW
@@ -128,7 +129,7 @@ def test_a_study_without_two_trials_that_compare_says_so_in_place_of_a_picture(r
     from matplotlib import pyplot
 
     customer = result.customer()
-    early = replace(customer, study=None, params=None, reason="not finished yet", trial_records=())
+    early = replace(customer, study=None, params=None, reason=uncoded("not finished yet"), trial_records=())
     assert "not finished yet; 0 trials" in early._repr_html_()
     for study in (optuna.create_study(), early.to_optuna()):
         assert [text.get_text() for text in parameter_importance(study).texts] == [TOO_FEW]

@@ -100,7 +100,7 @@ def test_each_end_is_told_by_values_and_counts(
 def test_a_run_whose_time_is_spent_says_so_of_each_customer_and_a_stopped_one_does_not(tmp_path: Path) -> None:
     for ends, why in ((spent, "the time budget (0.3s) is spent"), (stopped, "resume the run")):
         ends(run := tmp_path / ends.__name__)
-        assert why in next(iter(RunResult(run).board()))["reason"]
+        assert why in str(next(iter(RunResult(run).board()))["reason"])
 
 
 def test_a_command_prints_what_the_file_holds(tmp_path: Path) -> None:

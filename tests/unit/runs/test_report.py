@@ -24,6 +24,7 @@ from search_spaces.yaml_text import dump_yaml
 from tuning import RunResult, TuneRunner
 from tuning.basics.timing import Timing
 from tuning.cli.program import main
+from tuning.notes.note import uncoded
 from tuning.records.gains import is_error
 from tuning.reporting.html import Page, Points, Section
 from tuning.runs.answer import of_many
@@ -298,7 +299,7 @@ def test_advice_is_about_messages_that_there_are() -> None:
 
 
 def test_messages_that_differ_in_names_and_numbers_are_one_group() -> None:
-    pairs = [(f"c{n}", f"the file 'c{n}.csv' has {n} rows") for n in range(5)] + [("z", "other")]
+    pairs = [(f"c{n}", uncoded(f"the file 'c{n}.csv' has {n} rows")) for n in range(5)] + [("z", uncoded("other"))]
     first, last = failures.grouped(pairs)
     assert (first.count, first.examples, last.count) == (5, ["c0", "c1", "c2"], 1)
     assert replace(last).advice == failures.OTHERWISE

@@ -63,15 +63,15 @@ def test_a_stop_says_why() -> None:
         metric="score", mode="max", max_steps=20, seed=0
     )
     assert decisions(scheduler, [[0.7] * 20, [0.61] * 20]) == [20, 4]
-    assert scheduler.reason("1") == "asha: rung 4, score 0.61 below cutoff 0.7"
-    assert scheduler.reason("0") == ""
+    assert scheduler.reason("1") == ("rung_cutoff", "asha", {"rung": 4, "score": 0.61, "cutoff": pytest.approx(0.7)})
+    assert scheduler.reason("0") is None
 
 
 @pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
 def test_a_score_that_is_not_a_number_is_stopped_and_never_a_yardstick(score: float) -> None:
     scheduler = schedulers.parse("asha").build(metric="score", mode="max", max_steps=9, seed=0)
     assert decisions(scheduler, [[score] * 9, [0.1] * 9, [0.2] * 9]) == [1, 9, 9]
-    assert "not a finite number" in scheduler.reason("0")
+    assert scheduler.reason("0").code == "score_not_finite"
 
 
 def test_a_result_without_the_metric_is_an_error_and_not_silence() -> None:
@@ -137,4 +137,5 @@ def test_median_copes_with_trials_that_report_every_other_step() -> None:
             assert scheduler.on_trial_result(None, trial(str(number)), result(step, level)) == "CONTINUE"
     scheduler.on_trial_add(None, trial("low"))
     assert scheduler.on_trial_result(None, trial("low"), result(2, 0.5)) == "STOP"
-    assert scheduler.reason("low") == ("median: step 2, best score 0.5 below the median 1 of 3 others' averages")
+    values = {"step": 2, "score": 0.5, "median": 1.0, "others": 3}
+    assert scheduler.reason("low") == ("median_cutoff", "median", values)

@@ -23,6 +23,7 @@ from tuning.evaluation.study_data import full_steps, train
 from tuning.evaluation.winner import conclude
 from tuning.models.base import SteppedFamily
 from tuning.models.registry import family as find_family
+from tuning.notes import texts
 from tuning.study.build import PlannedStudy
 from tuning.study.recorded_study import RecordedStudy
 from tuning.study.study import Study, StudyTraining
@@ -119,7 +120,7 @@ def test_a_winner_is_refitted_along_its_schedule(loop: Any) -> None:
             done = stage.steps
         assert done == winner.best_step
         verdict = conclude([winner], data, metric, "c")
-        assert "refitted along" in (verdict.notes or "")
+        assert "refitted along" in texts(verdict.notes)
         assert verdict.model is not None
         assert np.isfinite(verdict.model.predict(loop.frame)).all()
         # The last configuration alone is another model: what a refit has to follow is the schedule.
@@ -132,4 +133,4 @@ def test_each_family_is_a_race_of_its_own(loop: Any) -> None:
     assert len(records) == 14
     finished = {record.family for record in records if record.state == "finished"}
     assert finished == {"xgboost", "mlp", "ridge"}
-    assert all(record.reason.startswith("hyperband: ") for record in records if record.state == "stopped")
+    assert all(str(record.reason).startswith("hyperband: ") for record in records if record.state == "stopped")

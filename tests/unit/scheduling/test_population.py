@@ -264,8 +264,8 @@ def test_rays_own_schedulers_are_driven_too(kind: str) -> None:
     stopped = [trial for trial in trials if trial.state == "stopped"]
     assert bool(stopped) == (kind != "FIFOScheduler")
     assert all(
-        trial.reason == f"{kind.replace('ASHA', 'AsyncHyperBand')} stopped it after step {len(trial.steps)}"
-        or "paused it" in trial.reason
+        str(trial.reason) == f"{kind.replace('ASHA', 'AsyncHyperBand')} stopped it after step {len(trial.steps)}"
+        or "paused it" in str(trial.reason)
         for trial in stopped
     )
 

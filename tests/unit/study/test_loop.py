@@ -71,14 +71,14 @@ def test_every_trial_comes_once_with_all_its_steps() -> None:
     assert finished[3].steps[4].metrics == {"loss": 0.2}
     assert finished[3].score == finished[3].steps[-1].score
     assert [(trial.suggested, trial.told) for trial in finished] == [(2 * n, 2 * n + 1) for n in range(10)]
-    assert driving.core.closed_by == "all 10 trials are done"
+    assert str(driving.core.closed_by) == "all 10 trials are done"
 
 
 def test_asha_stops_most_trials_and_each_says_why() -> None:
     finished = list(drive(scheduler=build("asha"), n_trials=40))
     stopped = [trial for trial in finished if trial.state == "stopped"]
     assert len(stopped) > 10
-    assert all(trial.reason.startswith(f"asha: rung {trial.steps[-1].step}, score ") for trial in stopped)
+    assert all(str(trial.reason).startswith(f"asha: rung {trial.steps[-1].step}, score ") for trial in stopped)
     assert all(len(trial.steps) == 9 for trial in finished if trial.state == "finished")
 
 
@@ -136,7 +136,7 @@ def test_an_exception_fails_its_trial_only() -> None:
     searcher = Hill()
     finished = list(drive(searcher, build("asha"), failing, n_trials=6))
     assert [trial.state for trial in finished] == ["finished"] * 2 + ["failed"] * 3 + ["finished"]
-    assert finished[2].reason == "RuntimeError: no such matrix"
+    assert str(finished[2].reason) == "RuntimeError: no such matrix"
     assert "in failing" in (finished[2].error or "")
     assert len(finished[2].steps) == 1
     assert [entry[1] for entry in searcher.log if entry[0] == "error"] == ["00002", "00003", "00004"]
@@ -153,13 +153,15 @@ def test_a_score_that_is_no_finite_number_fails_its_trial(name: str, score: Any)
     finished = list(drive(searcher, build(name), broken, n_trials=3))
     assert [trial.state for trial in finished] == ["finished", "failed", "finished"]
     if isinstance(score, float):
-        assert finished[1].reason == f"non_finite_metric: the score is {score} at step 2"
+        assert str(finished[1].reason) == f"the score is {score} at step 2"
     assert ("error", "00001", None) in searcher.log
 
 
 def test_training_without_a_step_is_a_failure_that_says_so() -> None:
     finished = list(drive(start=lambda *_: iter(()), n_trials=2))
-    assert {(trial.state, trial.reason) for trial in finished} == {("failed", "training ended without a single step")}
+    assert {(trial.state, str(trial.reason)) for trial in finished} == {
+        ("failed", "training ended without a single step")
+    }
     assert finished[0].score is None
 
 
@@ -193,7 +195,7 @@ def test_a_space_that_is_used_up_ends_the_study() -> None:
 
     driving = drive(Short())
     assert len(list(driving)) == 4
-    assert driving.core.closed_by == "the algorithm has no configuration after 4 trials"
+    assert str(driving.core.closed_by) == "the algorithm has no configuration after 4 trials"
 
 
 def test_families_are_separate_races() -> None:
@@ -228,7 +230,7 @@ def test_families_are_separate_races() -> None:
 
 
 def summary(trials: list[LocalTrial]) -> list[Any]:
-    return [(t.number, t.config, t.state, t.reason, t.steps, t.suggested, t.told, t.spent_steps) for t in trials]
+    return [(t.number, t.config, t.state, str(t.reason), t.steps, t.suggested, t.told, t.spent_steps) for t in trials]
 
 
 def moody(config: Mapping[str, Any], number: int, state: Any) -> Iterator[Step]:

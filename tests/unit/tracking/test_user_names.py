@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from mlflow_records import study, trial
 
-from tuning.records.schema import StepRecord
+from tuning.records.schema import StepRecord, TrialRecord
 from tuning.tracking.identity import TrackedSearch
 from tuning.tracking.tracked_runs import RecordRuns
 
@@ -25,10 +25,10 @@ NAMES += [
 SCHEDULE = '[[0, {"eta": 0.1}], [2, {"eta": 0.2}]]'
 
 
-def points(record: object) -> dict[str, list[tuple[int, float]]]:
+def points(record: TrialRecord) -> dict[str, list[tuple[int, float]]]:
     """Metric -> (step, value), as MLflow gets them."""
     found: dict[str, list[tuple[int, float]]] = {}
-    for name, value, step, _ in RUNS.of_trial(record).metrics:  # type: ignore[arg-type]
+    for name, value, step, _ in RUNS.of_trial(record).metrics:
         found.setdefault(name, []).append((step, value))
     return found
 

@@ -13,6 +13,7 @@ from tuning.execution.context import WorkerContext
 from tuning.execution.packed import recorded
 from tuning.execution.spread.journal import DRIVER, written_by_driver
 from tuning.execution.study_record import abandoned
+from tuning.notes import EndCode
 from tuning.planning.plan import Plan
 from tuning.planning.room import alive_machines
 from tuning.planning.shortages import Shortage, find_shortages, with_shortage
@@ -51,7 +52,9 @@ def record_shortages(owned: OwnedRun, listener: Listener) -> frozenset[Resources
         budgets = {study.id: study.budget for study, _ in left}
         writer = PartWriter(owned.directory, owned.term, number, listener, budgets=budgets)
         for study, shortage in left:
-            writer.add([abandoned(context, study, f"{shortage.key}: {shortage.why}; {shortage.remedy}")])
+            writer.add(
+                [abandoned(context, study, EndCode.SHORTAGE(shortage.key, why=shortage.why, remedy=shortage.remedy))]
+            )
         writers.append(writer)
     for writer in writers:
         writer.flush()

@@ -33,6 +33,7 @@ from tuning.models.process_group import (
     reserve,
 )
 from tuning.models.shards import gangs_work_in
+from tuning.notes import EndCode, Note
 from tuning.planning.gangs import largest_gang
 from tuning.planning.room import Room, Takes
 from tuning.records.schema import FINISHED, StudyRecord, TrialRecord
@@ -52,8 +53,8 @@ class EndedStudy:
 
     study: Study
     records: Sequence[TrialRecord]
-    ended_by: str = ""
-    failure: str | None = None
+    ended_by: Note | None = None
+    failure: Note | None = None
 
     @property
     def fits(self) -> bool:
@@ -184,7 +185,7 @@ class Conclusions:
                 continue
             if why := self.room.given_up(each.takes, f"the last fit of {study!r}"):
                 each.cancel()
-                self._waiting.append(replace(self._leave(study), failure=f"its last fit: {why}"))
+                self._waiting.append(replace(self._leave(study), failure=EndCode.NO_PLACE("its last fit", why=why)))
 
     def close(self) -> None:
         """Leave what is not concluded yet; a resumed run does it."""

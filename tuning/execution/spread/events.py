@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from tuning.notes import Note
 from tuning.records.reports import StepReport, TrialLength
 from tuning.study.interfaces import Configuration
 
@@ -29,7 +30,7 @@ class StepTaken:
 
     report: StepReport
     stop: bool
-    ruled: tuple[str, str] | None = None
+    ruled: tuple[str, Note | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +52,16 @@ class TrialEnded:
     """
 
     state: str
-    failure: tuple[str, str | None] | None = None
+    failure: tuple[Note, str | None] | None = None
     crash: tuple[int, str | None] | None = None
     length: TrialLength | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class StudyStopped:
-    """A rule has ended the study. reason: as a sentence."""
+    """A rule has ended the study."""
 
-    reason: str
+    reason: Note
 
 
 Occurrence: TypeAlias = TrialSuggested | StepTaken | CheckpointSaved | TrialEnded | StudyStopped

@@ -21,6 +21,7 @@ from tuning.execution.spread.events import (
     TrialEnded,
     TrialSuggested,
 )
+from tuning.notes import Note, from_row
 from tuning.records.ownership import Term
 from tuning.records.parts import JOURNAL, accepted, intact, of_kind, part_name
 from tuning.records.reports import StepReport, TrialLength
@@ -112,15 +113,16 @@ def _detail(what: Occurrence) -> dict[str, object]:
                 "fit_seconds": report.fit_seconds,
                 "worker": report.worker,
                 "stop": stop,
-                "ruled": ruled,
+                "ruled": None if ruled is None else [ruled[0], _row(ruled[1])],
             }
         case CheckpointSaved():
             return {"path": what.path}
         case TrialEnded():
             shape = None if what.length is None else _length_detail(what.length)
-            return {"state": what.state, "failure": what.failure, "crashed": what.crash, "shape": shape}
+            failure = None if what.failure is None else [_row(what.failure[0]), what.failure[1]]
+            return {"state": what.state, "failure": failure, "crashed": what.crash, "shape": shape}
         case StudyStopped():
-            return {"reason": what.reason}
+            return {"reason": what.reason.to_row()}
 
 
 def _what(kind: str, detail: Json) -> Occurrence:
@@ -129,14 +131,24 @@ def _what(kind: str, detail: Json) -> Occurrence:
     if kind == KINDS[StepTaken]:
         step = Step(detail["step"], float(detail["score"]), tuple(detail["folds"]), detail["figures"])
         report = StepReport(step, detail["seconds"], detail["fit_seconds"], _length_of(detail), detail["worker"])
-        return StepTaken(report, detail["stop"], tuple(detail["ruled"] or ()) or None)
+        ruled = detail["ruled"]
+        return StepTaken(report, detail["stop"], (ruled[0], _note(ruled[1])) if ruled else None)
     if kind == KINDS[CheckpointSaved]:
         return CheckpointSaved(detail["path"])
     if kind == KINDS[StudyStopped]:
-        return StudyStopped(detail["reason"])
+        return StudyStopped(from_row(detail["reason"]))
     failure, crash, shape = (detail[name] or () for name in ("failure", "crashed", "shape"))
     known = _length_of(shape) if shape else None
-    return TrialEnded(detail["state"], tuple(failure) or None, tuple(crash) or None, known)
+    failed = (from_row(failure[0]), failure[1]) if failure else None
+    return TrialEnded(detail["state"], failed, tuple(crash) or None, known)
+
+
+def _row(note: Note | None) -> dict[str, str] | None:
+    return None if note is None else note.to_row()
+
+
+def _note(row: dict[str, str] | None) -> Note | None:
+    return None if row is None else from_row(row)
 
 
 def _length_detail(length: TrialLength) -> dict[str, object]:

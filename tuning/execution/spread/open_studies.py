@@ -19,6 +19,7 @@ from tuning.execution.spread.events import Event
 from tuning.execution.spread.journal import DRIVER, write_journal
 from tuning.execution.spread.spread_study import SpreadStudy
 from tuning.execution.spread.spread_trial import SpreadTrial
+from tuning.notes import Note
 from tuning.records.ownership import Term
 from tuning.records.parts import Budget, PartWriter
 from tuning.records.reports import FailureReport, Listener, StepReport
@@ -188,13 +189,13 @@ class OpenStudies:
         if number in study.live:
             study.live[number].death = error
 
-    def fail(self, trial_id: str, why: str) -> None:
+    def fail(self, trial_id: str, why: Note) -> None:
         """A trial has failed without a worker; its end is to come."""
         study, number = self._trials[trial_id]
         if number in study.live:
             study.live[number].fail(why)
 
-    def end(self, trial_id: str, lost: str | None = None) -> None:
+    def end(self, trial_id: str, lost: Note | None = None) -> None:
         """A trial has ended."""
         study, number = self._trials.pop(trial_id)
         if number in study.live:

@@ -9,8 +9,9 @@ from contextlib import closing
 from typing import TypeAlias
 
 from tuning.basics.wording import raised, stack
-from tuning.errors import CustomerError, StudyError
+from tuning.errors import CustomerError, StudyError, reason_of
 from tuning.execution.spread.state import SavedState
+from tuning.notes import EndCode
 from tuning.records.reports import FailureReport, StepReport, TrialLength
 from tuning.steps import Step
 from tuning.study.core import NO_STEP
@@ -84,8 +85,8 @@ def until_failure(reports: Generator[Reported, None, None]) -> Generator[Reporte
 
 def _failure(error: BaseException, length: TrialLength | None = None, *, of_study: bool) -> FailureReport:
     if of_study:
-        return FailureReport(str(error), of_study=True)
-    return FailureReport(raised(error), stack(error), length)
+        return FailureReport(reason_of(error), of_study=True)
+    return FailureReport(EndCode.RAISED(error=raised(error)), stack(error), length)
 
 
 def _length(training: StudyTraining, config: Configuration) -> TrialLength:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from tuning.basics.timing import hang_seconds
-from tuning.errors import StorageError
+from tuning.errors import StorageError, reason_of
 from tuning.execution.context import WorkerContext, WorkerRun, planned_study
 from tuning.execution.crash_log import FINAL_FITS
 from tuning.execution.jobs import TrialJob
@@ -21,7 +21,7 @@ from tuning.execution.spread.journal import DRIVER, read_journal, written_by_dri
 from tuning.execution.spread.open_studies import OpenStudies
 from tuning.execution.spread.predictions import FOLDER as PREDICTIONS
 from tuning.execution.spread.predictions import folder_of
-from tuning.execution.spread.spread_study import DEATHS, SpreadStudy, failure_of
+from tuning.execution.spread.spread_study import DEATHS, SpreadStudy
 from tuning.execution.spread.spread_trial import SpreadTrial
 from tuning.execution.spread.state import FILE
 from tuning.execution.spread.trial_worker import SHARDS, shards_folder, train_folder, trial_reports
@@ -151,7 +151,7 @@ class SpreadRun:
             try:
                 live = self._study(study)
             except Exception as error:
-                self._record(EndedStudy(study, list(records.values()), failure=failure_of(error)))
+                self._record(EndedStudy(study, list(records.values()), failure=reason_of(error)))
                 continue
             try:
                 live.replay(events, records)

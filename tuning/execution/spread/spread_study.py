@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from schedulers.protocols import Scheduler
-from tuning.errors import CustomerError, StudyError
+from tuning.errors import StudyError, reason_of
 from tuning.execution.limits import HangLimits
 from tuning.execution.lost_nodes import worker_died
 from tuning.execution.spread.events import (
@@ -25,6 +25,7 @@ from tuning.execution.spread.events import (
     TrialSuggested,
 )
 from tuning.execution.spread.spread_trial import SpreadTrial
+from tuning.notes import EndCode, Note
 from tuning.records.reports import FailureReport, StepReport, TrialLength
 from tuning.records.schema import FAILED, TrialRecord
 from tuning.steps import Step
@@ -35,8 +36,8 @@ from tuning.study.study import family_of
 from tuning.study.trial import RUNNING, Verdict
 
 DEATHS = "a crash, a time limit or too much memory"
-BROKEN = "a part of its journal is damaged or deleted: the study ends with what is recorded"
-LOST = ("the record that says why it failed is damaged or deleted", None)
+BROKEN = EndCode.JOURNAL_BROKEN()
+LOST = (EndCode.LOST_RECORD(), None)
 
 
 class SpreadStudy:
@@ -59,7 +60,7 @@ class SpreadStudy:
         self.waiting: list[SpreadTrial] = []  # suggested before a crash, to be handed out again
         self.records: list[TrialRecord] = []
         self.remade: list[TrialRecord] = []  # of those, the ones that `replay` had to make again; to be written
-        self.failure: str | None = None
+        self.failure: Note | None = None
         self.crashed: tuple[int, str | None] | None = None  # the trial that ended its workers, what Tune said of it
         self._race_steps: dict[str, int] = {}  # by family, as the worker of its first trial said
         self._order = 0  # of the next event
@@ -67,8 +68,8 @@ class SpreadStudy:
         self._began, self._before = time.monotonic(), 0.0  # seconds of earlier attempts
 
     @property
-    def stopped_by(self) -> str:
-        """What has ended the study before its budget was used up, as a sentence; empty without anything."""
+    def stopped_by(self) -> Note | None:
+        """What has ended the study before its budget was used up."""
         return self.core.stopped_by
 
     @property
@@ -129,7 +130,7 @@ class SpreadStudy:
         why = self.hangs.exceeded(worked, idle, searched, longest)
         if why and (trial := self.live.get(number)) is not None and not trial.failed:
             trial.fail(why)
-        return bool(why)
+        return why is not None
 
     def saved(self, number: int, path: str) -> None:
         """A trial has a checkpoint from which it can go on."""
@@ -137,7 +138,7 @@ class SpreadStudy:
             self.live[number].checkpoint = path
             self._note(number, CheckpointSaved(path))
 
-    def end(self, number: int, lost: str | None = None) -> TrialRecord | None:
+    def end(self, number: int, lost: Note | None = None) -> TrialRecord | None:
         """A trial has ended, by itself, stopped, or (`lost`) with its last worker: its study has ended then, too."""
         trial = self.live.pop(number, None)
         if trial is None:
@@ -147,10 +148,10 @@ class SpreadStudy:
                 trial.fail(lost, trial.death)
                 self.crashed = (number, trial.death)
             else:
-                trial.fail(f"its worker could not work: {_last_line(trial.death)}", trial.death)
+                trial.fail(EndCode.WORKER_COULD_NOT_WORK(error=_last_line(trial.death)), trial.death)
         length = _length_without_step(trial)
         record = self._close(trial)
-        failure = (record.reason, record.error) if record.state == FAILED else None
+        failure = (record.reason, record.error) if record.state == FAILED and record.reason is not None else None
         self._note(number, TrialEnded(record.state, failure, self.crashed, length))
         self.records.append(record)
         if self.crashed is not None:
@@ -162,7 +163,7 @@ class SpreadStudy:
 
     def give_up(self, error: Exception) -> None:
         """The study cannot go on. What is recorded of it stays, and `failure` says why."""
-        self.failure = failure_of(error)
+        self.failure = reason_of(error)
         self.live.clear()
         self.waiting.clear()
 
@@ -217,7 +218,7 @@ class SpreadStudy:
         trial = self.live.pop(number)
         if end.length is not None:
             trial.take_length(end.length)
-        if record is not None and record.state == FAILED:
+        if record is not None and record.state == FAILED and record.reason is not None:
             trial.fail(record.reason, record.error)
         elif end.state == FAILED:
             trial.fail(*(end.failure or LOST))
@@ -275,11 +276,6 @@ def _length_without_step(trial: SpreadTrial) -> TrialLength | None:
         return None
     shape = trial.shape
     return TrialLength(shape.full_steps, shape.best_prefix, shape.progress, trial.race_steps)
-
-
-def failure_of(error: Exception) -> str:
-    """Why a study cannot go on, as its reason."""
-    return str(error) if isinstance(error, CustomerError | StudyError) else f"{type(error).__name__}: {error}"[:500]
 
 
 def _last_line(text: str | None) -> str:

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from tuning.basics.cpus import usable_cpus
 from tuning.basics.documents import Json
 from tuning.data.registry import format_of
+from tuning.definition.cpus import usable_cpus
 from tuning.errors import CustomerError, DataError, TuningError, UntrustedCodeError
 from tuning.models.residuals import check_interval
 from tuning.runs.batch.answers import AnswerCounts, AnsweredRows

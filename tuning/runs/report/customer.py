@@ -68,7 +68,7 @@ def customer_page(result: RunResult, customer: str) -> str:
     facts = pd.DataFrame(found.facts(), columns=["", "value"])
     blocks: list[Block] = [HtmlTable(facts)] if len(facts) else []
     sections = [
-        Section("Result", [*blocks, *([Points(found.notes)] if found.notes else [])]),
+        Section("Result", [*blocks, *([Points([str(note) for note in found.notes])] if found.notes else [])]),
         *customer_sections(found, ANY),
     ]
     footer = f"Run {run}, {result.directory.shown}. Written on {time.strftime('%Y-%m-%d %H:%M')} by tuning-service."
@@ -77,7 +77,7 @@ def customer_page(result: RunResult, customer: str) -> str:
 
 def _without_own(found: CustomerResult) -> str:
     """What is said first of a customer without a model of its own."""
-    reason = found.reason.rstrip(".")
+    reason = str(found.reason).rstrip(".")
     if found.study is None or found.study.family != POOL:
         return f"{found.customer} has no model: {reason}."
     return f"{found.customer} has no model of its own: {reason}. For it the run's pool answers."

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from tuning.notes import EndCode, Note
+
 EXAMPLES = 3  # ids that are named of a group
 #: Part of a message → what to do, in this order; the parts are words of the messages that customers get.
 ADVICE = {
@@ -48,29 +50,33 @@ _NUMBER = re.compile(r"\d[\d.,:e+-]*")
 
 @dataclass
 class Group:
-    """Messages that differ in names and numbers only.
+    """Notes of one kind, which differ in names and numbers.
 
     Attributes:
-        message: the first of them.
+        note: the first of them.
         count: how often they occur.
         examples: the first ids that have them.
     """
 
-    message: str
+    note: Note
     count: int = 0
     examples: list[str] = field(default_factory=list)
 
     @property
     def advice(self) -> str:
         """What to do."""
-        return next((advice for part, advice in ADVICE.items() if part in self.message), OTHERWISE)
+        if "text" in self.note.values:
+            return next((advice for part, advice in ADVICE.items() if part in str(self.note)), OTHERWISE)
+        return self.note.advice or OTHERWISE
 
 
-def grouped(messages: Iterable[tuple[str, str]]) -> list[Group]:
-    """Groups of messages, the most frequent first. messages: pairs of a customer's id and a message."""
-    found: dict[str, Group] = {}
-    for customer, message in messages:
-        group = found.setdefault(_NUMBER.sub("0", _QUOTED.sub("''", message)), Group(message))
+def grouped(notes: Iterable[tuple[str, Note]]) -> list[Group]:
+    """Return groups of notes, the most frequent first. notes: pairs of a customer's id and a note."""
+    found: dict[tuple[str, str], Group] = {}
+    for customer, note in notes:
+        text = str(note) if note.code is EndCode.RAISED or "text" in note.values else ""
+        key = note.code.id, _NUMBER.sub("0", _QUOTED.sub("''", text))
+        group = found.setdefault(key, Group(note))
         group.count += 1
         if len(group.examples) < EXAMPLES and customer not in group.examples:
             group.examples.append(customer)

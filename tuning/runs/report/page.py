@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -17,15 +17,16 @@ import pyarrow.compute as pc
 
 from tuning.basics.wording import amount, command, shorten
 from tuning.definition.baselines import baseline_name
-from tuning.evaluation.contradictions import CONTRADICTED
+from tuning.notes import FitCode, Note, from_row
 from tuning.records.columns import Figure, View
 from tuning.records.figures import shown_in
 from tuning.records.gains import is_error, user_metric
 from tuning.records.schema import FAILED, OK, POOLED
+from tuning.records.tables import has_note
 from tuning.records.user_scores import GAINS, user_mode, user_table
 from tuning.reporting.data_table import DataColumn, DataTable
 from tuning.reporting.html import Block, HtmlTable, Page, Picture, PictureRow, Points, Section, Text
-from tuning.runs.leaderboard import SCHEMA
+from tuning.runs.leaderboard import SCHEMA, as_recorded_notes
 from tuning.runs.outcome import REPORT, answer, remarks
 from tuning.runs.parameter_effects import MOST_TRIALS, NEEDED, TOO_FEW, parameter_effects
 from tuning.runs.plan_file import frozen_definition, read_spec
@@ -179,7 +180,10 @@ def _customers(result: RunResult) -> DataTable:
 
 def _values(rows: pa.Table, figure: Figure) -> list[str | float | None]:
     """A column's values."""
-    values: list[str | float | None] = rows[figure.name].to_pylist()
+    found = rows[figure.name].to_pylist()
+    if figure.name in ("reason", "notes"):
+        found = [figure.text(as_recorded_notes(row)) for row in rows.select(["reason", "notes"]).to_pylist()]
+    values: list[str | float | None] = found
     return [shorten(value, MOST_TEXT) if isinstance(value, str) else value for value in values]
 
 
@@ -190,16 +194,22 @@ def customers_without(result: RunResult) -> list[Group]:
     studies = board.standings.best_studies(["customer", "status", "reason"])
     without = studies.filter(pc.invert(pc.is_in(studies["status"], value_set=pa.array([OK, POOLED]))))
     pending = len(board) - len(studies)
-    groups = grouped(zip(without["customer"].to_pylist(), without["reason"].to_pylist(), strict=True))
+    groups = grouped(_with_notes(without, "reason"))
     return [Group(board.unfinished.reason, pending), *groups] if pending and not result.goes_on else groups
+
+
+def _with_notes(rows: pa.Table, column: str) -> Iterator[tuple[str, Note]]:
+    """Yield each customer with each note that a column has for it."""
+    for customer, found in zip(rows["customer"].to_pylist(), rows[column].to_pylist(), strict=True):
+        for note in found if isinstance(found, list) else filter(None, [found]):
+            yield customer, from_row(note)
 
 
 def _contradicted(result: RunResult) -> list[Section]:
     """The models that the hold-out contradicts, by cause; before all else, since nobody should use them unread."""
     studies = result.board().standings.best_studies(["customer", "notes"])
-    found = studies.filter(pc.fill_null(pc.match_substring(studies["notes"], CONTRADICTED), False))
-    notes = zip(found["customer"].to_pylist(), found["notes"].to_pylist(), strict=True)
-    told = [(name, each) for name, note in notes for each in note.split("; ") if each.startswith(CONTRADICTED)]
+    found = studies.filter(has_note(studies["notes"], FitCode.CONTRADICTED))
+    told = [(name, note) for name, note in _with_notes(found, "notes") if note.code is FitCode.CONTRADICTED]
     if not told:
         return []
     return [
@@ -222,8 +232,7 @@ def _failures(result: RunResult, trials: pa.Table) -> list[Section]:
         blocks.append(_table(groups, "customers", "customers without a model"))
     failed = trials.filter(pc.equal(trials["state"], FAILED))
     if len(failed):
-        pairs = zip(failed["customer"].to_pylist(), failed["reason"].to_pylist(), strict=True)
-        blocks.append(_table(grouped(pairs), "trials", f"failed trials, among {len(trials):,}"))
+        blocks.append(_table(grouped(_with_notes(failed, "reason")), "trials", f"failed trials, among {len(trials):,}"))
     return [Section("Failures, and what to do", blocks)] if blocks else []
 
 
@@ -232,7 +241,7 @@ def _table(groups: Sequence[Group], counted: str, caption: str) -> HtmlTable:
     rest = f"; the {len(shown)} most frequent of {amount(len(groups), 'reason')}" if len(groups) > len(shown) else ""
     frame = pd.DataFrame(
         {
-            "reason": [shorten(group.message, MOST_TEXT) for group in shown],
+            "reason": [shorten(str(group.note), MOST_TEXT) for group in shown],
             counted: [f"{group.count:,}" for group in shown],
             "for example": [", ".join(shorten(name, 30) for name in group.examples) for group in shown],
             "what to do": [group.advice for group in shown],
@@ -255,15 +264,14 @@ def _settled(result: RunResult) -> list[Section]:
     if given.drop:
         facts.append(f"Left out by drop: {', '.join(map(repr, given.drop))}.")
     notes = result.board().standings.best_studies(["customer", "notes"])[:MOST_NOTED]
-    pairs = zip(notes["customer"].to_pylist(), notes["notes"].to_pylist(), strict=True)
-    groups = grouped((customer, note) for customer, each in pairs if each for note in each.split("; "))
+    groups = grouped(_with_notes(notes, "notes"))
     facts += [shorten(note, 2 * MOST_TEXT) for note in result.notes]
     blocks: list[Block] = [Points(facts)] if facts else []
     if groups:
         shown = groups[:MOST_GROUPS]
         frame = pd.DataFrame(
             {
-                "note": [shorten(group.message, MOST_TEXT) for group in shown],
+                "note": [shorten(str(group.note), MOST_TEXT) for group in shown],
                 "customers": [f"{group.count:,}" for group in shown],
                 "for example": [", ".join(shorten(name, 30) for name in group.examples) for group in shown],
             }

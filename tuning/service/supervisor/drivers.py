@@ -18,9 +18,9 @@ from pathlib import Path
 
 import yaml
 
-from tuning.basics.cpus import usable_cpus
 from tuning.basics.documents import Json
 from tuning.basics.environment import import_environment
+from tuning.definition.cpus import usable_cpus
 from tuning.planning.allowance import SLOTS_VARIABLE, VARIABLE
 from tuning.records.ownership import Owner, this_process
 from tuning.service.children import SECRETS, roots_variable

@@ -13,8 +13,8 @@ import sys
 import threading
 from collections.abc import Callable
 
-from tuning.basics.cpus import cluster_nodes, usable_cpus
 from tuning.basics.environment import import_environment
+from tuning.definition.cpus import cluster_nodes, usable_cpus
 from tuning.service.settings import ServiceSettings
 
 ASK_S = 15.0  # between two questions

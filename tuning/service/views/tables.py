@@ -20,9 +20,10 @@ import pyarrow.compute as pc
 from tuning.basics.documents import Json
 from tuning.basics.wording import did_you_mean
 from tuning.errors import DefinitionError, MissingError
+from tuning.notes import from_row
 from tuning.records.columns import FigureRow
 from tuning.records.user_scores import user_row
-from tuning.runs.leaderboard import LEADERBOARD
+from tuning.runs.leaderboard import LEADERBOARD, as_recorded_notes
 
 LEADERBOARD_FILE, ORDERS_FILE = "leaderboard.arrow", "orders.arrow"
 STUDIES_FILE, TRIALS_FILE = "studies.arrow", "trials.arrow"
@@ -139,7 +140,7 @@ class RunTables:
 
 
 def _row(row: Json) -> dict[str, object]:
-    return {**_finite(row), "params": _mapping(row["params"])}
+    return {**_finite(row), "params": _mapping(row["params"]), **as_recorded_notes(row)}
 
 
 def _finite(row: Json) -> dict[str, object]:
@@ -158,6 +159,10 @@ def _record(row: Json) -> dict[str, object]:
         plain["metrics"] = _finite(dict(plain["metrics"]))
     if isinstance(plain.get("ensemble"), str):
         plain["ensemble"] = json.loads(plain["ensemble"])
+    if plain.get("reason"):
+        plain["reason"] = from_row(plain["reason"])
+    if "notes" in plain:
+        plain["notes"] = [from_row(each) for each in plain["notes"] or []]
     return _finite(user_row(plain))
 
 

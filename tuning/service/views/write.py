@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -62,7 +61,7 @@ def write(result: RunResult, folder: Path) -> None:
         "counts": counts,
         "sentences": sentences(result, counts),
         "failures": [_group(each) for each in customers_without(result)],
-        "notes": list(result.notes),
+        "notes": [str(note) for note in result.notes],
         "unfinished": result.unfinished,
         "trials_kept": kept,
         "pictures": _pictures(result, folder) if not result.goes_on else [],
@@ -108,7 +107,7 @@ def _pictures(result: RunResult, folder: Path) -> list[dict[str, str]]:
 
 
 def _group(group: Group) -> dict[str, object]:
-    return {**asdict(group), "advice": group.advice}
+    return {"message": str(group.note), "count": group.count, "examples": group.examples, "advice": group.advice}
 
 
 def _save(table: pa.Table, file: Path) -> None:

@@ -1,0 +1,8 @@
+"""What runs find out, as values with codes, and the catalogue of their sentences."""
+
+from tuning.notes.data import DataCode
+from tuning.notes.ends import EndCode
+from tuning.notes.fits import FitCode
+from tuning.notes.note import Note, NoteCode, ShownAt, codes, from_row, texts
+
+__all__ = ["DataCode", "EndCode", "FitCode", "Note", "NoteCode", "ShownAt", "codes", "from_row", "texts"]

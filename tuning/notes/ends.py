@@ -1,0 +1,76 @@
+"""Why a trial, a study or a last fit ended as it did."""
+
+from tuning.notes.note import NoteCode
+
+
+class EndCode(NoteCode):
+    """A reason in the records of trials and studies."""
+
+    SAID = "{text}"
+    RAISED = "{error}"
+
+    # Of trials: what their schedulers and stopping rules have decided.
+    RUNG_CUTOFF = "{subject}: rung {rung:g}, score {score:.6g} is worse than the cutoff {cutoff:.6g}"
+    MEDIAN_CUTOFF = (
+        "{subject}: step {step}, best score {score:.6g} is worse than the median {median:.6g} of {others} others' "
+        "averages"
+    )
+    NOT_AMONG_BEST = "{subject}: rung {step}, score {score:.6g} not among the best {kept}"
+    NOT_AMONG_BEST_OF = (
+        "{subject}: rung {step}, score {score:.6g} not among the best {kept} (the last of them has {worst:.6g})"
+    )
+    SCORE_NOT_FINITE = "{subject}: score {score} at step {step} is not a finite number"
+    STUDY_PLATEAU = "{subject}: nothing better than {best:.6g} in the last {trials:of trial}"
+    STUDY_TIME = "{subject}: the budget of {seconds:g} s is spent"
+    TARGET_REACHED = "{subject}: trial {trial} reached {score:.6g} (target {target:.6g})"
+    TRIAL_PLATEAU = "{subject}: nothing better than {best:.6g} since step {step}"
+    STOPPED_AT_STEP = "{subject} stopped it after step {step}"
+    PAUSED_FOR_GOOD = "{subject} paused it after step {step} for good"
+
+    # Of trials: how they failed.
+    NO_STEP = "training ended without a single step"
+    NON_FINITE_METRIC = "the score is {score} at step {step}"
+    TOOK_LONGER = "it took longer than limits.{subject}: {limit:g}"
+    TOOK_LONGER_WITHOUT_STEP = (
+        "it took longer than limits.{subject}: {limit:g}, and it reported no step that could end it"
+    )
+    STUDY_TOOK_LONGER_WITHOUT_STEP = (
+        "its study took longer than limits.{subject}: {limit:g}, and the trial reported no step that could end it"
+    )
+    HANG = "it made no step for {seconds:of second}, which is taken for a hang; limits.trial_seconds sets another"
+    WORKER_COULD_NOT_WORK = "its worker could not work: {error}"
+    LOST_RECORD = "the record that says why it failed is damaged or deleted"
+
+    # Of studies: why they ended, or have no model.
+    ALL_TRIALS_DONE = "all {trials:of trial} are done"
+    NO_CONFIGURATION_LEFT = "the algorithm has no configuration after {trials:of trial}"
+    PART_FAILED = "the {subject} failed while {doing}: {error}"
+    JOURNAL_BROKEN = "a part of its journal is damaged or deleted: the study ends with what is recorded"
+    NO_TRIAL_RUN = "no trial was run."
+    NO_TRIAL_FINISHED = "no trial finished, of {trials} ({failed} failed, {stopped} stopped)"
+    NO_TRIAL_FINISHED_BUT_FAILED = (
+        "no trial finished, of {trials} ({failed} failed, {stopped} stopped); most often: {most_often}",
+        "The search ran, but no trial did to its end. The trials' own reasons are in the records.",
+    )
+    TRIALS_RUN = "{run} of {trials:of trial} were run"
+    UNSAVED_MODEL = (
+        "the model could not be saved: {error}. Remove the cause, or set `save_models: false`, and resume the run.",
+        "Remove the cause, or set save_models: false; then resume the run.",
+    )
+    QUARANTINED = (
+        "{subject} has ended its worker {times:of time}: {cause}. Reproduce it with: {command}",
+        "The study is set aside. The command in the reason runs it in a debugger.",
+    )
+    SHORTAGE = "{subject}: {why}; {remedy}"
+    BEST_SO_FAR = "{why}; best so far {best}"
+    NOT_FINISHED_YET = "not finished yet"
+    NOT_FINISHED = "not finished yet: resume the run", "Resume the run."
+    TIME_BUDGET_SPENT = (
+        "not finished: the time budget ({budget}) is spent; resume with a larger one",
+        "Resume the run with a larger time_budget.",
+    )
+    NO_PLACE = (
+        "{subject}: {why}",
+        "Add a machine that is large enough, then resume the run with more trials.",
+    )
+    WORKER_DIED = "its worker died: a crash, a time limit or too much memory"

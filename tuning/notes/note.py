@@ -1,0 +1,188 @@
+"""Notes: what a run has found out, as values. The catalogue has their words, which are made where they are shown."""
+
+from __future__ import annotations
+
+import json
+import string
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from functools import cache
+from typing import Any
+
+from tuning.basics.documents import Json
+from tuning.basics.wording import (
+    amount,
+    duration,
+    name_list,
+    one_line,
+    option,
+    percent,
+    raised,
+    resume_advice,
+    size_text,
+    some_names,
+    value_text,
+)
+
+
+class ShownAt(Enum):
+    """Where a note is worth a line.
+
+    Attributes:
+        CUSTOMER: on the page of the customer that has it, and in the column `notes`.
+        PLAN: before the run, too.
+        END: at the end of the run, too.
+    """
+
+    CUSTOMER = auto()
+    PLAN = auto()
+    END = auto()
+
+
+class NoteCode(Enum):
+    """A kind of note: its sentence, what to do about it, and where it is shown. Each theme has a subclass.
+
+    A member is called with the values that its sentence names, and makes a `Note`. In a sentence, `{subject!r}` is the
+    subject's name, and a value may have a form of `FORMS`: `{rows:of row}` is "1 row" or "2 rows".
+    """
+
+    def __init__(self, text: str, advice: str = "", place: ShownAt = ShownAt.CUSTOMER) -> None:
+        self.text, self.advice, self.place = text, advice, place
+
+    @property
+    def id(self) -> str:
+        """The name of the code in records, JSON and HTTP."""
+        return self.name.lower()
+
+    def __call__(self, subject: str = "", **values: object) -> Note:
+        return Note(self, subject, values)
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something that a reader should know, or the reason why something ended.
+
+    Attributes:
+        code: its kind.
+        subject: the name of the column, trial, family, … that it is about.
+        values: the figures and names of its sentence: texts, numbers, booleans, or lists of them.
+    """
+
+    code: NoteCode
+    subject: str = ""
+    values: Json = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return sentence(self.code.text, self)
+
+    def __hash__(self) -> int:
+        return hash((self.code, self.subject, _json(self.values)))
+
+    def __reduce__(self) -> tuple[Callable[..., Note], tuple[object, ...]]:
+        return read, (self.code.id, self.subject, dict(self.values))
+
+    @property
+    def advice(self) -> str:
+        """What to do about it; empty where there is nothing to do."""
+        return sentence(self.code.advice, self)
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain values for programs, with the sentence."""
+        return {"code": self.code.id, "subject": self.subject, "values": dict(self.values), "text": str(self)}
+
+    def to_row(self) -> dict[str, str]:
+        """The note as records hold it: a struct of texts, `values` as JSON."""
+        return {"code": self.code.id, "subject": self.subject, "values": _json(self.values) if self.values else ""}
+
+
+def read(code: str, subject: str, values: Mapping[str, object]) -> Note:
+    """Return a note by the name of its code; `KeyError` for an unknown code."""
+    return Note(codes()[code], subject, values)
+
+
+def from_row(row: Mapping[str, str]) -> Note:
+    """Return the note of a struct in records."""
+    return read(row["code"], row["subject"], json.loads(row["values"]) if row["values"] else {})
+
+
+@cache
+def codes() -> dict[str, NoteCode]:
+    """All codes of all themes, by their names."""
+    import tuning.notes  # noqa: F401  # its themes are subclasses then
+
+    return {code.id: code for theme in NoteCode.__subclasses__() for code in theme}
+
+
+def uncoded(text: str) -> Note:
+    """Return a note of a sentence that has no code yet."""
+    return codes()["said"](text=text)
+
+
+def plain(value: object) -> object:
+    """Return a value of a row with notes as JSON holds it, with codes, values and sentences."""
+    if isinstance(value, Note):
+        return value.to_dict()
+    return [plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def as_notes(found: Iterable[Note | str | None]) -> tuple[Note, ...]:
+    """Return the notes among what was found; sentences without a code become notes, too."""
+    return tuple(uncoded(each) if isinstance(each, str) else each for each in found if each)
+
+
+def texts(notes: Iterable[Note]) -> str:
+    """The sentences of notes in one cell of a table."""
+    return "; ".join(map(str, notes))
+
+
+def sentence(text: str, note: Note) -> str:
+    """A text of the catalogue with the note's values."""
+    return _WORDS.vformat(text, (), {"subject": note.subject, **note.values})
+
+
+def _json(values: Mapping[str, object]) -> str:
+    return json.dumps(values, ensure_ascii=False, separators=(",", ":"), default=_plain)
+
+
+def _plain(value: object) -> object:
+    """A value of NumPy as one of Python; else its text."""
+    return value.item() if hasattr(value, "item") else str(value)
+
+
+def _plural_verb(value: object) -> bool:
+    count = len(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
+    return count != 1
+
+
+#: The forms that a value may have in a sentence, with the argument behind the form's name.
+FORMS: Mapping[str, Callable[[Any, str], str]] = {
+    "of": amount,  # {rows:of row}: 1 row, 2 rows
+    "is": lambda value, _: "are" if _plural_verb(value) else "is",
+    "has": lambda value, _: "have" if _plural_verb(value) else "has",
+    "does": lambda value, _: "do" if _plural_verb(value) else "does",
+    "names": lambda value, most: name_list(value, int(most or 10)),
+    "some": lambda value, most: some_names(value, int(most or 5)),
+    "size": lambda value, _: size_text(value),
+    "seconds": lambda value, _: duration(value),
+    "percent": lambda value, _: percent(float(value)),
+    "resume": lambda value, change: resume_advice(value, change=change),
+    "option": lambda value, _: option(value),
+    "if": lambda value, text: text if value else "",
+}
+
+
+class _Words(string.Formatter):
+    """`str.format` with `FORMS`; a number without a form is rounded as in tables."""
+
+    def format_field(self, value: object, format_spec: str) -> str:
+        form, _, argument = format_spec.partition(" ")
+        if form in FORMS:
+            return FORMS[form](value, argument)
+        if not format_spec:
+            return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value_text(value)
+        return str(super().format_field(value, format_spec))
+
+
+_WORDS = _Words()
+__all__ = ["Note", "NoteCode", "ShownAt", "codes", "from_row", "one_line", "raised", "read", "sentence", "texts"]
