@@ -10,6 +10,7 @@ from tuning.basics.wording import amount
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.study_data import StudyData
 from tuning.preprocessing.task import Prediction
+from tuning.records.gains import user_metric
 
 GROUPS = 20  # of rows, each left out once: so many scores cost less than one fit
 
@@ -18,12 +19,14 @@ def hold_out_score(prediction: Prediction, data: StudyData, metric: Metric) -> t
     """The score of a prediction for the hold-out rows, and why there is none."""
     test = data.split.test
     weight = None if data.weight is None else data.weight[test]
+    if not metric.defined_for(data.y[test], weight):
+        return None, f"{user_metric(metric.name)} is not defined on the hold-out ({amount(len(test), 'row')})"
     try:
         score = metric.score(data.y[test], prediction, weight)
     except ValueError as error:
         return None, f"the hold-out ({amount(len(test), 'row')}) cannot be scored: {error}"
     if not math.isfinite(score):
-        return None, f"{metric.name} is not defined on the hold-out ({amount(len(test), 'row')})"
+        return None, f"{user_metric(metric.name)} of the model is not defined on the hold-out"
     return score, None
 
 

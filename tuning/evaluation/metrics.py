@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -91,18 +93,37 @@ class Metric:
         return float(function(truth, values, **extra))
 
     def defined_for(self, y: np.ndarray, weight: np.ndarray | None = None) -> bool:
-        """Whether some prediction for these rows has a score; a user's function is taken to know."""
+        """Whether the metric tells a perfect prediction for these rows from others; a user's function is taken to.
+
+        It does not where no prediction has a score, or all have the same, as the F1 of rows without the positive class.
+        """
         if self.function is not None:
             return True
-        proba = None
         if self.task.classification:
-            classes = len(self.task.classes)
-            proba = np.full((len(y), classes), 0.1 / classes)
-            proba[np.arange(len(y)), y] += 0.9
-        try:
-            return math.isfinite(self.score(y, Prediction(values=y, proba=proba), weight))
-        except ValueError:
-            return False
+            last = len(self.task.classes) - 1
+            wrong = (y + 1) % (last + 1)
+            half_wrong = np.where(np.arange(len(y)) < len(y) // 2, y, wrong)
+            best = self._score_or_nan(y, _sure_of(y, self.task), weight)
+            return math.isfinite(best) and any(
+                self._score_or_nan(y, _sure_of(codes, self.task), weight) != best
+                for codes in (half_wrong, wrong, np.zeros_like(y), np.full_like(y, last))
+            )
+        if self.name.startswith(UP_TO_1) and (y == y[0]).all():
+            return False  # compared with a constant, which is perfect there
+        above_zero = np.maximum(y, np.finfo(np.float64).tiny) if (y >= 0.0).all() else y  # deviances ask for that
+        return math.isfinite(self._score_or_nan(y, Prediction(above_zero), weight))
+
+    def _score_or_nan(self, y: np.ndarray, prediction: Prediction, weight: np.ndarray | None) -> float:
+        with contextlib.suppress(ValueError), warnings.catch_warnings(action="ignore"):
+            return self.score(y, prediction, weight)
+        return math.nan
+
+
+def _sure_of(codes: np.ndarray, task: Task) -> Prediction:
+    """The prediction of these classes (n,), each with a probability of nearly 1."""
+    proba = np.full((len(codes), len(task.classes)), 0.1 / len(task.classes))
+    proba[np.arange(len(codes)), codes] += 0.9
+    return Prediction(values=codes, proba=proba)
 
 
 def _sorted_by_label(prediction: Prediction, labels: np.ndarray) -> tuple[Prediction, np.ndarray]:
@@ -193,10 +214,11 @@ def _scores(name: str, task: str, weighted: bool = False) -> bool:
         example, kind = Prediction(values=y, proba=proba), Task(task, tuple(range(classes)))
     try:
         _check_labels(name, y, example, kind)
-        Metric(name, kind).score(y, example, np.ones(len(y)) if weighted else None)
+        weight = np.ones(len(y)) if weighted else None
+        Metric(name, kind).score(y, example, weight)
+        return Metric(name, kind).defined_for(y, weight)
     except Exception:  # whatever a scorer says of it
         return False
-    return True
 
 
 def _check_labels(name: str, y: np.ndarray, example: Prediction, task: Task) -> None:

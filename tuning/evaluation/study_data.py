@@ -17,6 +17,7 @@ from tuning.definition.definition import Definition
 from tuning.errors import CustomerError
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.out_of_fold import KeptPredictions, PooledAnswers, Watch
+from tuning.evaluation.target_demands import demand_of, objection
 from tuning.models.base import FRAME, Family, Matrix, SteppedFamily
 from tuning.models.bounds import AUTO, Bounds, GivenBounds, bounds_of
 from tuning.models.log_target import LOG, PLAIN, TARGET, in_logarithms
@@ -38,6 +39,7 @@ from tuning.preprocessing.roles import (
 from tuning.preprocessing.row_hashes import row_hashes
 from tuning.preprocessing.splitting import GROUP, STABLE, Split, split_rows
 from tuning.preprocessing.task import Prediction, Task
+from tuning.records.gains import user_metric
 from tuning.records.schema import MODEL, Config
 from tuning.steps import Step
 
@@ -52,10 +54,10 @@ class StudyData:
     class_weight: "balanced" or label to weight, for fitting. notes: what was left out, and why. own: the
     families of the user's own models, by name. example: a few rows as they came, to show with the model what it takes.
     preparation: what new rows have to go through, None without the user's `prepare`. kept: trials' predictions for an
-    ensemble, None where there is to be none. bounds: what the definition says of them. rows: the features as they came,
-    for the run's pool; None where the run is to have none. pool: that one, as far as it is there. pooled: what it says
-    of these rows. given: the user's own predictions of the target, where these are the baseline.
-    without_target: how many rows are left out for lack of one.
+    ensemble, None where there is to be none. bounds: what the definition says of them. above: what the metric asks
+    predictions to be above. rows: the features as they came, for the run's pool; None where the run is to have none.
+    pool: that one, as far as it is there. pooled: what it says of these rows. given: the user's own predictions of the
+    target, where these are the baseline. without_target: how many rows are left out for lack of one.
     """
 
     task: Task
@@ -71,6 +73,7 @@ class StudyData:
     preparation: Preparation | None = None
     kept: KeptPredictions | None = None
     bounds: GivenBounds = AUTO
+    above: float = -math.inf
     rows: pd.DataFrame | None = None
     pool: RunPool | None = None
     pooled: PooledAnswers | None = None
@@ -105,7 +108,7 @@ class StudyData:
 
     def bounds_of(self, rows: Matrix) -> Bounds | None:
         """Between which numbers a model of these rows answers; None where it may answer anything."""
-        return None if self.task.classification else bounds_of(rows, self.bounds)
+        return None if self.task.classification else bounds_of(rows, self.bounds, self.above)
 
     def columns_of(self, family: Family) -> tuple[Column, ...]:
         """The columns that a family's models look at."""
@@ -238,6 +241,7 @@ def study_data(
         own=own or {},
         example=_example(frame, usable),
         bounds=definition.bounds,
+        above=-math.inf if (demand := demand_of(definition.metric)) is None else demand.above,
         rows=None if definition.pool == "off" else frame[names],
         given=None if said is None else frame[said],
         without_target=without_target,
@@ -278,24 +282,27 @@ def _label_notes(task: Task, positive: Label | None, weights: ClassWeights | Non
 
 
 def keep_scorable_folds(data: StudyData, metric: Metric) -> StudyData:
-    """Without the folds in which the metric is undefined whatever a model says; none left is a `CustomerError`.
+    """Without the folds in which the metric says nothing whatever a model predicts; none left is a `CustomerError`.
 
     The ROC curve of rows of one class, for example: that says nothing about a configuration, and the other folds do.
+    A target that the metric cannot score is a `CustomerError`, too.
     """
+    counted = data.y if data.weight is None else data.y[data.weight > 0]
+    if metric.function is None and (why := objection(metric.name, counted)):
+        raise CustomerError(why)
     folds = data.split.folds
     unseen = [data.split.search[valid] for _, valid in folds]
     defined = [metric.defined_for(data.y[rows], None if data.weight is None else data.weight[rows]) for rows in unseen]
     kept = tuple(compress(folds, defined))
     if len(kept) == len(folds):
         return data
+    name = user_metric(metric.name)
     if not kept:
         raise CustomerError(
-            f"{metric.name} is not defined in any of the {amount(len(folds), 'fold')}: their rows are too few, of one "
-            "class or without weight. Choose another metric or split."
+            f"{name} is not defined in any of the {amount(len(folds), 'fold')}: their rows are too few, of too few "
+            "classes, all alike or without weight. Choose another metric or split."
         )
-    note = (
-        f"{metric.name} is not defined in {len(folds) - len(kept)} of {amount(len(folds), 'fold')}, which are left out"
-    )
+    note = f"{name} is not defined in {len(folds) - len(kept)} of {amount(len(folds), 'fold')}, which are left out"
     return replace(data, split=replace(data.split, folds=kept), notes=(*data.notes, note))
 
 

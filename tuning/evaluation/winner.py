@@ -35,6 +35,7 @@ from tuning.models.member import Member
 from tuning.notes import EndCode, FitCode, Note
 from tuning.notes import note as notes_of
 from tuning.preprocessing.task import Prediction, average, calibrated
+from tuning.records.gains import user_metric
 from tuning.records.schema import FAILED, FINISHED, MODEL, STOPPED, TrialRecord, best_first
 from tuning.records.user_scores import user_score
 
@@ -197,7 +198,8 @@ def conclude(
         members: tuple[Member, ...] = (constant.member(data, all_rows=False),)
         mean, test_score = constant.answers(data), constant.test_score
         scores = scores_without(mean, data, metric)
-        note = None if test_score is not None else f"{metric.name} is not defined for a constant on the hold-out"
+        undefined = f"{user_metric(metric.name)} is not defined for a constant on the hold-out"
+        note = undefined if test_score is None else None
         residuals = residuals_of(constant.left_out(data), mean.values, data)
     else:
         fitted = [refits.of(record) for record, _ in picked]

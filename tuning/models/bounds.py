@@ -51,8 +51,11 @@ class Bounds:
         return cls(-math.inf if low is None else low, math.inf if high is None else high)
 
 
-def bounds_of(train: Matrix, wanted: GivenBounds) -> Bounds | None:
-    """Those of a model that is fitted on some rows; None where it may answer anything."""
+def bounds_of(train: Matrix, wanted: GivenBounds, above: float = -math.inf) -> Bounds | None:
+    """Those of a model that is fitted on some rows; None where it may answer anything.
+
+    above: what the metric asks answers to be above. The least one is then a thousandth of the way to the mean.
+    """
     if wanted == OFF or not len(train.y):
         return None
     if "bounds" not in train.cache:
@@ -60,7 +63,8 @@ def bounds_of(train: Matrix, wanted: GivenBounds) -> Bounds | None:
         width = most - least
         train.cache["bounds"] = Bounds(least - width, most + width) if width > 0.0 else Bounds(-math.inf, math.inf)
     found: Bounds = train.cache["bounds"]
-    if isinstance(wanted, str):
-        return found
-    low, high = wanted
-    return Bounds(found.low if low is None else low, found.high if high is None else high)
+    low, high = (None, None) if isinstance(wanted, str) else wanted
+    least = found.low if low is None else low
+    if least <= above != -math.inf:
+        least = above + max((float(train.y.mean()) - above) / 1000, np.finfo(np.float64).eps)
+    return Bounds(least, found.high if high is None else high)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Mapping
@@ -16,8 +17,9 @@ from tuning.data.prepared import OwnCode
 from tuning.data.sampling import TargetSample, sample_target
 from tuning.definition.definition import Definition
 from tuning.definition.run_spec import RunSpec
-from tuning.errors import DefinitionError, PlanError
+from tuning.errors import CustomerError, DefinitionError, PlanError
 from tuning.evaluation.metrics import is_of_classes, needs_scores, resolve_metric
+from tuning.evaluation.target_demands import demand_of, objection
 from tuning.models import bounds
 from tuning.planning.column_values import odd_text_notes
 from tuning.planning.model_space import check_models, common_tasks, space_of
@@ -137,9 +139,25 @@ def _predicted(
         notes.append(f"task {task!r} is guessed from the target of {sample.names}: {why}; set `task` to choose.")
     _check_task(definition, task)
     notes += _without_target(sample)
+    notes += _beyond_metric(definition, sample) if task == REGRESSION else ()
     notes += random_split_notes(definition, task, sample.frames)
     notes += odd_text_notes(definition, sample.frames)
     return task, _positive(definition, task, sample, notes)
+
+
+def _beyond_metric(definition: Definition, sample: TargetSample) -> list[str]:
+    """A note on customers' targets that the metric cannot score; `PlanError` where it can score nobody's."""
+    metric, found = definition.metric or "", dict[str, str]()
+    for name, values in sample.targets.items() if demand_of(metric) and definition.weight is None else ():
+        with contextlib.suppress(CustomerError):
+            why = objection(metric, read_target(values, REGRESSION)[0].dropna().to_numpy(dtype=float))
+            found |= {name: why} if why else {}
+    if not found:
+        return []
+    name, why = next(iter(found.items()))
+    if sample.whole and len(found) == len(sample.targets):
+        raise PlanError(f"metric: {why}" if len(found) == 1 else f"metric, of customer {name!r} and all others: {why}")
+    return [f"metric, of {len(found)} of the {amount(len(sample.targets), 'customer')} looked at ({name!r}): {why}"]
 
 
 def _of_classes(definition: Definition, code: OwnCode) -> bool | None:

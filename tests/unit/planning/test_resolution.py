@@ -45,7 +45,7 @@ def test_the_positive_class_can_be_chosen() -> None:
     ("fields", "task"),
     [
         ({}, "regression"),
-        *(({"metric": metric}, "regression") for metric in ("rmse", "neg_mean_absolute_error", "r2", "mape")),
+        *(({"metric": metric}, "regression") for metric in ("rmse", "neg_mean_absolute_error", "r2", "rmsle")),
         *(({"metric": metric}, "multiclass") for metric in ("accuracy", "f1_macro", "log_loss", "roc_auc_ovr")),
         *(({"models": names}, "multiclass") for names in ("logistic", ["extra_trees", "logistic"])),
         *(({"models": names}, "regression") for names in ("ridge", "extra_trees")),
