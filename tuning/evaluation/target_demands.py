@@ -66,4 +66,5 @@ def objection(metric: str, y: np.ndarray) -> str:
     wrong = 0 if demand is None else int((~demand.met(y)).sum())
     if demand is None or not wrong:
         return ""
-    return f"{user_metric(ALIASES.get(metric, metric))} {demand.why} in {wrong} of {amount(len(y), 'row')}: take {demand.take}."
+    name = user_metric(ALIASES.get(metric, metric))
+    return f"{name} {demand.why} in {wrong} of {amount(len(y), 'row')}: take {demand.take}."
