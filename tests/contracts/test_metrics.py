@@ -19,6 +19,7 @@ from tuning.errors import CustomerError, DefinitionError, PlanError
 from tuning.evaluation.metrics import Metric, is_of_classes
 from tuning.evaluation.study_data import full_steps, train
 from tuning.evaluation.winner import StudyOutcome, conclude
+from tuning.notes import texts
 from tuning.planning.plan import make_plan
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION
 
@@ -110,7 +111,7 @@ def test_a_metric_scores_each_target_or_says_why_it_cannot(task: str, metric: st
             assert outcome.winner is not None, name
             for figure in (outcome.winner.score, outcome.test_score):
                 assert figure is None or abs(figure) < 1e4 * size, (name, figure)  # NaN is not
-            sentences[name] = outcome.notes or ""
+            sentences[name] = texts(outcome.notes)
     assert not {name: said for name, said in sentences.items() if RAW.search(said)}
 
 

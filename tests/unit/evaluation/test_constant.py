@@ -19,6 +19,7 @@ from tuning.execution.study_run import conclude_study
 from tuning.models.base import Matrix
 from tuning.models.bounds import GivenBounds
 from tuning.models.families.constant import FAMILY
+from tuning.notes import texts
 from tuning.preprocessing.task import REGRESSION, Task
 from tuning.runs.outcome import sentences
 from tuning.runs.plan_file import read_plan
@@ -79,7 +80,7 @@ def test_six_rows_that_say_nothing_get_the_constant_and_a_note(tmp_path: Path) -
     best = max(record.score for record in result.trial_records if record.customer == "six")
     assert best < six.cv_score
     why = f"on the folds it scores {-six.cv_score:.4g}, the best that was found {-best:.4g}"
-    assert f"the model is a constant, the mean of the target: {why}" in six.notes
+    assert f"the model is a constant, the mean of the target: {why}" in texts(six.notes)
     # Saved, loaded and asked like any other, and fitted on all rows.
     np.testing.assert_allclose(result.model("six").predict(SIX[["x"]]), SIX["y"].mean())
     row = result.leaderboard().set_index("customer").loc["six"]
@@ -212,7 +213,7 @@ def test_a_row_says_why_the_baseline_was_kept(tmp_path: Path) -> None:
     (study,) = result.study_records
     others = max(record.score for record in result.trial_records if record.trial)
     assert study.trial == 0
-    assert study.notes == (
+    assert texts(study.notes) == (
         f"the baseline was kept: on the folds it scores {-study.cv_score:.4g}, the best of the others {-others:.4g}"
     )
 

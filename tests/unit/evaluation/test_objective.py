@@ -53,8 +53,8 @@ def test_a_generator_that_yields_more_than_its_steps_is_no_search(tmp_path: Path
 
     row = search(tmp_path, epochs, scheduler=scheduler).leaderboard().iloc[0]
     assert row["status"] == "no_model"
-    assert "the objective yields step 2, but a full trial has `steps: 1`" in row["reason"]
-    assert "Set `steps`" in row["reason"]
+    assert "the objective yields step 2, but a full trial has `steps: 1`" in str(row["reason"])
+    assert "Set `steps`" in str(row["reason"])
 
 
 def test_one_report_too_many_costs_its_trial_alone(tmp_path: Path) -> None:
