@@ -6,6 +6,7 @@ import contextlib
 import difflib
 import itertools
 import math
+import operator
 import re
 import shlex
 import traceback
@@ -13,6 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 _READER = {"shell": False}
+MOST_SHORT = 4  # letters of a name of which one more or less makes another name
 
 
 def name_list(names: Iterable[object], most: int = 10) -> str:
@@ -29,10 +31,20 @@ def some_names(names: Sequence[str], most: int = 5) -> str:
 
 def did_you_mean(name: object, known: Iterable[object]) -> str:
     """The known name nearest to a misspelt one, as `` Did you mean 'x'?``; nothing when none is near."""
-    names = [str(other) for other in known]
-    same = [other for other in names if _spelled(other) == _spelled(str(name))]
-    near = same or difflib.get_close_matches(str(name), names, n=1)
+    given, names = str(name), [str(other) for other in known]
+    plain = _spelled(given)
+    swapped = {f"{plain[:i]}{plain[i + 1]}{plain[i]}{plain[i + 2 :]}" for i in range(len(plain) - 1)}
+    same = [other for other in names if _spelled(other) == plain] or [o for o in names if _spelled(o) in swapped]
+    near = same or [other for other in difflib.get_close_matches(given, names, n=9) if _is_near(given, other)]
     return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def _is_near(name: str, other: str) -> bool:
+    """Whether one of two short names differs by one sign or abbreviates the other; long ones are only to be alike."""
+    short, long = sorted((name, other), key=len)
+    rest = iter(long)
+    one = len(short) == len(long) and sum(map(operator.ne, short, long)) == 1
+    return len(short) > MOST_SHORT or one or all(sign in rest for sign in short)
 
 
 def _spelled(name: str) -> str:

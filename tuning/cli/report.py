@@ -15,7 +15,7 @@ from tuning.runs.results import RunResult
 
 @click.command(cls=Command)
 @run_argument
-@click.option("--customer", metavar="ID", help="Write the report of one customer: `reports/ID.html` there.")
+@click.option("--customer", metavar="ID", help="Write one customer's report into `reports/` there, and print its path.")
 def report(run_dir: str, customer: str | None) -> None:
     """Write the report of the run in folder RUN: one HTML file that opens without a network, `report.html` there.
 

@@ -191,7 +191,6 @@ class StudyRecord:
         "empty without bounds",
         ("leaderboard", "customer", "details"),
         better="smaller",
-        words=rows_in("held_back"),
     )
     baseline: str | None = optional(
         "the [baseline](data.md#the-baseline): the family of trial 0 (empty when that trial did not finish), or "

@@ -158,8 +158,10 @@ class CustomerResult(OfCustomer):
         if not study.trials:
             return f"{model_name(study.family, study.ensemble)}, whose configuration was known; {trials}"
         row = user_record(study)
-        folds = "" if self._of_objective else " on the folds"
-        score = f"{row['metric']} {score_text(row['cv_score'], study.cv_error)}{folds}"
+        folds, best = "" if self._of_objective else " on the folds", score_text(row["cv_score"], study.cv_error)
+        if study.ensemble_score is not None:
+            best = f"{score_text(row['ensemble_score'])} (its best trial {best})"
+        score = f"{row['metric']} {best}{folds}"
         won = score if self._of_objective else f"{model_name(study.family, study.ensemble)}, {score}"
         gain = gain_text(row["gain"], is_error(study.metric), "+")
         return f"{won}{f', gain {gain}' if gain else ''}; {trials}"

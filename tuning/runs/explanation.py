@@ -42,6 +42,7 @@ from tuning.runs.plan_file import RecordedPlan, read_plan
 from tuning.runs.pool_file import pool_of
 from tuning.runs.trusted_code import check_definition
 from tuning.storage.run_directory import RunDirectory
+from tuning.user_code import ignore_warnings
 
 REPEATS = 10  # times that a column is shuffled
 MOST_ASKED = 100_000  # rows that a model is asked about at once
@@ -101,7 +102,7 @@ class Winner:
         """`test_score`, `refit_seconds` and `predict_ms_per_row`, as studies record them, of a trial by itself."""
         _, said = self.refits.of(record)
         return {
-            "test_score": self.metric.score(self.y, said, self.weight),
+            "test_score": self._score(said),
             "refit_seconds": self.refits.fit_seconds[record.trial],
             "predict_ms_per_row": 1000 * self.refits.predict_seconds[record.trial] / len(self.y),
         }
@@ -140,10 +141,11 @@ class Winner:
                 said = self.model.prediction(asked)
                 for number, repeat in enumerate(part):
                     falls[place, repeat] = whole - self._score(said.part(number * count, count))
-        return falls
+        return self.sign * falls
 
     def _score(self, said: Prediction) -> float:
-        return self.sign * self.metric.score(self.y, said, self.weight)
+        with ignore_warnings():  # of scikit-learn: a class that nobody predicts
+            return self.metric.score(self.y, said, self.weight)
 
     def partial_dependence(self, column: str, points: int = POINTS) -> pd.DataFrame:
         """How the mean prediction for the hold-out rows changes with one column: rows of `value` and `prediction`.

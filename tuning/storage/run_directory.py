@@ -205,9 +205,10 @@ class RunDirectory:
 
     def _error(self, name: str, done: str, error: OSError) -> StorageError:
         kind = DiskFullError if error.errno in FULL else StorageError
+        kept = "then resume the run or repeat the command; nothing recorded so far is lost"
         return kind(
             f"{self.display(name) if name else self.shown} could not be {done}: {mask_in(retrying.described(error))}. "
-            "Free or repair the storage, then resume the run; nothing recorded so far is lost."
+            f"Free or repair the storage, {kept if name else 'or name another folder'}."
         )
 
     def _attempt(self, name: str, done: str, action: Callable[[], T]) -> T:

@@ -66,6 +66,24 @@ def test_a_name_without_its_zeros_is_recognized(typed: str, meant: str) -> None:
     assert did_you_mean(typed, known) == f" Did you mean {meant!r}?"
 
 
+AIRPORTS = ["ATL", "BNA", "BOS", "JFK", "LAX", "MCO", "ORD", "SEA", "SFO", "SLC"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "known", "meant"),
+    [
+        *[(typed, AIRPORTS, meant) for typed, meant in {
+            "BSO": "BOS", "OBS": "BOS", "bos": "BOS", "BOX": "BOS", "BOSS": "BOS", "BO": "BOS", "SOF": "SFO",
+            "JKF": "JFK",            "ODR": "ORD", "SOB": None, "XYZ": None, "SOA": "SEA","B": None,
+        }.items()],
+        ("AC", ["CA", "NY"], "CA"), ("xgb", ["ridge", "xgboost"], "xgboost"), ("lgbm", ["svm", "lightgbm"], "lightgbm"),
+        ("targte", ["target", "margin"], "target"), ("BSO", ["SFO"], None), ("Wcao", ["Waco", "Cairo"], "Waco"),
+    ],
+)  # fmt: skip
+def test_a_name_is_suggested_only_if_it_is_near(typed: str, known: list[str], meant: str | None) -> None:
+    assert did_you_mean(typed, known) == ("" if meant is None else f" Did you mean {meant!r}?")
+
+
 def test_capitals_stay_where_no_other_name_is_near() -> None:
     assert slug("dowjones-Price", cased=True) == "dowjones-Price"
     assert slug("Anna") != "Anna", "on some disks it is the file of anna"

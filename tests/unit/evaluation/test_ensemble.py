@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
@@ -102,6 +103,11 @@ def test_an_ensemble_is_better_than_its_winner_and_is_one_model(tmp_path: Path) 
     assert study.ensemble_score > study.cv_score
     assert study.test_score > single.test_score
     assert study.gain == study.test_score - study.baseline_test_score
+    shown = together.customer(study.customer)
+    own, best = (float(f"{-score:.4g}") for score in (study.ensemble_score, study.cv_score))
+    assert re.findall(r"([\d.]+) \(its best trial ([\d.]+) ± .*\) on the folds", str(shown)) == [(f"{own}", f"{best}")]
+    assert dict(shown.facts())["held_back"] == "0"
+    assert "best trial" not in str(alone.customer(study.customer))
     model, frame = together.model(), table().drop(columns="y")
     parts = [member.prediction(member.encoded(member.raw(frame)), model.task).values for member in model.members]
     weights = [member["weight"] for member in members]

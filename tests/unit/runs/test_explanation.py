@@ -201,3 +201,21 @@ def test_a_classifier_has_its_classes(tmp_path: Path) -> None:
     curve = partial_dependence(model, frame.drop(columns="y"), ["x"], response_method="predict_proba")
     assert curve["average"][0][-1] > curve["average"][0][0]  # of "yes"
     assert result.customer().partial_dependence("x")["prediction"].between(0, 1).all()
+
+
+def test_what_scikit_learn_warns_of_is_not_said_beside_what_is_explained(
+    tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    rng = np.random.default_rng(0)
+    rare = np.where(rng.random(80) < 0.1, "rare", np.where(rows(0)["x"] > 0, "up", "down"))
+    runner = TuneRunner(
+        data=rows(0).assign(y=rare), target="y", metric="precision_macro", models=["logistic"], trials=1,
+        ensemble="none", portfolio="none", mlflow=False, report=False,
+    )  # fmt: skip
+    result = runner.run(tmp_path / "run", in_process=True, progress=False)
+    model = result.customer().explained()
+    assert "rare" not in set(model.hold_out()["prediction"]), "or nothing would be warned of"
+    recwarn.clear()
+    model.importance()
+    model.alone(result.trial_records[0])
+    assert [str(each.message) for each in recwarn] == []

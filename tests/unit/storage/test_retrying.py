@@ -25,3 +25,24 @@ def test_pauses_grow_fourfold_from_the_first_and_end(tmp_path: Path, monkeypatch
     with pytest.raises(StorageError, match=r"could not be written: .*busy"):
         directory.write("a", b"1")
     assert [round(pause / 100, 0) for pause in pauses] == [1, pytest.approx(4, abs=1), pytest.approx(16, abs=4)]
+
+
+def test_of_a_folder_that_cannot_be_made_nobody_is_told_to_resume(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As below `/proc`, which says that it can be written."""
+    directory = RunDirectory(str(tmp_path / "run"))
+
+    def refused(*_: object) -> None:
+        raise OSError(errno.EPERM, "no")
+
+    for function in ("create", "put"):
+        monkeypatch.setattr(directory.storage, function, refused)
+    with pytest.raises(
+        StorageError, match=r"could not be made: .* Free or repair the storage, or name another folder\.$"
+    ):
+        directory.create()
+    with pytest.raises(
+        StorageError, match=r"then resume the run or repeat the command; nothing recorded so far is lost"
+    ):
+        directory.write("a", b"1")
