@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from tuning.basics.wording import value_text
 from tuning.evaluation.constant import ConstantPrediction
+from tuning.evaluation.hold_out_error import LEAST_OF_CLASS
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.study_data import StudyData
 from tuning.preprocessing.kinds import DATE, TEXT
-from tuning.preprocessing.task import Prediction, average
+from tuning.preprocessing.task import Prediction
 from tuning.records.gains import is_error, user_metric
 from tuning.records.user_scores import user_score
 
@@ -21,9 +21,9 @@ from tuning.records.user_scores import user_score
 CONTRADICTED = "the hold-out contradicts the folds"
 KEPT = 0.5  # of what the folds promised over the constant; a model that keeps more of it is not much worse
 SURE = 3.0  # standard errors of the difference
-CHANCE = 0.001  # that one more score like the folds' is so much worse
 FAR = 0.1  # of a column's range: so far outside of it is more than the next rows' usual surprise
-FEW_ROWS, FEW_HELD = 100, 20
+CLOCK = 0.9  # correlation with the order of rows; of a column that runs along with them the next values are always new
+FEW_ROWS = 100
 
 
 @dataclass(frozen=True)
@@ -39,31 +39,22 @@ class Promise:
     larger: bool
 
     def broken(
-        self, data: StudyData, metric: Metric, test_score: float, test_error: float | None, constant: ConstantPrediction
+        self, data: StudyData, metric: Metric, test_score: float, test_error: float, constant: ConstantPrediction
     ) -> bool:
         """Whether a model keeps less than half of what it promised over the constant, and not by chance.
 
-        Not by chance: by more than three standard errors, those of the folds and of the hold-out together; or by more
-        than one further score like the folds', of so many rows, would be 999 times of 1,000 (Student's t). The latter
-        is sure where a few rows decide the score, and so its standard error too.
+        Not by chance: by more than three standard errors, those of the folds and of the hold-out together. Folds may
+        agree by luck, so that theirs is at least the hold-out's, row for row.
         """
-        if constant.test_score is None or not len(data.split.test):
+        if constant.test_score is None:
             return False
         promised = self._worth(self.score, constant.score, metric)
         if not self._worth(test_score, constant.test_score, metric) < KEPT * promised:
             return False
         short = self.score - test_score if self.larger else test_score - self.score
-        count = len(self.fold_scores)
-        if count < 2 or not math.isfinite(short):
-            return False
-        spread = float(np.std(self.fold_scores, ddof=1))
-        if test_error is not None and short > SURE * math.hypot(spread / math.sqrt(count), test_error):
-            return True
-        from scipy.special import stdtrit
-
-        rows = sum(len(unseen) for _, unseen in data.split.folds) / count
-        error = spread * math.sqrt(1 / count + rows / len(data.split.test))
-        return short > float(stdtrit(count - 1, 1.0 - CHANCE)) * error
+        unseen = sum(len(valid) for _, valid in data.split.folds)
+        spread = float(np.std(self.fold_scores)) / math.sqrt(max(1, len(self.fold_scores) - 1))
+        return short > SURE * math.hypot(test_error, max(spread, test_error * math.sqrt(len(data.split.test) / unseen)))
 
     def _worth(self, score: float, constant: float, metric: Metric) -> float:
         """What a score is better than the constant's: of an error the share of it that is gone."""
@@ -78,16 +69,16 @@ def contradiction_note(
     test_score: float | None,
     test_error: float | None,
     constant: ConstantPrediction | None,
-    predictions: Sequence[Prediction],
-    weights: Sequence[float],
+    prediction: Prediction,
     *,
     leaks: bool,
 ) -> str:
-    """What is said of a model that the hold-out contradicts, with the probable cause; empty of others.
+    """What is said of a model that the hold-out contradicts, with the probable cause; empty of others, and of few rows.
 
-    predictions: of the hold-out rows, of models whose mean counts. leaks: whether a column may tell the target.
+    prediction: of the hold-out rows. leaks: whether a column may tell the target.
     """
-    if test_score is None or constant is None:
+    few = data.rare_rows is not None and data.rare_rows < LEAST_OF_CLASS
+    if test_score is None or test_error is None or constant is None or few:
         return ""
     if not promise.broken(data, metric, test_score, test_error, constant):
         return ""
@@ -95,30 +86,30 @@ def contradiction_note(
         value_text(user_score(score, metric.name)) for score in (test_score, promise.score, constant.test_score)
     )
     scores = f"{user_metric(metric.name)} {here} there, {there} on the folds, {nothing} of a constant"
-    return f"{CONTRADICTED} ({scores}): {_cause(data, average(predictions, weights, data.task), leaks)}"
+    return f"{CONTRADICTED} ({scores}): {_cause(data, prediction, leaks)}"
 
 
 def _cause(data: StudyData, prediction: Prediction, leaks: bool) -> str:
     """The most probable one, in words that `tuning.runs.report.failures` knows what to do about."""
     worst = _worst(data, prediction)
-    numbers = not data.task.classification
-    found = _odd_target(data, worst) if numbers else ""
-    if found := found or _beyond(data, worst) or (_moved(data) if numbers else ""):
-        return found
-    if leaks:
-        return "a column may tell the target"
+    found = _beyond(data, worst)
+    if not found and not data.task.classification:
+        found = _trend(data, prediction) or _odd_target(data, worst) or _moved(data)
+    if found or leaks:
+        return found or "a column may tell the target"
     search, held = len(data.split.search), len(data.split.test)
-    if search < FEW_ROWS or held < FEW_HELD:
+    if search < FEW_ROWS:
         return f"few rows, {search} to learn from and {held} held out"
     return "nothing in the columns tells why"
 
 
 def _worst(data: StudyData, prediction: Prediction) -> np.ndarray:
-    """The hold-out rows that make up most of the squared error; of classes all of them."""
+    """The hold-out rows that make up most of the squared error, of classes that of the true one's probability."""
     test = data.split.test
-    if data.task.classification:
-        return test
     error = (data.y[test] - prediction.values) ** 2
+    if data.task.classification:
+        said = prediction.proba
+        error = error > 0 if said is None else (1.0 - said[np.arange(len(test)), data.y[test]]) ** 2
     order = np.argsort(-error, kind="stable")
     most = np.cumsum(error[order]) <= 0.5 * error.sum()
     worst: np.ndarray = test[order[: int(most.sum()) + 1]]
@@ -126,7 +117,8 @@ def _worst(data: StudyData, prediction: Prediction) -> np.ndarray:
 
 
 def _beyond(data: StudyData, worst: np.ndarray) -> str:
-    """The column that goes farthest beyond what the search rows hold; a date's day as its four numbers are."""
+    """The column that goes farthest beyond what the search rows hold where the error is largest; a date's day as its
+    four numbers are. One that runs along with the rows, as the day does, always goes beyond, and is no cause."""
     found: tuple[float, str] = (FAR, "")
     number = 0
     for column in data.columns:
@@ -135,14 +127,16 @@ def _beyond(data: StudyData, worst: np.ndarray) -> str:
         values = data.raw.numbers[:, number]
         number += 4 if column.kind == DATE else 1
         seen, here = _finite(values[data.split.search]), _finite(values[worst])
-        if not len(seen) or not len(here):
+        if not len(seen) or not len(here) or not (low := float(seen.min())) < (high := float(seen.max())):
             continue
-        low, high = float(seen.min()), float(seen.max())
-        at = max((float(here.min()), float(here.max())), key=lambda value: max(low - value, value - high))
-        distance = max(low - at, at - high) / (high - low) if high > low else 0.0
-        if distance > found[0]:
+        distances = np.maximum(low - here, here - high) / (high - low)
+        if float(np.median(distances)) > found[0] and abs(_along(seen)) < CLOCK:
+            at = float(here[distances.argmax()])
             unit = "" if column.kind == DATE else f", {value_text(at)} and not {value_text(low)} to {value_text(high)},"
-            found = distance, f"{column.name!r} goes beyond what the search rows hold{unit} where the error is largest"
+            found = (
+                float(np.median(distances)),
+                f"{column.name!r} goes beyond what the search rows hold{unit} where the error is largest",
+            )
     return found[1]
 
 
@@ -156,6 +150,24 @@ def _odd_target(data: StudyData, worst: np.ndarray) -> str:
     if max(low - at, at - high) <= high - low:
         return ""
     return f"a target of {value_text(at)} where the search rows have {value_text(low)} to {value_text(high)}"
+
+
+def _trend(data: StudyData, prediction: Prediction) -> str:
+    """Errors that rise or fall along the hold-out rows, by more than chance."""
+    errors = data.y[data.split.test] - prediction.values
+    along, count = _along(errors), len(errors)
+    if not along**2 * (count - 2) > SURE**2 * (1 - along**2):  # Student's t of a correlation
+        return ""
+    slope = along * float(np.std(errors)) * math.sqrt(12 / (count**2 - 1))
+    first, last = (float(errors.mean()) + slope * place * (count - 1) / 2 for place in (-1, 1))
+    return f"the errors have a trend, from {value_text(first)} to {value_text(last)} along the hold-out rows"
+
+
+def _along(values: np.ndarray) -> float:
+    """The correlation of values with their order; 0 of constant ones."""
+    spread = float(np.std(values))
+    order = np.arange(len(values)) - (len(values) - 1) / 2
+    return float(np.mean(values * order)) / (spread * float(np.std(order))) if spread > 0 else 0.0
 
 
 def _moved(data: StudyData) -> str:

@@ -12,6 +12,7 @@ from tuning.evaluation.study_data import StudyData
 from tuning.preprocessing.task import Prediction
 from tuning.records.gains import user_metric
 
+LEAST_OF_CLASS = 5  # hold-out rows; of fewer no score says much
 GROUPS = 20  # of rows, each left out once: so many scores cost less than one fit
 
 

@@ -91,6 +91,13 @@ class StudyData:
         """Whether it is a regression whose targets are all above 0: only these have a logarithm."""
         return not self.task.classification and bool((self.y > 0).all())
 
+    @property
+    def rare_rows(self) -> int | None:
+        """Hold-out rows of the rarest class; None of a regression."""
+        if not self.task.classification:
+            return None
+        return int(np.bincount(self.y[self.split.test], minlength=len(self.task.classes)).min())
+
     def target_of(self, config: Config) -> str:
         """Whether a configuration's model is fitted to the target or its logarithm: its `target`, where it has one."""
         wanted = config[MODEL] not in self.own and config.get(TARGET) == LOG

@@ -224,7 +224,7 @@ def conclude(
         promised = winner.score if ensemble is None else ensemble.score
         promise = Promise(promised or 0.0, tuple(winner.fold_scores), winner.mode == "max")
         contradicted = contradiction_note(
-            promise, data, metric, test_score, test_error, constant, said, weights, leaks=bool(leak)
+            promise, data, metric, test_score, test_error, constant, mean, leaks=bool(leak)
         )
         choice = [
             FitCode.CONTRADICTED(text=contradicted) if contradicted else None,

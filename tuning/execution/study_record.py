@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import fields
 
-import numpy as np
-
 from tuning.basics.stopwatch import Clock
 from tuning.evaluation.study_data import StudyData
 from tuning.evaluation.winner import StudyOutcome
@@ -124,11 +122,11 @@ def _of_data(data: TrialData) -> dict[str, object]:
     """What the customer's rows are."""
     if not isinstance(data, StudyData):
         return {"rows": 0, "test_rows": 0, "features": 0}
-    label, held, classes = data.task.positive, data.y[data.split.test], len(data.task.classes)
+    label = data.task.positive
     return {
         "rows": len(data.y),
-        "test_rows": len(held),
-        "rare_rows": int(np.bincount(held, minlength=classes).min()) if data.task.classification else None,
+        "test_rows": len(data.split.test),
+        "rare_rows": data.rare_rows,
         "without_target": data.without_target or None,
         "features": len(data.columns),
         "positive": None if label is None else str(label),

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from tuning.basics.wording import amount, gain_text, params_text, score_text, some_names, value_text
 from tuning.definition.baselines import GivenBaseline, baseline_name, column_of
+from tuning.evaluation.hold_out_error import LEAST_OF_CLASS
 from tuning.records.columns import FigureRow
 from tuning.records.gains import is_error, user_metric
 from tuning.records.user_scores import metric_text
 from tuning.runs.typical import Typical
-from tuning.runs.verdicts import LEAST_OF_CLASS, LEAST_ROWS, ToUse
+from tuning.runs.verdicts import LEAST_ROWS, ToUse
 
 if TYPE_CHECKING:
     from tuning.runs.run_counts import RunCounts

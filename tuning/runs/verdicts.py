@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tuning.definition.baselines import GivenBaseline, column_of
-from tuning.evaluation.hold_out_error import GROUPS
+from tuning.evaluation.hold_out_error import GROUPS, LEAST_OF_CLASS
 from tuning.records.schema import OK, POOLED
 
-LEAST_ROWS, LEAST_OF_CLASS = 20, 5  # held out; fewer decide nothing
+LEAST_ROWS = GROUPS  # held out; fewer decide nothing
 LEVEL = 0.025  # of each direction: the intervals that decide hold 95 %
 _NUMBERS = (
     *("trials", "test_score", "test_rows", "rare_rows"),

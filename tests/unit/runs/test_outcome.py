@@ -45,7 +45,7 @@ def contradicted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(0)
     clock = rng.uniform(900, 2350, size=100)
     good = pd.DataFrame({"day": range(100), "clock": clock, "y": clock / 10 + rng.normal(scale=2, size=100)})
-    wraps = good.assign(clock=np.where(good["day"] % 33 == 32, 0.0, clock))  # once in the hold-out rows
+    wraps = good.assign(clock=np.where(good["day"] % 4 == 3, 0.0, clock))  # five of the hold-out rows
     wraps.loc[wraps["day"] < 80, "clock"] = clock[:80]
     good.to_csv(folder / "good.csv", index=False)
     wraps.to_csv(folder / "wraps.csv", index=False)
@@ -78,12 +78,13 @@ def test_a_model_that_the_hold_out_rows_contradict_is_said_first(contradicted: P
     assert "as a clock does at midnight" in html[place : html.index("<h2>Result</h2>")]
 
 
-def _row(scores: tuple[float, ...], test: float, error: float | None, rows: int = 60) -> bool:
+def _row(scores: tuple[float, ...], test: float, error: float, rows: int = 100) -> bool:
     """Whether folds with these scores are contradicted by a hold-out score, where a constant has -10 everywhere."""
     data = prepare_data(make_frame(rows), target="y", task="regression", seed=0, split={"folds": len(scores)})
     metric = Metric("neg_root_mean_squared_error", data.task)
     constant = ConstantPrediction({}, (-10.0,) * len(scores), -10.0)
-    return Promise(sum(scores) / len(scores), scores, larger=True).broken(data, metric, test, error, constant)
+    promise = Promise(sum(scores) / len(scores), scores, larger=True)
+    return promise.broken(data, metric, test, error, constant)
 
 
 @pytest.mark.parametrize(
@@ -91,32 +92,36 @@ def _row(scores: tuple[float, ...], test: float, error: float | None, rows: int 
     [
         ((-2.0, -2.1, -1.9), -3.0, 0.1, False),  # surely worse, but most of what was promised is kept
         ((-2.0, -2.1, -1.9), -8.0, 0.5, True),
-        ((-2.0, -2.1, -1.9), -8.0, 2.5, True),  # its few worst rows decide the error, too; folds never differ so much
+        ((-2.0, -2.1, -1.9), -8.0, 2.5, False),  # a few rows decide the score, and so its error
+        ((-2.0, -2.0, -2.0), -8.0, 2.5, False),  # folds that agree by luck are no surer
+        ((-2.0, -2.0, -2.0), -8.0, 1.85, False),  # with 80 rows at the best half as sure as 20
+        ((-2.0, -2.0, -2.0), -8.0, 1.7, True),
         ((-2.0, -6.0, -1.0), -8.0, 2.5, False),
-        ((-2.0, -6.0, -1.0), -8.0, None, False),
         ((-9.9, -9.8, -9.7), -10.5, 0.05, True),  # promised little, and is worse than the constant
         ((-9.5, -9.0, -10.0), -11.0, 1.0, False),  # worse than the constant, as chance makes weak models
     ],
 )
 def test_a_contradiction_is_much_worse_and_no_chance(
-    scores: tuple[float, ...], test: float, error: float | None, broken: bool
+    scores: tuple[float, ...], test: float, error: float, broken: bool
 ) -> None:
     assert _row(scores, test, error) == broken
 
 
-def _caused(task: str = "regression", alone: bool = False, **changes: object) -> str:
+def _caused(
+    task: str = "regression", alone: bool = False, count: int = 200, drop: tuple[str, ...] = ("t",), **changes: object
+) -> str:
     """What a note says of the cause where the last fifth of a customer's rows, which are held out, is changed."""
     rng = np.random.default_rng(0)
-    x, z = rng.uniform(size=(2, 200))
-    y = 5 * x + 5 * (x if alone else z) + rng.normal(size=200) / 9
-    frame = pd.DataFrame({"t": range(200), "x": x, "z": z, "y": y})
-    last = frame["t"] >= 160
+    x, z = rng.uniform(size=(2, count))
+    y = 5 * x + 5 * (x if alone else z) + rng.normal(size=count) / 9
+    frame = pd.DataFrame({"t": range(count), "x": x, "z": z, "y": y})
+    last = frame["t"] >= 0.8 * count
     for name, change in changes.items():
         frame.loc[last, name] = change(frame[last]) if callable(change) else change
     if task == "binary":
         frame["y"] = np.where(frame["y"] > 5, "high", "low")
     split = {"type": "time", "column": "t"}
-    data = prepare_data(frame, target="y", task=task, seed=0, split=split, drop=["t"])
+    data = prepare_data(frame, target="y", task=task, seed=0, split=split, drop=drop)
     metric = Metric("neg_log_loss" if task == "binary" else "neg_root_mean_squared_error", data.task)
     config = {"model": "logistic" if task == "binary" else "ridge"}
     *_, step = train(config, data, metric, 5)
@@ -126,8 +131,7 @@ def _caused(task: str = "regression", alone: bool = False, **changes: object) ->
     )  # fmt: skip
     first = next(map(str, conclude([record], data, metric, "acme").notes), "")
     start, _, cause = first.partition("): ")
-    assert start.startswith(CONTRADICTED) or not cause
-    return cause
+    return cause if start.startswith(CONTRADICTED) else ""
 
 
 @pytest.mark.parametrize(
@@ -135,12 +139,26 @@ def _caused(task: str = "regression", alone: bool = False, **changes: object) ->
     [
         ({}, "", ""),
         ({"x": lambda rows: rows["x"] + 40}, "'x' goes beyond what the search rows hold, 4", "See whether the column"),
-        ({"y": lambda rows: rows["y"].where(rows["t"] < 199, 8e4)}, "a target of 80000 where the", "See whether this"),
+        (
+            {"y": lambda rows: rows["y"].where(rows["t"] % 9 > 0, 8e4)},
+            "a target of 80000 where the",
+            "See whether this",
+        ),
         ({"y": lambda rows: 18 - rows["y"]}, "the target has moved, its mean is ", "These rows are of another time"),
         ({"y": lambda rows: 40 * rows["y"]}, "the target has moved, its mean is 2", "These rows are of another time"),
+        (
+            {"y": lambda rows: rows["y"] + (rows["t"] - 160) / 2},
+            "the errors have a trend, from ",
+            "The target goes whe",
+        ),
+        ({"y": lambda rows: rows["y"] + (rows["t"] - 160) / 2, "drop": ()}, "the errors have a trend, from ", ""),
+        ({"y": lambda rows: 10 - rows["y"], "drop": ()}, "nothing in the columns tells why", ""),  # 't' always goes on
+        ({"y": lambda rows: 10 - rows["y"], "count": 90}, "", ""),  # 18 rows
+        ({"y": lambda rows: rows["y"].where(rows["t"] < 199, 8e4)}, "", ""),  # one row, which has its own note
         ({"y": lambda rows: 10 - rows["y"]}, "nothing in the columns tells why", "Look at the rows with the largest"),
         ({"y": lambda rows: 10 - rows["y"], "alone": True}, "a column may tell the target", "Leave the column out"),
         ({"task": "binary", "x": lambda rows: rows["x"] - 40}, "'x' goes beyond what the search rows hold, -", ""),
+        ({"task": "binary", "x": lambda rows: np.where(rows["t"] == 161, -40, 1 - rows["x"])}, "nothing in the", ""),
     ],
 )
 def test_the_probable_cause_is_named_with_what_to_do(changes: dict[str, Any], cause: str, advice: str) -> None:

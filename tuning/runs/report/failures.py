@@ -32,6 +32,8 @@ ADVICE = {
     "counted when": "Start a new run where the data has changed; else write the key columns as text.",
     "goes beyond what the search rows hold": "See whether the column wraps, as a clock does at midnight, or means "
     "something else there. Derive a difference with prepare, or leave the column out with drop.",
+    "the errors have a trend": "The target goes where no row has been. Predict its change, or its ratio to an earlier "
+    "value, with prepare.",
     "a column may tell the target": "Leave the column out with drop, unless it is known before the target.",
     "where the search rows have": "See whether this target is right. If so, cap it with prepare, or take a metric that "
     "one row does not decide, such as mae.",
