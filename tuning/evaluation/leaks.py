@@ -13,8 +13,10 @@ import pandas as pd
 import yaml
 
 from tuning.basics.wording import value_text
+from tuning.evaluation.hold_out_error import LEAST_OF_CLASS
 from tuning.evaluation.metrics import Metric, score_range
 from tuning.evaluation.study_data import StudyData
+from tuning.notes import FitCode, Note
 from tuning.preprocessing.kinds import DATE, TEXT
 from tuning.preprocessing.task import as_prediction
 from tuning.preprocessing.telling import tells
@@ -25,17 +27,21 @@ BELIEVABLE_ROWS = 50  # with fewer rows, folds without a single error are no sur
 STRONG = 0.9  # of what there is between a constant and a perfect model; a weaker one may well need a single column
 AS_WELL = 0.98  # of what the model gains over a constant: trees and lines are rougher than models
 MOST_COLUMNS, MOST_ROWS = 50, 5000  # looked at
-_DROP = re.compile(r"`drop: (\[.+?\])`")
+FEW_OTHERS = 20  # rows that are not of the largest class; with fewer, one column of many is as good by chance
 
 
-def is_too_good(metric: str, score: float | None, error: float | None, rows: int, test: float | None) -> bool:
+def is_too_good(
+    metric: str, score: float | None, error: float | None, rows: int, test: float | None, rare_rows: int | None = None
+) -> bool:
     """Whether a model is perfect on every fold and on the hold-out: on real rows, a sign of a column that tells the
     target.
 
     metric: a scorer's name; nothing is known of a user's own function. score, error, test: `cv_score`, `cv_error` and
-    `test_score`, None without a hold-out.
+    `test_score`, None without a hold-out. rare_rows: as of `StudyData`; with few of them that is chance.
     """
     best = score_range(metric)[1]
+    if rare_rows is not None and rare_rows < LEAST_OF_CLASS:
+        return False
     return ":" not in metric and rows >= BELIEVABLE_ROWS and score == best and error == 0.0 and test in (None, best)
 
 
@@ -46,17 +52,19 @@ def leak_note(
     error: float | None,
     constant: float | None,
     test: float | None,
-) -> str:
-    """What is said of a model that is perfect, or no better than a single column; empty of others.
+) -> Note | None:
+    """What is said of a model that is perfect, or no better than a single column; None of others.
 
     score, error: of the winner over the folds. constant: the score of knowing nothing. test: the model's, on the
     hold-out.
     """
     if score is None or metric.function is not None or len(data.y) < BELIEVABLE_ROWS:
-        return ""
-    perfect = is_too_good(metric.name, score, error, len(data.y), test)
+        return None
+    if data.task.classification and len(data.y) - np.bincount(data.y).max() < FEW_OTHERS:
+        return None
+    perfect = is_too_good(metric.name, score, error, len(data.y), test, data.rare_rows)
     if not perfect and not _strong(score, constant, score_range(metric.name)[1]):
-        return ""
+        return None
     least = score - (error or 0.0)
     if constant is not None:
         least = min(least, constant + AS_WELL * (score - constant))
@@ -67,20 +75,13 @@ def leak_note(
         else ""
     )
     if not telling:
-        return f"{exactly}a column may tell the target" if perfect else ""
+        return FitCode.LEAK(text=f"{exactly}a column may tell the target", columns=[]) if perfect else None
     names, drop = ", ".join(map(repr, telling)), drop_text(telling)
     if len(telling) > 1:
-        each = "each alone as good as the whole model; if they are not known before the target, leave them out with"
-        return f"{exactly}{names}: {each} {drop}"
-    alone = "alone does as well as the whole model; if it is not known before the target, leave it out with"
-    return f"{exactly}{names} {alone} {drop}"
-
-
-def leaking_columns(notes: Iterable[str]) -> Iterator[str]:
-    """The columns that notes of `leak_note` name."""
-    for note in notes:
-        for found in _DROP.findall(note):
-            yield from yaml.safe_load(found)
+        said = ": each alone as good as the whole model; if they are not known before the target, leave them out with"
+    else:
+        said = " alone does as well as the whole model; if it is not known before the target, leave it out with"
+    return FitCode.LEAK(text=f"{exactly}{names}{said} {drop}", columns=telling)
 
 
 def drop_text(columns: Iterable[str]) -> str:

@@ -23,7 +23,7 @@ from tuning.evaluation.contradictions import Promise, contradiction_note
 from tuning.evaluation.ensemble import Ensemble, find_ensemble, left_out
 from tuning.evaluation.fixed import FixedConfiguration, FixedMember
 from tuning.evaluation.hold_out_error import gain_error, hold_out_error, hold_out_score, scores_without
-from tuning.evaluation.leaks import leak_note, leaking_columns
+from tuning.evaluation.leaks import leak_note
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.pooling import not_asked, pooled_answers
 from tuning.evaluation.refit import AllRows, Refits
@@ -231,7 +231,7 @@ def conclude(
             *alone,
             *failed,
             _held_note(members, said, held_back),
-            FitCode.LEAK(text=leak, columns=[*leaking_columns([leak])]) if leak else None,
+            leak,
         ]
     notes = (
         *choice,

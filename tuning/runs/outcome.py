@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tuning.basics.public import typing
-from tuning.basics.wording import amount, command, size_text
+from tuning.basics.wording import amount, command, size_text, some_names
 from tuning.records.user_scores import metric_text
 from tuning.runs.answer import of_many, of_one, to_use
 
@@ -115,18 +115,27 @@ def _constants(counts: RunCounts) -> list[str]:
 
 
 def _too_good(counts: RunCounts) -> list[str]:
-    found, leaking = counts["too_good"], counts["leaking"]
-    models = f"{amount(found, 'model')} {'is' if found == 1 else 'are'}"
-    perfect = [f"{models} perfect on every fold."] * bool(found)
-    if leaking:
+    """A column is left out for all only where most customers show that it tells the target."""
+    found, leaking, models = counts["too_good"], counts["leaking"], counts["succeeded"]
+    told = [f"{amount(found, 'model')} {'is' if found == 1 else 'are'} perfect on every fold."] * bool(found)
+    if everywhere := [name for name, leak in leaking.items() if 2 * leak["customers"] > models]:
         from tuning.evaluation.leaks import drop_text  # with pandas, which the copy into MLflow does without
 
-        names = ", ".join(f"{name!r} ({amount(count, 'customer')})" for name, count in leaking.items())
-        told = f"A column may tell the target, as it alone does as well as the model: {names}."
-        return [
-            " ".join([*perfect, told, f"What is not known before the target: leave it out with {drop_text(leaking)}."])
-        ]
-    return [f"{each} A column may tell the target: find it, and leave it out with `drop`." for each in perfect]
+        names = ", ".join(
+            f"{name!r} ({leaking[name]['customers']:,} of {amount(models, 'model')})" for name in everywhere
+        )
+        told.append(f"A column may tell the target, as it alone does as well as the model: {names}.")
+        told.append(f"What is not known before the target: leave it out with {drop_text(everywhere)}.")
+    for name, leak in leaking.items():
+        if name not in everywhere:
+            more = leak["customers"] - len(leak["first"])
+            whose = some_names(leak["first"]) + (f" and {more:,} more" if more else "")
+            told.append(
+                f"{name!r} alone does as well as the model of {whose}: look at it there before you use that model."
+            )
+    if found and not leaking:
+        told.append("A column may tell the target: find it, and leave it out with `drop`.")
+    return [" ".join(told)] if told else []
 
 
 def _without_target(counts: RunCounts) -> list[str]:

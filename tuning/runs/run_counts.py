@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import json
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import TypedDict
 
@@ -12,21 +13,25 @@ import pyarrow.compute as pc
 from tuning.basics.wording import amount
 from tuning.definition.baselines import baseline_name
 from tuning.evaluation.leaks import is_too_good
-from tuning.notes import FitCode, from_row
+from tuning.notes import FitCode
 from tuning.records.schema import OK, POOLED, TrialRecord
 from tuning.records.tables import has_note
 from tuning.runs.plan_file import PlannedNames
 from tuning.runs.typical import ANSWERED, Typical, typical_of
 from tuning.runs.verdicts import JUDGED, ToUse, is_constant, too_few, verdicts
 
-MOST_NOTED, MOST_NAMED = 10_000, 5  # customers whose notes are read; columns
-_TOLD_BY = ["cv_score", "cv_error", "rows", "test_score"]
+MOST_NAMED = 5  # columns, and customers of each
+_TOLD_BY = ["cv_score", "cv_error", "rows", "test_score", "rare_rows"]
 #: What is needed of customers' best studies.
-COUNTED = list(
-    dict.fromkeys(
-        ("cv_error", "rows", "without_target", "family", "ensemble", "notes", "model_bytes", *ANSWERED, *JUDGED)
-    )
-)
+_OWN = ("customer", "cv_error", "rows", "without_target", "family", "ensemble", "notes", "model_bytes")
+COUNTED = list(dict.fromkeys((*_OWN, *ANSWERED, *JUDGED)))
+
+
+class Leak(TypedDict):
+    """customers: for whom a column alone does as well as the model; first: some of these."""
+
+    customers: int
+    first: list[str]
 
 
 class RunCounts(TypedDict):
@@ -36,8 +41,8 @@ class RunCounts(TypedDict):
     `without_model`. baseline: what it is, in words. verdicts: customers by `ToUse`. too_few_rows: of the undecided ones
     those with too few hold-out rows. model_bytes: of the winners' models in all. fixed: models whose configuration
     was known, so that no trial was run. constants: models that are one. contradicted: models that are much worse on the
-    hold-out rows than the folds promised, and not by chance. leaking: columns that alone do as well as the model, each
-    with the number of its customers. too_good: models that are perfect on every fold. pool_members: models that have
+    hold-out rows than the folds promised, and not by chance. leaking: columns that alone do as well as the model.
+    too_good: models that are perfect on every fold. pool_members: models that have
     the pool as a member. pool_customers: whose rows it was trained on. without_pool: why there is none, where one was
     wanted; else empty. without_target: rows that are left out for lack of one. fit_seconds: CPU seconds of all
     trials, last fits and the pool.
@@ -60,7 +65,7 @@ class RunCounts(TypedDict):
     fixed: int
     constants: int
     contradicted: int
-    leaking: dict[str, int]
+    leaking: dict[str, Leak]
     too_good: int
     typical: Typical
     with_notes: int
@@ -135,8 +140,15 @@ def _too_good(metric: str, studies: pa.Table) -> int:
     return sum(is_too_good(metric, *row.values()) for row in found.select(_TOLD_BY).to_pylist())
 
 
-def _leaking(studies: pa.Table) -> dict[str, int]:
-    """Column that alone does as well as the model -> for how many customers, the most frequent first."""
-    notes = studies["notes"].filter(has_note(studies["notes"], FitCode.LEAK))[:MOST_NOTED].to_pylist()
-    leaks = (from_row(row) for rows in notes for row in rows if row["code"] == FitCode.LEAK.id)
-    return dict(Counter(name for leak in leaks for name in leak.values["columns"]).most_common(MOST_NAMED))
+def _leaking(studies: pa.Table) -> dict[str, Leak]:
+    """The columns for the most customers first."""
+    notes = studies["notes"].combine_chunks()
+    code, values = (pc.struct_field(pc.list_flatten(notes), name) for name in ("code", "values"))
+    leaks = pc.equal(code, FitCode.LEAK.id)
+    values, customers = values.filter(leaks), studies["customer"].take(pc.list_parent_indices(notes).filter(leaks))
+    found: dict[str, list[str]] = defaultdict(list)
+    for each in pc.unique(values).to_pylist():
+        for column in json.loads(each)["columns"]:
+            found[column] += customers.filter(pc.equal(values, each)).to_pylist()
+    most = sorted(found.items(), key=lambda each: -len(each[1]))[:MOST_NAMED]
+    return {column: {"customers": len(names), "first": names[:MOST_NAMED]} for column, names in most}

@@ -16,6 +16,7 @@ from prepared_rows import prepare_data
 from tuning import RunResult, TuneRunner
 from tuning.evaluation.constant import ConstantPrediction
 from tuning.evaluation.contradictions import CONTRADICTED, Promise
+from tuning.evaluation.leaks import is_too_good, leak_note
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.study_data import train
 from tuning.evaluation.winner import conclude
@@ -167,3 +168,47 @@ def test_the_probable_cause_is_named_with_what_to_do(changes: dict[str, Any], ca
     assert bool(found) == bool(cause)
     assert Group(uncoded(found)).advice.startswith(advice) or not found
     assert Group(uncoded(found)).advice != OTHERWISE or not found
+
+
+def _sales(seed: int, tells: bool) -> pd.DataFrame:
+    """What is sold to whom, and what is paid after it, which tells the target or not."""
+    rng = np.random.default_rng(seed)
+    sold, noise = rng.normal(100, 10, 80), rng.normal(size=80)
+    return pd.DataFrame({"age": rng.normal(size=80), "paid": 1.19 * sold + noise / 9 if tells else noise, "sold": sold})
+
+
+@pytest.mark.parametrize(
+    ("tell", "said", "never"),
+    [
+        (3, "as well as the model: 'paid' (3 of 3 models). What is not known before the target: leave it out", "look"),
+        (2, "as well as the model: 'paid' (2 of 3 models). What is not known before the target: leave it out", "look"),
+        (
+            1,
+            "'paid' alone does as well as the model of 'a': look at it there before you use that model.",
+            "leave it out",
+        ),
+    ],
+)
+def test_a_column_is_to_be_left_out_for_all_only_where_most_customers_show_it(
+    tell: int, said: str, never: str, tmp_path: Path
+) -> None:
+    given = {"target": "sold", "metric": "r2", "search_space": "ridge", "trials": 1, "mlflow": False, "report": False}
+    data = {name: _sales(number, number < tell) for number, name in enumerate("abc")}
+    result = TuneRunner({"data": data, **given}).run(tmp_path / "run", progress=False, in_process=True)
+    found = next(each for each in sentences(result, result.summary()) if "'paid'" in each)
+    assert said in found
+    assert never not in found
+    assert result.summary()["leaking"] == {"paid": {"customers": tell, "first": [*"abc"][:tell]}}
+
+
+@pytest.mark.parametrize(("bad", "told"), [(40, True), (20, True), (19, False), (3, False)])
+def test_few_rows_of_a_class_are_no_sign_that_a_column_tells_the_target(bad: int, told: bool) -> None:
+    rng = np.random.default_rng(0)
+    y = np.arange(120) < bad
+    frame = pd.DataFrame(
+        {"x": rng.normal(size=120), "income": y + rng.normal(scale=0.01, size=120), "y": y.astype(str)}
+    )
+    data = prepare_data(frame.sample(frac=1, random_state=0), target="y", task="binary", seed=0, split={"folds": 3})
+    metric = Metric("roc_auc", data.task)
+    assert ("'income'" in str(leak_note(data, metric, 0.99, 0.01, 0.5, 0.99))) == told
+    assert is_too_good("roc_auc", 1.0, 0.0, 120, 1.0, data.rare_rows) == (data.rare_rows >= 5)
