@@ -11,7 +11,7 @@ from chaos import duplicates, truth
 
 from tuning import RunResult, TuneRunner
 from tuning.basics.timing import Timing
-from tuning.errors import RunError
+from tuning.errors import DiskFullError, RunError
 from tuning.execution.context import WorkerRun
 from tuning.execution.packed import work_shard
 from tuning.runs.begin import OwnedRun
@@ -19,14 +19,19 @@ from tuning.runs.begin import OwnedRun
 QUIET = {"progress": False}
 
 
+OUT_OF_MEMORY = "Caught unexpected exception: OutOfMemoryError()\n" + 50 * "Memory on the node was …\n"
+
+
 class _Tuners:
     """Stand-ins that do part of the work and raise, as Tune does when a callback or a killed trial ends it.
 
-    work: how many shards each of them finishes before it raises; None finishes the rest in peace.
+    work: how many shards each of them finishes before it raises; None finishes the rest in peace. error: what it
+    raises.
     """
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, work: list[int | None]) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, work: list[int | None], error: Exception | None = None) -> None:
         self.work, self.built, self.done = work, 0, 0
+        self.error = error or RuntimeError(OUT_OF_MEMORY)
         monkeypatch.setattr("tuning.driver.hosts.ray.start_ray", lambda slots: False)
         monkeypatch.setattr("tuning.driver.hosts.ray.record_shortages", lambda *_: frozenset())
         monkeypatch.setattr("tuning.driver.hosts.ray.build_tuner", self.build)
@@ -45,7 +50,7 @@ class _Tuners:
             work_shard(WorkerRun.of(self.owned), shard, lambda _: None)
         self.done = until
         if wanted is not None:
-            raise RuntimeError("Caught unexpected exception: OutOfMemoryError()\n" + 50 * "Memory on the node was …\n")
+            raise self.error
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +102,15 @@ def test_three_tuners_without_progress_end_the_run_with_the_reason(
     assert f"Resume with: TuneRunner.resume({run!r})" in str(stopped.value)
     assert len(RunResult(run).study_records) > 0
     assert truth(TuneRunner.resume(run, progress=False, in_process=True)) == undisturbed
+
+
+def test_tuners_that_a_full_disk_ends_are_that(
+    search: TuneRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tune writes a snapshot of its own into the run's folder, by itself and not by our storage."""
+    _Tuners(monkeypatch, [0, 0, 0], OSError(28, "Error writing bytes to file"))
+    with pytest.raises(DiskFullError, match="3 attempts without progress: OSError"):
+        search.run(tmp_path / "run", **QUIET)
 
 
 @pytest.mark.slow

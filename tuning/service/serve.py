@@ -75,7 +75,13 @@ def _work(
     settings.work.mkdir(parents=True, exist_ok=True)
     supervisor = Supervisor(database, settings)
     service = Service(
-        settings, database, wake=supervisor.wake, slots=supervisor.slots, hindered=supervisor.hindered, closing=end
+        settings,
+        database,
+        wake=supervisor.wake,
+        slots=supervisor.slots,
+        hindered=supervisor.hindered,
+        remark=supervisor.remark,
+        closing=end,
     )
     server = _Server(_uvicorn(settings, service), end, ready)
     define({"data": "rows.csv", "target": "y"})  # loads what reading the first definition would have to wait for

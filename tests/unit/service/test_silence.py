@@ -61,6 +61,10 @@ class Listened:
         self.silence.read([self.server.get(self.id)])
         return self.server.look(self.id)
 
+    @property
+    def remark(self) -> str:
+        return self.server.supervisor.remark(self.server.get(self.id))
+
 
 def test_a_driver_that_said_something_and_then_nothing_is_killed_and_tried_again(
     database: Database, tmp_path: Path
@@ -80,11 +84,13 @@ def test_a_driver_that_has_said_nothing_yet_is_told_and_left_alone(database: Dat
     listened = Listened(database, tmp_path)
     say(listened.server.get(listened.id), "of an earlier driver")
     listened.listen(0)
-    assert listened.listen(NOT_YET_S - 1).reason == ""
+    listened.listen(NOT_YET_S - 1)
+    assert listened.remark == ""
     told = listened.listen(1)
     assert told.state is RunState.RUNNING
-    assert told.reason.startswith("its process has not said how far it is since 15 min.")
+    assert listened.remark.startswith("its process has not said how far it is since 15 min.")
     say(told, "now")
-    assert listened.listen(60).reason == ""
+    listened.listen(60)
+    assert listened.remark == ""
     listened.server.supervisor.requests.cancel(listened.id, "churn", 0.0)
     listened.server.look_until(listened.id, RunState.CANCELLED)

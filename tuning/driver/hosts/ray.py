@@ -27,7 +27,7 @@ from tuning.execution.lost_nodes import NodeWatch, alive_nodes
 from tuning.execution.spread.running import SpreadRun
 from tuning.planning.room import Room, machines_now
 from tuning.planning.shortages import check_own_machine
-from tuning.records.reports import Listener
+from tuning.records.reports import Listener, WorkerError
 from tuning.runs.begin import OwnedRun
 from tuning.runs.results import RunResult
 
@@ -91,7 +91,7 @@ class RayHost:
     def _fit_until_done(self, workers: TuneWorkers, counter: Counter) -> None:
         """Fit Tuners until nothing is left. A Tuner that raises is followed by another one while there is progress."""
         owned, halt = self.owned, workers.halt
-        fruitless, attempt, failure = 0, 0, ""
+        fruitless, attempt, failure = 0, 0, list[WorkerError]()
         left = len(owned.plan.studies)
         while left and fruitless < FRUITLESS_ATTEMPTS and not halt.wanted:
             before, attempt = self._parts_recorded(), attempt + 1
@@ -102,8 +102,8 @@ class RayHost:
                 raise
             except Exception as error:
                 # One trial ended by Ray's memory monitor, or any exception in a callback, ends a whole Tuner.
-                failure = one_line(error)
-                logger.warning("Tune ended with %s; continuing from the records", failure)
+                failure = [WorkerError(one_line(error), code_of(error))]
+                logger.warning("Tune ended with %s; continuing from the records", failure[0].message)
             workers.kill()
             if halt.wanted:
                 return
@@ -116,9 +116,9 @@ class RayHost:
             if left and fruitless and fruitless < FRUITLESS_ATTEMPTS:
                 time.sleep(owned.timing.attempt_pause_s)
         if left and not halt.wanted:
-            said = dict.fromkeys(text.rstrip(".") for text in (*(each.message for each in counter.errors), failure))
-            reasons = "; ".join(filter(None, said)) or "no reason was reported"
-            full = any(each.code == code_of(DiskFullError()) for each in counter.errors)
+            errors = [*counter.errors, *failure]
+            reasons = "; ".join(dict.fromkeys(each.message.rstrip(".") for each in errors)) or "no reason was reported"
+            full = any(each.code == code_of(DiskFullError()) for each in errors)
             raise (DiskFullError if full else MachineError)(
                 f"{left} of {amount(len(owned.plan.studies), 'study')} could not be finished in {FRUITLESS_ATTEMPTS} "
                 f"attempts without progress: {reasons}. Everything recorded is kept. Resume with: "

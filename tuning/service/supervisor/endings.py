@@ -14,6 +14,7 @@ from tuning.service.database.runs import SubmittedRun
 from tuning.service.settings import ServiceSettings
 from tuning.service.states import RunState
 from tuning.service.supervisor.drivers import Gone, claim_folder
+from tuning.service.supervisor.outages import Outages
 
 ENDED_BY_ITSELF = (0, SOME_WITHOUT_MODEL, ALL_WITHOUT_MODEL)
 WRONG = (USAGE, REFUSED)  # the user's matter: no other try would end differently
@@ -31,8 +32,8 @@ class Sequel:
     values: Mapping[str, object] = field(default_factory=dict)
 
 
-def sequel(run: SubmittedRun, gone: Gone, settings: ServiceSettings, now: float) -> Sequel:
-    """What becomes of a run whose driver has ended."""
+def sequel(run: SubmittedRun, gone: Gone, settings: ServiceSettings, now: float, outages: Outages) -> Sequel:
+    """What becomes of a run whose driver has ended. outages: learns of a failure of the machine."""
     said = _shown(str(gone.told.get("reason") or ""), run, claim_folder(settings.work, run))
     said = settings.as_written(run.team, said)
     values = {"outcome": dict(gone.told) or None}
@@ -48,6 +49,8 @@ def sequel(run: SubmittedRun, gone: Gone, settings: ServiceSettings, now: float)
         reason = f"{said or 'another process runs it'} (looked at again in {duration(OWNED_S)})"
         return Sequel(RunState.QUEUED, reason, {"not_before": now + OWNED_S})
     reason = _machine_failed(gone, said)
+    if outages.failed(run.id, str(gone.told.get("code") or "")):
+        return Sequel(RunState.QUEUED, f"{reason}; other runs have failed alike, so this was no try of its own", values)
     if run.attempts >= len(PAUSES_S):
         tries = f"{reason}. It was tried again {amount(len(PAUSES_S), 'time')}. Resume it when the cause is gone."
         return Sequel(RunState.FAILED, tries, values)

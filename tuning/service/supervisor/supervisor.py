@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tuning.basics.wording import duration, one_line
-from tuning.errors import DefinitionError, NotAllowedError, UnavailableError
+from tuning.errors import FULL, DefinitionError, NotAllowedError, UnavailableError, code_of
 from tuning.service.admission import check_again
 from tuning.service.database.connection import Database
 from tuning.service.database.runs import Runs, Submission, SubmittedRun, change, one
@@ -25,6 +25,7 @@ from tuning.service.settings import ServiceSettings
 from tuning.service.states import WORKING, RunState
 from tuning.service.supervisor.drivers import Drivers, Gone, search_command, send
 from tuning.service.supervisor.endings import WRONG, sequel
+from tuning.service.supervisor.outages import Outages
 from tuning.service.supervisor.silence import NOT_YET_S, SILENT_S, Silence
 from tuning.service.supervisor.sizes import Sizes
 from tuning.service.supervisor.slots import Slots
@@ -63,7 +64,7 @@ class Supervisor:
         self._database, self._settings, self._clock, self._monotonic = database, settings, clock, monotonic
         self._runs, self._schedules = Runs(database), Schedules(database)
         self._drivers = Drivers(settings, command)
-        self._stopping, self.silence = Stopping(monotonic), Silence(monotonic)
+        self._stopping, self.silence, self._outages = Stopping(monotonic), Silence(monotonic), Outages(monotonic)
         self._sizes = Sizes(settings, lambda run, size: self._runs.note(run, bytes=size))
         self.slots = Slots(settings, self.wake, monotonic)
         self.requests = Requests(database, settings, self.slots)
@@ -93,9 +94,17 @@ class Supervisor:
         """Why the runs are not looked after at the moment, for anybody; None while they are."""
         if self._problem is not None:
             return "The runs cannot be looked after; the server's log says why."
+        if hold := self._outages.hold():
+            return hold
         if self._monotonic() - self._looked > STUCK_S:
             return f"The runs were looked at {duration(self._monotonic() - self._looked)} ago."
         return "The Ray cluster does not answer, so no run begins." if self.slots() is None else None
+
+    def remark(self, run: SubmittedRun) -> str:
+        """What is to be said of a run that the database does not hold; empty where nothing is."""
+        if run.state is RunState.QUEUED:
+            return self.hindered() or ""
+        return QUIET if run.state is RunState.RUNNING and self.silence.has_said_nothing(run) else ""
 
     def look(self) -> None:
         """Do all that is to be done now. `UnavailableError` while the database cannot be used."""
@@ -106,12 +115,15 @@ class Supervisor:
         self.silence.look(working)
         self.slots.look()
         self._schedules.submit_due(self._submit_again, self._clock())
-        while not self._over.is_set():
+        while not (self._over.is_set() or self._outages.hold()):
             total = self.slots()
             begun = None if total is None else claim(self._database, self._settings, total, self._clock())
             if begun is None:
+                if not working:
+                    self._outages.over()
                 return
             self._busy = True
+            self._outages.note_start(begun.id)
             self._begin(begun)
 
     def _work(self) -> None:
@@ -149,7 +161,8 @@ class Supervisor:
         try:
             self._drivers.start(run)
         except OSError as error:
-            self._end(run, Gone(None, f"its process could not be started: {one_line(error)}"))
+            code = code_of(error) if error.errno in FULL else "not_started"
+            self._end(run, Gone(None, f"its process could not be started: {one_line(error)}", {"code": code}))
 
     def _look_at(self, run: SubmittedRun) -> None:
         try:
@@ -168,8 +181,6 @@ class Supervisor:
         elif self.silence.hangs(run):
             self._killed[run.id] = f"its process said nothing for {duration(SILENT_S)} and was killed"
             send(found.driver, signal.SIGKILL)
-        elif self.silence.has_said_nothing(run) != (run.reason == QUIET):
-            self._runs.note(run.id, reason="" if run.reason == QUIET else QUIET)
 
     def _end(self, run: SubmittedRun, gone: Gone) -> None:
         """Note what came of a driver, whatever was asked of its run in the meantime."""
@@ -178,7 +189,8 @@ class Supervisor:
             current = one(connection, run.id, None)
             if current.state not in WORKING or current.started != run.started:
                 return
-            after = sequel(current, gone, self._settings, now)
+            after = sequel(current, gone, self._settings, now, self._outages)
             changed = change(connection, current, after.to, now, after.reason, **after.values)
+        self._outages.ended(run.id)
         self._stopping.forget(run.id)
         self._sizes.measure(changed)

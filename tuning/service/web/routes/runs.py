@@ -57,7 +57,7 @@ def list_runs(
         limit=limit + 1,
     )
     further = cursor_of(found[limit - 1]) if len(found) > limit else None
-    return RunPage(runs=[run_message(run) for run in found[:limit]], next=further)
+    return RunPage(runs=[run_message(service.remarked(run)) for run in found[:limit]], next=further)
 
 
 @router.post(
