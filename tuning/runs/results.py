@@ -303,8 +303,7 @@ class RunResult(OfResult):
         return run_counts(
             self._plan,
             self.directory.shown,
-            customers=len(self),
-            best=self._standings.best_studies(COUNTED),
+            self._standings,
             trials=trials + sum(self._so_far.trials.values()),
             wall_seconds=self._wall,
             fit_seconds=seconds,

@@ -17,8 +17,9 @@ from tuning.notes import FitCode
 from tuning.records.schema import OK, POOLED, TrialRecord
 from tuning.records.tables import has_note
 from tuning.runs.plan_file import PlannedNames
+from tuning.runs.standings import Standings
 from tuning.runs.typical import ANSWERED, Typical, typical_of
-from tuning.runs.verdicts import JUDGED, ToUse, is_constant, too_few, verdicts
+from tuning.runs.verdicts import JUDGED, ToUse, is_constant, too_few
 
 MOST_NAMED = 5  # columns, and customers of each
 _TOLD_BY = ["cv_score", "cv_error", "rows", "test_score", "rare_rows"]
@@ -78,20 +79,18 @@ class RunCounts(TypedDict):
 def run_counts(
     plan: PlannedNames,
     run_dir: str,
+    standings: Standings,
     *,
-    customers: int,
-    best: pa.Table,
     trials: int,
     wall_seconds: float,
     fit_seconds: float,
     pool: Sequence[TrialRecord] = (),
 ) -> RunCounts:
-    """The figures. customers: of the plan. best: the records of their best studies, with the columns `COUNTED`. pool:
-    the run's pool as a trial, if it has one."""
+    """The figures. standings: of all customers. pool: the run's pool as a trial, if it has one."""
+    customers, best, verdicts = len(standings.customers), standings.best_studies(COUNTED), standings.best_verdicts
     ok, constant, fixed = pc.equal(best["status"], OK), is_constant(best), pc.equal(best["trials"], 0)
     ensemble, succeeded, pooled = best["ensemble"].is_valid(), _count(ok), _count(pc.equal(best["family"], POOLED))
-    judged = verdicts(best, plan.baseline)
-    undecided = pc.equal(judged, ToUse.UNDECIDED)
+    undecided = pc.equal(verdicts, ToUse.UNDECIDED)
     return {
         "run": plan.run,
         "run_dir": run_dir,
@@ -103,7 +102,7 @@ def run_counts(
         "without_pool": str(pool[0].reason or "") if pool else "",
         "without_model": customers - succeeded - pooled,
         "baseline": baseline_name(plan.baseline),
-        "verdicts": {each: _count(pc.equal(judged, each)) for each in ToUse},
+        "verdicts": {each: _count(pc.equal(verdicts, each)) for each in ToUse},
         "too_few_rows": _count(pc.and_(undecided, pa.array(too_few(best)))),
         "ensembles": _count(ensemble),
         "model_bytes": pc.sum(best["model_bytes"], min_count=0).as_py(),

@@ -119,8 +119,12 @@ class Standings:
     @cached_property
     def verdicts(self) -> pa.Array:
         """The `ToUse` on each customer; None without one."""
-        found = verdicts(self.best_studies(JUDGED), self._baseline)
-        return found.take(pa.array(np.cumsum(~self.unfinished) - 1, mask=self.unfinished))
+        return self.best_verdicts.take(pa.array(np.cumsum(~self.unfinished) - 1, mask=self.unfinished))
+
+    @cached_property
+    def best_verdicts(self) -> pa.Array:
+        """The same in the order of `best_studies`."""
+        return verdicts(self.best_studies(JUDGED), self._baseline)
 
     def having(self, verdict: str) -> list[str]:
         """The customers with a verdict."""

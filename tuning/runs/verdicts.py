@@ -59,10 +59,11 @@ def verdicts(best: pa.Table, baseline: GivenBaseline) -> pa.Array:
             under_constant | (enough & is_constant(best).to_numpy() & (better | (not own))),
             proven,
         ],
-        [ToUse.POOL, "", ToUse.BASELINE, ToUse.CONSTANT, ToUse.MODEL],
-        ToUse.UNDECIDED,
+        range(5),
+        5,
     )
-    return pa.array(codes, pa.string(), mask=codes == "")
+    names = [ToUse.POOL, None, ToUse.BASELINE, ToUse.CONSTANT, ToUse.MODEL, ToUse.UNDECIDED]
+    return pa.array(names, pa.string()).take(pa.array(codes))
 
 
 def is_constant(studies: pa.Table) -> pa.ChunkedArray:
@@ -86,7 +87,8 @@ def _sure(gain: np.ndarray, error: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     with np.errstate(divide="ignore", invalid="ignore"):
         t = gain / error
-    return discoveries(stdtr(GROUPS - 1, -t), LEVEL), discoveries(stdtr(GROUPS - 1, t), LEVEL)
+    p = stdtr(GROUPS - 1, -np.abs(t))
+    return discoveries(np.where(t > 0, p, 1 - p), LEVEL), discoveries(np.where(t < 0, p, 1 - p), LEVEL)
 
 
 def discoveries(p: np.ndarray, level: float) -> np.ndarray:

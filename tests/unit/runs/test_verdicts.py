@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import html
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from scipy.stats import false_discovery_control
 
+from tuning import TuneRunner
 from tuning.definition.baselines import GivenBaseline
+from tuning.runs.answer import TOO_FEW
+from tuning.runs.outcome import sentences
+from tuning.runs.report.page import page
 from tuning.runs.verdicts import JUDGED, ToUse, discoveries, verdicts
+from tuning.service.views.tables import RunTables
+from tuning.service.views.write import write
+from tuning.tracking.summary.overview import overview
 
 OWN = {"column": "predicted"}
 TYPES = {"status": pa.string(), **dict.fromkeys(("trial", "trials", "test_rows", "rare_rows"), pa.int64())}
@@ -135,3 +145,34 @@ def test_where_nothing_can_be_gained_few_are_told_otherwise() -> None:
         t = rng.standard_t(19, size=50)
         named += any(each != ToUse.UNDECIDED for each in judged([customer(NONE, (gain, 1.0)) for gain in t]))
     assert named <= 0.08 * 200
+
+
+def shop(seed: int, rows: int, signal: float) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=rows)
+    return pd.DataFrame({"x": x, "z": rng.normal(size=rows), "y": signal * x + rng.normal(size=rows)})
+
+
+@pytest.mark.long
+def test_the_same_is_said_first_everywhere_and_stands_in_every_table(tmp_path: Path) -> None:
+    shops = {"good": shop(0, 200, 3.0), "few": shop(1, 60, 3.0), "noise": shop(2, 200, 0.0), "none": shop(3, 2, 1.0)}
+    given = {"data": shops, "target": "y", "search_space": "ridge", "trials": 2, "mlflow": False}
+    result = TuneRunner(given).run(tmp_path / "run", progress=False, in_process=True)
+    first, *_ = sentences(result, result.summary())
+    assert first.startswith("Use 1 model: it is surely better than a constant guess.")
+    assert first.endswith(f"1 customer is undecided: the hold-out rows are too few ({TOO_FEW}).")
+    assert "For 1 customer a constant guess is as good or better: 'noise'." in first
+    told = {"few": "undecided", "good": "model", "noise": "constant", "none": None}
+    board = result.leaderboard().set_index("customer")
+    assert {name: verdict for name, verdict in board["verdict"].items() if verdict} | {"none": None} == told
+    assert board.loc[["few", "good", "noise"], "test_rows"].tolist() == [12, 40, 40]
+    assert {name: result.customer(name).verdict for name in told} == told
+    assert ("verdict", "model") in result.customer("good").facts()
+    assert first in html.unescape(result._repr_html_())
+    assert first in html.unescape(page(result))
+    assert overview(result, {}, 0.0, 1.0)[0].note.startswith(f"**{first}** 3 of 4 customers have a model")
+    (tmp_path / "views").mkdir()
+    write(result, tmp_path / "views")
+    tables = RunTables(tmp_path / "views")
+    assert tables.summary["sentences"][0] == first
+    assert {row["customer"]: row["verdict"] for row in tables.page(sort="verdict").rows} == told

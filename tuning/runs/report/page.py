@@ -159,7 +159,7 @@ def _customers(result: RunResult) -> DataTable:
         DataColumn(
             f"{each.name}{unit}" if each.name in GAINS else each.name,
             _values(rows, each),
-            filtered=each.name in ("status", "model"),
+            filtered=each.name in ("status", "model", "verdict"),
             narrow=each.essential and not each.long,
             detail=view == "details" or replaced.get(each.name, False),
         )
