@@ -169,7 +169,7 @@ def test_numbers_that_are_none(copy: Copy, mlflow_database: str) -> None:
 
 def test_changing_hyperparameters_are_metrics_with_a_step(copy: Copy, mlflow_database: str) -> None:
     schedule = json.dumps([[0, {"lr": 0.1, "opt": "sgd"}], [2, {"lr": 0.02, "opt": "adam"}]])
-    copy([trial("acme", 0, config={"lr": 0.1, "opt": "sgd", "depth": 3}, schedule=schedule, lineage="[3]")])
+    copy([trial("acme", 0, config={"lr": 0.02, "opt": "adam", "depth": 3}, schedule=schedule, lineage="[3]")])
     run = by_name(mlflow_database)["acme/0000"]
     assert run.data.params == {"family": "xgboost", "lr": "0.02", "opt": "adam", "depth": "3"}
     assert [(step, value) for step, value, _ in history(mlflow_database, run, "hp.lr")] == [(0, 0.1), (2, 0.02)]

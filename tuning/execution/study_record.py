@@ -96,7 +96,7 @@ def _of_model(outcome: StudyOutcome, saved: Saved | None) -> dict[str, object]:
         found |= {"family": str(constant.config[MODEL]), "config": constant.config, "cv_score": constant.score}
     elif winner is not None:
         found |= {name: getattr(winner, name) for name in ("family", "trial", "best_step", "config")}
-        found["cv_score"] = winner.score
+        found |= {"cv_score": winner.score, "stages": len(winner.stages) if len(winner.stages) > 1 else None}
     elif saved is not None:
         found["family"] = POOL
     if saved is not None:

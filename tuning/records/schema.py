@@ -44,10 +44,9 @@ Config = Mapping[str, Any]  # a value per hyperparameter
 MODEL = "model"  # the hyperparameter that names the model family
 
 
-SCORE, FIT_SECONDS = "score", "fit_seconds"
 #: What stands beside the figures of a user's objective, in MLflow and in the logs of Ray Tune.
-OURS = {SCORE, FIT_SECONDS, "trials", "training_iteration", "trial_id", "config", "done"}
-OURS |= {"timestamp", "time_this_iter_s", "time_total_s"}
+OURS = {"score", "fit_seconds", "trials", "training_iteration", "trial_id", "config", "done", "timestamp"}
+OURS |= {"time_this_iter_s", "time_total_s"}
 
 
 def user_name(name: str, taken: Container[str] = OURS) -> str:
@@ -128,9 +127,30 @@ class TrialRecord:
         return {user_name(name, OURS | {self.metric}): value for name, value in metrics.items()}
 
     @property
-    def reported_metric(self) -> str:
+    def shown_metric(self) -> str:
         """The metric's name beside figures of ours; `score` means the same."""
-        return SCORE if self.metric == SCORE else user_name(self.metric)
+        return user_name(self.metric, OURS - {"score"})
+
+    @property
+    def changes(self) -> list[tuple[int, Config]]:
+        """(steps before, configuration) of a trial whose configuration changed while it trained, in order."""
+        return [(before, config) for before, config in json.loads(self.schedule or "[]")]
+
+    @property
+    def stages(self) -> list[tuple[int, Config]]:
+        """(first step, configuration) of each stretch of training on the way to the model; mostly there is one."""
+        begins, last = self.changes or [(0, self.config)], self.best_step or len(self.steps)
+        ends = [*(before for before, _ in begins[1:]), last]
+        return [
+            (before + 1, config) for (before, config), end in zip(begins, ends, strict=True) if before < min(end, last)
+        ]
+
+    @property
+    def changing(self) -> list[tuple[int, Config]]:
+        """The stages, where there are several, with those values alone that differ between them."""
+        configs = [config for _, config in self.stages]
+        names = [name for name in self.config if len({canonical({name: each.get(name)}) for each in configs}) > 1]
+        return [(first, {name: config.get(name) for name in names}) for first, config in self.stages if names]
 
     @property
     def loss(self) -> float:
@@ -277,6 +297,11 @@ class StudyRecord:
     config: Config | None = optional(
         "its configuration as JSON; for a population-based trial the last one (the trial's record has the schedule)",
         type=TEXT,
+    )
+    stages: int | None = optional(
+        "stages of its training, between which its configuration changed (population-based training); empty where it "
+        "never did",
+        ("leaderboard", "details"),
     )
     baseline_cv_score: float | None = optional(
         "the baseline's cross-validation score", ("mlflow_model",), better="metric"

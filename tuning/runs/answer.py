@@ -103,8 +103,10 @@ def of_one(row: FigureRow, metric: str, baseline: GivenBaseline = None) -> str:
     use = _use_of_one(row, baseline)
     tried = "the only trial" if row["trials"] == 1 else f"the best of {row['trials']} trials"
     if row["test_score"] is None:
+        stages = row["stages"]
+        end = f" at the end of a schedule of {amount(stages, 'stage')}" if isinstance(stages, int) else ""
         values = params_text(row["params"]) if isinstance(row["params"], dict) else ""
-        return f"{use}{tried.capitalize()} scores {value_text(row['cv_score'])} ({metric}), with {values}."
+        return f"{use}{tried.capitalize()} scores {value_text(row['cv_score'])} ({metric}), with {values}{end}."
     name, _, direction = metric.partition(", ")
     has = score_text(row["test_score"], row.get("test_error"))
     known = f"The model, {row['model']}, has {name} {has} on rows that it has not seen ({direction})"

@@ -82,15 +82,32 @@ class CustomerResult(OfCustomer):
 
     def curves(self) -> pd.DataFrame:
         """One row per step of a trial: `study`, `trial`, `family`, `step` (from 1), `score`, `seconds` of the trial so
-        far."""
+        far, and as `metrics.…` the further figures that an objective has reported with it."""
         import pandas as pd
 
+        steps = [(each, step) for each in self.trial_records for step in each.steps]
         rows = [
             (each.study, each.trial, each.family, step.step, user_score(step.score, each.metric), step.seconds)
-            for each in self.trial_records
-            for step in each.steps
+            for each, step in steps
         ]
-        return pd.DataFrame(rows, columns=["study", "trial", "family", "step", "score", "seconds"])
+        found = pd.DataFrame(rows, columns=["study", "trial", "family", "step", "score", "seconds"])
+        return found.join(pd.DataFrame([step.metrics for _, step in steps], index=found.index).add_prefix("metrics."))
+
+    def schedule(self) -> list[tuple[int, Config]]:
+        """(first step, configuration) of each stage of the winner's training; the last configuration is `params`.
+
+        There is one stage but under population-based training, where a trial goes on from another one's model with
+        other values: training with the last ones alone makes another model. Without a winner there is none.
+        """
+        from tuning.runs.configurations import nested_config
+
+        if self.params is None or self.study is None:
+            return []
+        *before, (first, _) = (self.winner and self.winner.stages) or [(1, self.params)]
+        if before and self._of_objective:
+            term, study = begun_term(self.directory), self.study.study
+            before = [(step, nested_config(self.directory, term, study, config)) for step, config in before]
+        return [*before, (first, self.params)]
 
     def to_optuna(self, storage: Storage = None) -> Study:
         """The study as one of Optuna's; storage: as of `RunResult.to_optuna`."""
@@ -208,6 +225,9 @@ class CustomerResult(OfCustomer):
             )
             best = "the first of these" if study.trial is None else f"trial {study.trial}, the best of these"
             shown += [("ensemble", ", ".join(parts)), ("parameters of", best)]
+        if self.winner is not None and (stages := self.winner.changing):
+            texts = (f"from step {first} {params_text(config)}" for first, config in stages)
+            shown += [("schedule", "; ".join(texts)), ("parameters of", "its last stage")]
         return shown + [(name, setting_text(value)) for name, value in self.params.items()]
 
     def best_trials(self, most: int | None = None) -> tuple[Sequence[str], Sequence[Sequence[object]]]:

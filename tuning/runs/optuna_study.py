@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from search_spaces import Choice, Constant, Parameter, SearchSpace
 from search_spaces.values import Configuration
-from tuning.basics.wording import amount
 from tuning.records.schema import FINISHED, STOPPED, Config, TrialRecord
 
 if TYPE_CHECKING:
@@ -75,14 +74,6 @@ def of_one_kind(study: Study) -> Study | None:
     part.set_user_attr(METRIC, study.user_attrs.get(METRIC))
     part.add_trials(trial for trial, kind in zip(complete, kinds, strict=True) if kind == most)
     return part
-
-
-def trials_shown(part: Study, study: Study) -> str:
-    """Which trials a picture is of: those of one model family, in a space of several."""
-    shown, count = len(part.get_trials(deepcopy=False)), len(study.get_trials(deepcopy=False))
-    families = {trial.user_attrs.get("family") for trial in part.get_trials(deepcopy=False)} - {None}
-    whose = f", those of {families.pop()} that finished" if len(families) == 1 and shown < count else ""
-    return f"{shown} of {amount(count, 'trial')}{whose}" if shown < count else amount(count, "trial")
 
 
 def _point(space: SearchSpace, config: Config) -> Configuration:

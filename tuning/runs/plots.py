@@ -10,6 +10,7 @@ columns named as in the records of studies and in the leaderboard; what is missi
 from __future__ import annotations
 
 import json
+import math
 import re
 import warnings
 from collections import Counter
@@ -22,14 +23,14 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import LogFormatter, MaxNLocator
 
 from tuning.basics.public import own_functions
-from tuning.basics.wording import amount, shorten
+from tuning.basics.wording import amount, setting_text, shorten
 from tuning.records.gains import ERRORS, user_metric
-from tuning.records.schema import FAILED, FINISHED, OK, STOPPED, TrialRecord, best_first
-from tuning.records.user_scores import user_score
+from tuning.records.schema import FAILED, FINISHED, OK, STOPPED, StepRecord, TrialRecord, best_first
+from tuning.records.user_scores import user_mode, user_score
 from tuning.reporting.figure import COLOURS, give_room, shown_axes
 from tuning.reporting.scale import cut_scale, log_x_scale
 from tuning.runs.customer_columns import customer_table, ids_of, numbers, shown_metric
-from tuning.runs.optuna_study import METRIC, of_one_kind, trials_shown
+from tuning.runs.optuna_study import METRIC, of_one_kind
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,30 +73,21 @@ def parallel_coordinates(study: Study) -> Axes:
         return _sentence(shown_axes(), NOTHING_TO_COMPARE)
     axes = _by_optuna("plot_parallel_coordinate", part)
     give_room(axes, width=0.6 * len(axes.get_xticklabels()))
-    axes.set_title(trials_shown(part, study))
+    shown, count = len(part.get_trials(deepcopy=False)), len(study.get_trials(deepcopy=False))
+    axes.set_title(f"{shown} of {amount(count, 'trial')}{', those that have the same parameters' * (shown < count)}")
     return axes
 
 
 def parameter_importance(study: Study) -> Axes:
-    """How much each parameter decides the score: Optuna's picture, by functional ANOVA over a random forest.
-
-    Of the same trials as `parallel_coordinates`; a sentence where these are fewer than 40 different ones. Optuna's own
-    choice, PED-ANOVA, needs more: of four parameters it put the one that is half of the variance first in 72 % of
-    simulated studies of 40 trials, the forest in 97 %.
-    """
-    from optuna.importance import FanovaImportanceEvaluator
+    """How much each parameter decides the score, of the completed trials that there are: `parameters_across_customers`
+    of one study."""
     from optuna.trial import TrialState
 
-    from tuning.runs.parameter_effects import LEAST, TOO_FEW
+    from tuning.runs.parameter_effects import effects
 
-    part = of_one_kind(study)
-    complete = part.get_trials(deepcopy=False, states=[TrialState.COMPLETE]) if part is not None else []
-    if part is None or len({json.dumps(trial.params, sort_keys=True) for trial in complete}) < LEAST:
-        return _sentence(shown_axes(), TOO_FEW)
-    axes = _by_optuna("plot_param_importances", part, evaluator=FanovaImportanceEvaluator(seed=0))
-    give_room(axes, height=1.2 + 0.22 * len(axes.get_yticklabels()))
-    axes.set_title(f"Hyperparameter importances: {trials_shown(part, study)}", loc="left", fontsize=10)
-    return axes
+    complete = study.get_trials(deepcopy=False, states=[TrialState.COMPLETE])
+    rows = [("", study.study_name, trial.values[0], trial.params) for trial in complete]
+    return parameters_across_customers(effects(rows, study.direction.name[:3].lower()))
 
 
 def _by_optuna(name: str, study: Study, **options: object) -> Axes:
@@ -110,21 +102,24 @@ def _by_optuna(name: str, study: Study, **options: object) -> Axes:
     return axes
 
 
-def learning_curves(found: CustomerResult | Sequence[TrialRecord], ax: Axes | None = None) -> Axes:
+def learning_curves(
+    found: CustomerResult | Sequence[TrialRecord], ax: Axes | None = None, *, figure: str | None = None
+) -> Axes:
     """The score of each trial step by step, with the decisions of the scheduler and the stopping rules.
 
     A cross is where a trial was stopped. The best of those that went the whole way stands out. found: or some of its
-    `trial_records`.
+    `trial_records`. figure: a further one that an objective reports, in place of the score.
     """
+
+    def value(trial: TrialRecord, step: StepRecord) -> float:
+        return user_score(step.score, trial.metric) if figure is None else step.metrics.get(figure, np.nan)
+
     trials = found if isinstance(found, Sequence) else found.trial_records
     axes = ax or shown_axes()
     best = next((trial for trial in best_first(trials) if trial.steps), None)
     drawn = [trial for trial in trials if trial.steps]
     for trial in drawn:
-        steps, scores = (
-            [step.step for step in trial.steps],
-            [user_score(step.score, trial.metric) for step in trial.steps],
-        )
+        steps, scores = [step.step for step in trial.steps], [value(trial, step) for step in trial.steps]
         is_best = trial is best
         colour = ORANGE if is_best else GREY if trial.state == STOPPED else RED if trial.state == FAILED else BLUE
         axes.plot(steps, scores, color=colour, linewidth=2.4 if is_best else 0.9, zorder=3 if is_best else 2)
@@ -135,8 +130,9 @@ def learning_curves(found: CustomerResult | Sequence[TrialRecord], ax: Axes | No
         axes.plot([], [], color=ORANGE, marker="o", label=f"the best: trial {best.trial}")
         counted = next((step for step in best.steps if step.step == best.best_step), None)
         if counted is not None and counted is not best.steps[-1]:  # its line may end far below others
-            score = user_score(counted.score, best.metric)
-            axes.plot(counted.step, score, "*", color=ORANGE, markersize=12, label="its step that counts")
+            axes.plot(
+                counted.step, value(best, counted), "*", color=ORANGE, markersize=12, label="its step that counts"
+            )
     kinds = [
         (FINISHED, BLUE, "o", "more went the whole way"),
         (STOPPED, GREY, "x", "stopped early"),
@@ -145,18 +141,40 @@ def learning_curves(found: CustomerResult | Sequence[TrialRecord], ax: Axes | No
     for state, colour, mark, what in kinds:
         if counts[state]:
             axes.plot([], [], color=colour, marker=mark, label=f"{counts[state]} {what}")
-    every = [
-        user_score(step.score, trial.metric) for trial in trials for step in trial.steps if step.score == step.score
-    ]
-    if every and min(every) > 0 and max(every) > 8 * min(every):  # bad trials would flatten the others
+    every = [each for trial in trials for step in trial.steps if math.isfinite(each := value(trial, step))]
+    # Bad trials would flatten the others: of errors, which have no end. What has one, as an accuracy, is to be seen.
+    errors = max(every, default=0) > 1 if figure else any(user_mode(t.metric, t.mode) == "min" for t in trials)
+    if every and errors and min(every) > 0 and max(every) > 8 * min(every):
         axes.set_yscale("log")
         for formatter in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
             formatter(LogFormatter())  # 0.5, not 5 × 10⁻¹
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("step")
-    axes.set_ylabel(user_metric(trials[0].metric) if trials else "score")
+    axes.set_ylabel(figure or (user_metric(trials[0].metric) if trials else "score"))
     if drawn:
         axes.legend(frameon=False, fontsize=8)
+    return axes
+
+
+def schedule(found: CustomerResult, ax: Axes | None = None) -> Axes:
+    """The hyperparameters of the winner that changed while it trained, a row each: darker is a larger value."""
+    axes, winner = ax or shown_axes(), found.winner
+    if winner is None or not (stages := winner.changing):
+        return _sentence(axes, "The winner has trained with the same hyperparameters from its beginning to its end.")
+    begins = np.array([first for first, _ in stages])
+    widths = np.diff([*begins, (winner.best_step or len(winner.steps)) + 1])
+    for row, name in enumerate(stages[0][1]):
+        values = [config[name] for _, config in stages]
+        ranks = np.unique([each if isinstance(each, int | float) else 0 for each in values], return_inverse=True)[1]
+        for begin, width, value, rank in zip(begins, widths, values, ranks / max(1, ranks.max()), strict=True):
+            axes.barh(row, width, left=begin - 0.5, color=BLUE, alpha=0.25 + 0.5 * rank, edgecolor="white")
+            turned = 90 * (width * 7 < widths.sum())
+            text, at = shorten(setting_text(value), 12), begin + (width - 1) / 2
+            axes.text(at, row, text, ha="center", va="center", fontsize=8, rotation=turned)
+    axes.set_yticks(range(len(stages[0][1])), [shorten(name, 24) for name in stages[0][1]])
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_title(f"The schedule of trial {winner.trial}, which won")
+    axes.set_xlabel("step")
     return axes
 
 
@@ -316,9 +334,14 @@ def parameters_across_customers(effects: Sequence[ParameterEffect], ax: Axes | N
         from tuning.runs.parameter_effects import TOO_FEW
 
         return _sentence(axes, TOO_FEW)
-    axes.barh([shorten(effect.name, 40) for effect in shown], [effect.share for effect in shown], color=BLUE)
-    axes.set_title("Which hyperparameters matter")
-    axes.set_xlabel("share of a configuration's rank\nthat the parameter alone explains")
+    shares, errors = (np.array([getattr(effect, name) for effect in shown]) for name in ("share", "error"))
+    colours = [BLUE if effect.clear else GREY for effect in shown]
+    ends = [np.minimum(shares, 2 * errors), 2 * errors]
+    axes.barh([shorten(each.name, 40) for each in shown], shares, xerr=ends, color=colours, ecolor="#555555")
+    configurations = amount(max(effect.configurations for effect in shown), "configuration")
+    axes.set_title(f"Which hyperparameters matter, by {configurations}")
+    explained = "share of a configuration's rank that the parameter alone explains"
+    axes.set_xlabel(f"{explained}\n(line: two standard errors; grey: not clearly)")
     return axes
 
 

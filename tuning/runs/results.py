@@ -346,7 +346,7 @@ class RunResult(OfResult):
 
     def best_config(self, customer: object = None) -> Config:
         """The configuration that won, exactly: of a model that grows with its length (such as `n_estimators`), of an
-        ensemble that of its best trial, of an objective as it was called with.
+        ensemble that of its best trial, of an objective as it was called with, of a `customer().schedule()` its end.
 
         customer: as of `customer`.
         """

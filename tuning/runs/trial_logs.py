@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tuning.records.parts import TRIALS, of_kind, tables_in
-from tuning.records.schema import SCORE, TrialRecord
+from tuning.records.schema import TrialRecord
 from tuning.records.tables import KEYS, decode_table, records_of
 from tuning.storage.names import slug
 from tuning.storage.run_directory import RunDirectory
@@ -111,9 +111,9 @@ def _results(record: TrialRecord, trial_id: str) -> Iterator[dict[str, object]]:
         last = number == len(record.steps)
         score = record.score if last and record.score is not None else step.score
         yield {
-            record.reported_metric: step.score,
+            record.shown_metric: step.score,
             **record.reported(step.metrics),
-            SCORE: score,
+            "score": score,
             "training_iteration": step.step,
             "time_this_iter_s": step.seconds - before,
             "time_total_s": step.seconds,

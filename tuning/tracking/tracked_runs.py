@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -12,20 +11,7 @@ from functools import cache
 from tuning.notes import texts
 from tuning.notes.note import plain
 from tuning.records.figures import RECORDED
-from tuning.records.schema import (
-    FAILED,
-    FINISHED,
-    FIT_SECONDS,
-    MODEL,
-    OK,
-    SCORE,
-    STOPPED,
-    Config,
-    StudyRecord,
-    TrialRecord,
-    canonical,
-    user_name,
-)
+from tuning.records.schema import FAILED, FINISHED, MODEL, OK, STOPPED, StudyRecord, TrialRecord, canonical, user_name
 from tuning.storage.names import mask_in
 from tuning.tracking import mlflow_limits
 from tuning.tracking.identity import TrackedSearch, study_name, trial_name, trial_of
@@ -59,8 +45,6 @@ _STUDY_TEXT = tuple(
 SHORT_METRICS = (*(each.name for each in RECORDED if each.is_number and each.essential), TRIALS)
 
 NO_MODEL_NOTE = "No model: "
-
-Change = tuple[int, dict[str, object]]  # the step from which values of hyperparameters hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,14 +108,13 @@ class RecordRuns:
         """A trial's child run. best: the trial has won; a short run does not say it."""
         start = _milliseconds(record.started)
         end = start + max(0, int(record.seconds * 1000))
-        changes = schedule(record.schedule)
-        config = {**record.config, **(changes[-1][1] if changes else {})}  # that the trial ended with
+        config = record.config
         tags = {CUSTOMER_TAG: record.customer}
         if self.short:
             config = {name: value for name, value in config.items() if (name, value) != (MODEL, record.family)}
-            figures = [] if record.score is None else [(SCORE, record.score, _counted_step(record), end)]
+            figures = [] if record.score is None else [("score", record.score, _counted_step(record), end)]
         else:
-            figures = list(_trial_metrics(record, start, end, changes))
+            figures = list(_trial_metrics(record, start, end))
             tags |= self._trial_tags(record) | ({BEST_TAG: "true"} if best else {})
         return TrackedRun(
             key=self.search.id(record.study, record.trial),
@@ -220,7 +203,7 @@ class RecordRuns:
         return tags
 
 
-def params_of(config: Config, family: str | None = None) -> dict[str, str]:
+def params_of(config: Mapping[str, object], family: str | None = None) -> dict[str, str]:
     """A configuration and its model family as MLflow params; a user's own parameter `family` becomes `user.family`."""
     own = {user_name(name, (FAMILY,)): value for name, value in config.items()}
     return mlflow_limits.params({FAMILY: family, **own} if family else own)
@@ -257,22 +240,6 @@ def is_surplus(study: TrackedRun, key: str, end: int | None) -> bool:
     return number is not None and number >= study.trials and end is not None and end <= study.start
 
 
-def schedule(text: str | None) -> list[Change]:
-    """(step, the values that held from it) of a trial whose hyperparameters changed; [] for all others.
-
-    Reads a JSON list of `[step, config]` pairs or of objects with `step` and `config`.
-    """
-    try:
-        entries = json.loads(text) if text else []
-        changes = []
-        for entry in entries:
-            step, config = (entry["step"], entry["config"]) if isinstance(entry, dict) else entry
-            changes.append((int(step), dict(config)))
-        return changes
-    except (ValueError, TypeError, KeyError):
-        return []  # the text itself is kept as a tag
-
-
 def _study_name(record: StudyRecord | TrialRecord) -> str:
     return mlflow_limits.text(study_name(record.study, record.customer), mlflow_limits.KEY_LIMIT)
 
@@ -286,25 +253,23 @@ def _counted_step(record: TrialRecord) -> int:
     return record.best_step or (record.steps[-1].step if record.steps else 0)
 
 
-def _trial_metrics(
-    record: TrialRecord, start: int, end: int, changes: list[Change]
-) -> Iterator[mlflow_limits.MetricPoint]:
+def _trial_metrics(record: TrialRecord, start: int, end: int) -> Iterator[mlflow_limits.MetricPoint]:
     every = {name: value for each in record.steps for name, value in each.metrics.items()} | {**record.metrics}
-    names = mlflow_limits.keys([SCORE, FIT_SECONDS, record.reported_metric, *record.reported(every)])
+    names = mlflow_limits.keys(["score", "fit_seconds", record.shown_metric, *record.reported(every)])
     when = {}
     for step in record.steps:
         moment = when[step.step] = start + max(0, int(step.seconds * 1000))
-        yield names[record.reported_metric], step.score, step.step, moment
+        yield names[record.shown_metric], step.score, step.step, moment
         for name, value in record.reported(step.metrics).items():
             yield names[name], value, step.step, moment
     last = _counted_step(record)
     if record.score is not None:
-        yield SCORE, record.score, last, end
+        yield "score", record.score, last, end
     written = next((step.metrics for step in record.steps if step.step == last), {})
     for name, value in record.reported({n: v for n, v in record.metrics.items() if n not in written}).items():
         yield names[name], value, last, end
-    yield FIT_SECONDS, record.fit_seconds, 0, end  # the trial's own length is the run's
-    for step_number, config in changes:
+    yield "fit_seconds", record.fit_seconds, 0, end  # the trial's own length is the run's
+    for step_number, config in record.changes:
         for name, setting in mlflow_limits.flatten(config):
             if isinstance(setting, int | float) and not isinstance(setting, bool):
                 yield mlflow_limits.key(f"hp.{name}"), float(setting), step_number, when.get(step_number, start)

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import optuna
 import pytest
 from builders import grows, tuner_of
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
 from optuna.trial import TrialState
 
 from search_spaces import Choice, Float, Int, SearchSpace
 from tuning.notes.note import uncoded
-from tuning.records.schema import TrialRecord
+from tuning.records.schema import StepRecord, TrialRecord
 from tuning.runs.optuna_study import optuna_study
 from tuning.runs.parameter_effects import LEAST, TOO_FEW
 from tuning.runs.plots import (
+    BLUE,
     NOTHING_TO_COMPARE,
     learning_curves,
     optimisation_history,
@@ -25,6 +27,8 @@ from tuning.runs.plots import (
     parameter_importance,
 )
 from tuning.runs.results import RunResult
+
+MANY = 40  # trials of one family
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +79,8 @@ def test_optunas_own_pictures_show_it(result: RunResult) -> None:
     pyplot.close("all")
 
 
-def test_parameters_are_weighed_only_where_there_are_enough_different_trials(result: RunResult) -> None:
+@pytest.mark.parametrize("points", [LEAST, 12, 60])
+def test_parameters_are_weighed_by_the_trials_that_there_are(result: RunResult, points: int) -> None:
     from matplotlib import pyplot
 
     first = next(record for record in result.trial_records if record.state == "finished")
@@ -85,16 +90,64 @@ def test_parameters_are_weighed_only_where_there_are_enough_different_trials(res
         rng = np.random.default_rng(0)
         configs = [{"x": x, "y": y} for x, y in rng.uniform(size=(points, 2)).tolist()] * times
         records = [
-            replace(first, trial=number, config=config, score=config["x"] + 0.1 * config["y"])
+            replace(first, trial=number, config=config, score=config["x"] + 0.01 * config["y"])
             for number, config in enumerate(configs)
         ]
         return parameter_importance(optuna_study(records, space, "min"))
 
-    assert [text.get_text() for text in drawn(LEAST, 1).get_yticklabels()] == ["y", "x"]
-    few = drawn(3, 20)
+    axes = drawn(points, 1)
+    assert axes.get_yticklabels()[-1].get_text() == "x"
+    assert f"{points} configurations" in axes.get_title()
+    (lines,) = axes.collections  # two standard errors to either side
+    for bar, (low, high) in zip(axes.patches, (line[:, 0] for line in lines.get_segments()), strict=True):
+        assert low <= bar.get_width() <= high
+        assert (bar.get_facecolor() == to_rgba(BLUE)) == (low > 0 or high == low > 0)  # grey: not clearly
+    if points > LEAST:
+        assert [bar.get_facecolor() == to_rgba(BLUE) for bar in axes.patches] == [False, True]
+    few = drawn(LEAST - 1, 20)
     assert [text.get_text() for text in few.texts] == [TOO_FEW]
     assert not few.patches
     pyplot.close("all")
+
+
+CURVES = [
+    ("loss", "min", [4.0, 0.1], None, "log"),
+    ("loss", "min", [0.4, 0.2], None, "linear"),
+    ("accuracy", "max", [0.05, 0.9], None, "linear"),
+    ("reward", "max", [1.0, 900.0], None, "linear"),
+    ("neg_root_mean_squared_error", "max", [-90.0, -1.0], None, "log"),
+    ("roc_auc", "max", [0.05, 0.9], None, "linear"),
+    ("loss", "min", [-1.0, 90.0], None, "linear"),
+    ("loss", "min", [4.0, 0.1], "accuracy", "linear"),
+    ("accuracy", "max", [0.1, 0.9], "cost", "log"),
+]
+
+
+@pytest.mark.parametrize("case", CURVES, ids=str)
+def test_only_errors_are_drawn_on_a_logarithmic_axis(result: RunResult, case: Any) -> None:
+    from matplotlib import pyplot
+
+    metric, mode, scores, figure, scale = case
+    further = [{"accuracy": 0.02, "cost": 1.0}, {"accuracy": 0.9, "cost": 90.0, "late": 2.0}]
+    steps = [StepRecord(n, *each) for n, each in enumerate(zip(scores, (0, 1), further, strict=True), start=1)]
+    record = replace(result.trial_records[0], metric=metric, mode=mode, steps=steps, best_step=2, score=scores[-1])
+    axes = learning_curves([record], figure=figure)
+    assert axes.get_yscale() == scale
+    if figure is not None:
+        assert axes.get_ylabel() == figure
+        assert axes.get_lines()[0].get_ydata().tolist() == [each[figure] for each in further]
+    assert learning_curves([record], figure="late").get_lines()[0].get_ydata()[1] == 2.0
+    pyplot.close("all")
+
+
+def test_figures_of_every_step_are_columns_of_the_curves(result: RunResult) -> None:
+    customer, record = result.customer(), result.trial_records[0]
+    steps = [StepRecord(1, 0.5, 1.0, {"score": 9.0}), StepRecord(2, 0.4, 2.0, {"accuracy": 0.7, "score": 8.0})]
+    found = replace(customer, trial_records=(replace(record, steps=steps),)).curves()
+    assert found["metrics.score"].tolist() == [9.0, 8.0]
+    assert found["metrics.accuracy"].isna().tolist() == [True, False]
+    assert found["score"].tolist() == [0.5, 0.4]
+    assert list(replace(customer, trial_records=()).curves()) == [*found.columns[:6]]
 
 
 def test_learning_curves_show_where_trials_were_stopped(result: RunResult) -> None:
@@ -154,12 +207,8 @@ def test_optunas_pictures_say_which_trials_they_are_of_and_have_room_for_all_nam
         )
 
     study = optuna.create_study()
-    study.add_trials([*(tried("mlp", names) for _ in range(LEAST)), *(tried("knn", ["k"]) for _ in range(8))])
-    said = f"{LEAST} of {LEAST + 8} trials, those of mlp that finished"
-    assert parallel_coordinates(study).get_title() == said
-    axes = parameter_importance(study)
-    assert said in axes.get_title(loc="left")
-    axes.figure.draw_without_rendering()
-    boxes = [label.get_window_extent() for label in axes.get_yticklabels()]
-    assert not any(one.overlaps(other) for one, other in itertools.pairwise(boxes))
+    study.add_trials([*(tried("mlp", names) for _ in range(MANY)), *(tried("knn", ["k"]) for _ in range(8))])
+    axes = parallel_coordinates(study)
+    assert axes.get_title() == f"{MANY} of {MANY + 8} trials, those that have the same parameters"
+    assert {label.get_text() for label in axes.get_xticklabels()} >= set(names)
     pyplot.close("all")

@@ -214,7 +214,7 @@ def test_of_one_customer_it_shows_the_search(tmp_path: Path) -> None:
     assert "cross" not in seen.text  # no trial was stopped
     best = result.leaderboard()["cv_score"][0]
     assert f"The best of 4 trials scores {best:.4g} (loss, smaller is better), with x=" in seen.text
-    assert seen.pictures == ["Score of each trial step by step"]
+    assert seen.pictures == ["Score of each trial step by step", "What matters in a search"]
 
 
 @pytest.mark.parametrize("report", [True, False])

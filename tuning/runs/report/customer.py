@@ -140,6 +140,7 @@ def _best_of_families(found: CustomerResult) -> list[TrialRecord]:
 
 def _trials(found: CustomerResult) -> list[Block]:
     from tuning.runs import plots
+    from tuning.runs.parameter_effects import effects
 
     records = found.trial_records[:MOST_DRAWN]
     drawn = [record.state for record in records if record.steps]
@@ -151,7 +152,15 @@ def _trials(found: CustomerResult) -> list[Block]:
             "Score of each trial step by step",
             f"Every line is a trial.{cross if STOPPED in drawn else ''}",
         )
-        blocks.append(_row([curves]))
+        of = [curves]
+        if found.winner is not None and found.winner.changing:
+            about = "What changed while the winner trained. Its parameters are those of the last stage."
+            of.append((lambda axes: plots.schedule(found, axes), "The winner's hyperparameters by step", about))
+        tried = [(each.family, each.study, each.loss, each.config) for each in best_first(records)]
+        if told := effects(tried, "min"):
+            about = "Few trials say little: where the line is as long as the bar, it may be chance."
+            of.append((lambda axes: plots.parameters_across_customers(told, axes), "What matters in a search", about))
+        blocks.append(_row(of))
     columns, rows = found.best_trials(MOST_ROWS)
     if rows:
         cells = [[shorten(str(cell), MOST_TEXT) for cell in row] for row in rows]
