@@ -21,7 +21,7 @@ from tuning.execution.spread.journal import read_journal, write_journal
 from tuning.study.record import versions
 
 QUIET = {"progress": False, "in_process": True}
-SAID = "the data of 'c0000' has changed since the trials ran, so tuning starts again"
+SAID = "the data of 'c0000' has changed since the trials ran, so its search starts again, from the first trial"
 
 
 def ran(result: RunResult) -> dict[Any, float]:
@@ -177,11 +177,39 @@ def test_of_a_keyed_table_only_the_changed_customer_is_searched_anew(
     table.loc[3, "a"] += 1.0
     runner = TuneRunner(**{**fields, "data": data_of(tmp_path, table)})
     result = runner.run(run, resume=True, **QUIET)
-    assert SAID in caplog.text
+    assert f"{SAID}; what is recorded of 2 other customers stays." in caplog.text
     assert {key for key, started in ran(result).items() if ran(first)[key] != started} == {
         ("c0000", trial) for trial in range(4)
     }
     assert truth(result) == truth(runner.run(str(tmp_path / "whole"), **QUIET))
+
+
+def test_of_a_table_that_the_run_has_copied_a_resume_says_for_whom_it_has_changed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_customers(tmp_path / "data", 3)
+    table = table_of(tmp_path / "data")
+    run, path = str(tmp_path / "run"), tmp_path / "table.csv"
+    first = TuneRunner(**{**definition(tmp_path), "by": "store", "data": as_csv(tmp_path, table)}).run(run, **QUIET)
+
+    def said(content: str | None) -> str:
+        """What a resume says where the table holds this, and was written after the run."""
+        caplog.clear()
+        path.unlink(missing_ok=True)
+        if content is not None:
+            path.write_text(content)
+            os.utime(path, (2e9, 2e9))
+        assert ran(TuneRunner.resume(run, **QUIET)) == ran(first), "the run goes on with its copy"
+        return caplog.text
+
+    assert said(table.to_csv(index=False)) == "", "written again, with the same rows"
+    assert said(None) == "", "it is needed no more"
+    assert said("no table") == ""
+    other = table[table["store"] != "c0002"].copy()
+    other.loc[3, "a"] += 1.0
+    other = pd.concat([other, table[:40].assign(store="d")])
+    told = "the data is changed for 'c0000', new for 'd', gone for 'c0002' since the run copied it. The run goes on"
+    assert told in said(other.to_csv(index=False))
 
 
 def test_a_table_that_workers_read_in_place_is_looked_at_without_its_definition(

@@ -10,13 +10,15 @@ import numpy as np
 import pyarrow.compute as pc
 
 from tuning.basics.columnar import Columnar
-from tuning.basics.wording import resume_advice, some_names
+from tuning.basics.wording import amount, option, resume_advice, some_names
 from tuning.data import fingerprints
 from tuning.data.customers import Customers, find_customers, one_each, places_of, unpartitioned
+from tuning.data.file_access import written_at
+from tuning.data.files import find_files
 from tuning.definition.definition import Definition
 from tuning.definition.options import CustomerOptions
 from tuning.definition.plain_values import IN_MEMORY
-from tuning.errors import RunError
+from tuning.errors import DataError, RunError
 from tuning.records.ownership import Term
 from tuning.records.parts import accepted, parts_without_studies
 from tuning.runs.resume import SHOWN, RecordedState, read_state, refusal, short
@@ -49,7 +51,10 @@ class DataNow:
         if not self.changed:
             return []
         names = some_names(self.changed.texts("id").to_pylist())
-        return [f"the data of {names} has changed since the trials ran, so tuning starts again, from the first trial."]
+        others = len(one_each(customers_of(self.studies))) - len(self.changed)
+        whose = "its search starts" if len(self.changed) == 1 else "their searches start"
+        kept = f"; what is recorded of {amount(others, 'other customer')} stays" if others else ""
+        return [f"the data of {names} has changed since the trials ran, so {whose} again, from the first trial{kept}."]
 
     def state(self, directory: RunDirectory, last: Term, definition: Definition) -> RecordedState:
         """What is recorded of the data as it is now.
@@ -84,13 +89,20 @@ def look_at_data(
     before = one_each(customers_of(studies))
     named = definition is not None and (definition.data is not None or definition.manifest is not None)
     if definition is None or not named or IN_MEMORY in _values(definition.data):
-        # What the run has written for itself stays as it is.
         found = before.take(_with_files(before) & ~_inside(directory, before))
+        _tell_of_tables(directory, merged, before, studies)
     else:
         found = find_customers(definition)
         left_out = before.take(~_among(before, found) & ~before.present("key") & _with_files(before))
         found = Columnar.joined([found, fingerprints.with_missing_files(fingerprints.stamped(left_out))])
         same_customers(directory, before, found)
+    return _compared(directory, merged, studies, before, found)
+
+
+def _compared(
+    directory: RunDirectory, merged: Definition, studies: StudyTable, before: Customers, found: Customers
+) -> DataNow:
+    """What has become of the data. before, found: the customers of the studies, and those that were looked for now."""
     known = found.take(_among(found, before))
     then = before.take(places_of(known.texts("id"), before))
     touched = fingerprints.touched(merged, then, known)
@@ -106,6 +118,30 @@ def look_at_data(
         changed=other.take(~_among(other, gone)),
         gone=Columnar.joined([gone, fingerprints.with_missing_files(fingerprints.stamped(own))]),
     )
+
+
+def _tell_of_tables(directory: RunDirectory, merged: Definition, before: Customers, studies: StudyTable) -> None:
+    """Warn where a table is not what it was when the run copied its rows, which the run goes on with."""
+    own = before.take(_inside(directory, before))
+    if not merged.by or not own or not isinstance(merged.data, str | list | tuple):
+        return
+    copied = max(written_at(path) for files in own.shared("files").distinct for path in files)
+    try:
+        if max(written_at(file.path) for file in find_files(merged.data)) <= copied:
+            return
+        found = find_customers(merged)
+    except DataError:  # gone, or no table any more: the copy stays
+        return
+    now = _compared(directory, merged, studies, before, found)
+    kinds = {"changed": now.changed, "new": now.added, "gone": own.take(~_among(own, found))}
+    told = [f"{kind} for {some_names(who.texts('id').to_pylist())}" for kind, who in kinds.items() if who]
+    if told:
+        logger.warning(
+            "the data is %s since the run copied it. The run goes on with its copy; to take the rows of now, "
+            "run its definition again with %s.",
+            ", ".join(told),
+            option("resume"),
+        )
 
 
 def _values(data: object) -> list[str]:
