@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from data_shapes import definition, rows_of
+from shown_output import note_texts
 
 from tuning import TuneRunner
 from tuning.cli.starter import starter
@@ -145,7 +146,7 @@ def test_rows_without_a_target_are_counted_by_customer(tmp_path: Path) -> None:
         frame.loc[:gaps, "y"] = frame["y"].where(frame.index >= gaps)
         frame.to_csv(tmp_path / f"{name}.csv", index=False, na_rep="NA")
     runner = TuneRunner(data=str(tmp_path / "*.csv"), target="y", min_rows=20, **{**QUICK, "search_space": "ridge"})
-    assert "rows without a target are left out: 25 of 90 rows of 'gaps'." in runner.plan().notes
+    assert "rows without a target are left out: 25 of 90 rows of 'gaps'." in note_texts(runner.plan())
     result = runner.run(tmp_path / "run", in_process=True, progress=False)
     board = result.leaderboard().set_index("customer")
     assert board["without_target"].fillna(0).to_dict() == {"whole": 0, "gaps": 25, "few": 0}
@@ -186,12 +187,12 @@ def test_a_notation_of_numbers_is_named_with_what_reads_it(notation: str, tmp_pa
     said, csv = HINTED[notation]
     amounts(notation).to_csv(tmp_path / "t.csv", index=False)
     plain: dict[str, Any] = {"data": str(tmp_path / "t.csv"), "target": "price", **QUICK}
-    assert any(said in note for note in make_plan(define(plain)).notes)
+    assert any(said in note for note in note_texts(make_plan(define(plain))))
     with pytest.raises((PlanError, DefinitionError)) as refused:
         make_plan(define({**plain, "metric": "rmse"}))
     assert said in str(refused.value)
     found = TuneRunner(**plain, task="regression").run(tmp_path / "text", in_process=True, progress=False)
-    assert said in found.study_records[0].reason
+    assert said in str(found.study_records[0].reason)
     if csv:
         runner = TuneRunner(**plain, metric="r2", csv=csv)
         result = runner.run(tmp_path / "read", in_process=True, progress=False)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Protocol
+
+from tuning.notes import Note
 
 # What may differ between a page and what is printed.
 _FREE = {
@@ -61,3 +64,15 @@ def not_in_folder(shown: str, folder: Path) -> list[str]:
 
 def _glob(path: str) -> str:
     return re.sub(r"<[^>]*>|…", "*", path)
+
+
+class Noted(Protocol):
+    """What has notes."""
+
+    @property
+    def notes(self) -> Iterable[Note]: ...
+
+
+def note_texts(noted: Noted) -> list[str]:
+    """The sentences of a plan's or a result's notes."""
+    return [str(note) for note in noted.notes]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from builders import make_frame
+from shown_output import note_texts
 
 from tuning.basics.timing import Timing
 from tuning.definition.definition import define
@@ -47,11 +48,13 @@ def plan_of(folder: Path, *models: str, seconds: float = 60.0, in_process: bool 
 
 def test_one_that_hangs_or_ends_its_process_is_a_note_and_the_run_has_it_all_the_same(tmp_path: Path) -> None:
     said = "the model {!r} could not be tried before the run: it {}."
-    assert said.format("Exits", "has ended its process (exit code 0)") in plan_of(tmp_path, "Exits").notes
+    assert said.format("Exits", "has ended its process (exit code 0)") in note_texts(plan_of(tmp_path, "Exits"))
     hanging = plan_of(tmp_path, "Hangs", seconds=1.0)
-    assert said.format("Hangs", "took longer than 1 s") in hanging.notes
+    assert said.format("Hangs", "took longer than 1 s") in note_texts(hanging)
     assert hanging.spec.space.parameters[0].default == "Hangs"
-    assert plan_of(tmp_path, "Exits", in_process=True).notes == plan_of(tmp_path, "IsNotSaved", in_process=True).notes
+    assert note_texts(plan_of(tmp_path, "Exits", in_process=True)) == note_texts(
+        plan_of(tmp_path, "IsNotSaved", in_process=True)
+    )
 
 
 def test_one_that_cannot_be_built_or_saved_is_refused(tmp_path: Path) -> None:

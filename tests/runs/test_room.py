@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from s3_server import SECRET, Bucket
+from shown_output import note_texts
 
 from tuning import RunResult, TuneRunner
 from tuning.basics.timing import Timing
@@ -261,16 +262,16 @@ def test_the_plan_says_what_this_machine_is_too_small_for(tmp_path: Path, monkey
     monkeypatch.setattr("ray.is_initialized", lambda: False)
     needs = {"a": {"cpus": 1000}, "b": {"cpus": 1000}, "c": {"memory_gb": 100_000}, "d": None}
     made = runner(tmp_path, needs, resources={"gpus": 1000}).plan()
-    notes = "\n".join(made.notes)
+    notes = "\n".join(note_texts(made))
     assert (
         "customers 'a', 'b': resources.cpus: 1000 is more than the 2 slots; no model would come of that here." in notes
     )
     assert "customer 'c': resources.memory_gb: 100000 is more than the " in notes
     assert "GPUs of this machine, so no worker could start here." in notes
-    notes = "\n".join(runner(tmp_path, {"a": None}, resources={"custom": {"fast_disk": 1}}).plan().notes)
+    notes = "\n".join(note_texts(runner(tmp_path, {"a": None}, resources={"custom": {"fast_disk": 1}}).plan()))
     assert "resources.custom: a Ray of this machine has no 'fast_disk', name a cluster by RAY_ADDRESS, so no" in notes
     monkeypatch.setenv("RAY_ADDRESS", "somewhere:6379")
-    assert "is more than" not in "\n".join(runner(tmp_path, needs).plan().notes)
+    assert "is more than" not in "\n".join(note_texts(runner(tmp_path, needs).plan()))
 
 
 @pytest.mark.parametrize("key", ["gpus", "cpus", "custom"])
@@ -299,7 +300,7 @@ def test_the_plan_says_how_many_slots_have_room_side_by_side(
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setattr("ray.is_initialized", lambda: False)
     monkeypatch.setattr("tuning.planning.shortages.nvidia_gpus", lambda: 2)
-    notes = "\n".join(runner(tmp_path, {"a": None}, resources=resources, slots=8).plan().notes)
+    notes = "\n".join(note_texts(runner(tmp_path, {"a": None}, resources=resources, slots=8).plan()))
     said = f"resources: each slot takes so much that {at_once} of the 8 slots work at once here."
     assert (said in notes) is (at_once is not None)
     assert ("work at once here" in notes) is (at_once is not None)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from ray.train import ScalingConfig
 from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
+from shown_output import note_texts
 
 from search_spaces import Float, SearchSpace
 from tuning.definition.definition import define
@@ -49,12 +50,12 @@ def test_a_plan_says_how_many_trials_have_room_with_their_workers() -> None:
     assert found.placement == "spread"
     assert found.workers == TrainWorkers(3, {"CPU": 2.0}, "SPREAD")
     assert found.at_once == 1
-    assert "a trial takes 7 CPUs, 1 of its own and 2 for each of 3 workers: 1 at once on 8 slots." in found.notes
+    assert "a trial takes 7 CPUs, 1 of its own and 2 for each of 3 workers: 1 at once on 8 slots." in note_texts(found)
     assert plan(slots=21).at_once == 3
-    assert any("may find something else. slots: 7 repeats it" in note for note in plan(slots=21).notes)
+    assert any("may find something else. slots: 7 repeats it" in note for note in note_texts(plan(slots=21)))
     assert plan(slots=7).at_once == 1
     assert plan(slots=16, resources={"cpus": 2}).at_once == 2
-    assert any("workers: more than the 6 slots have" in note for note in plan(slots=6).notes)
+    assert any("workers: more than the 6 slots have" in note for note in note_texts(plan(slots=6)))
 
 
 def test_a_trainer_itself_is_an_objective_whose_configuration_is_added(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
 from tuning.basics.public import typing
 from tuning.driver.progress import Counter
 from tuning.errors import DefinitionError
+from tuning.notes import Note
 from tuning.runs.progress import Progress
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ BAR = "{percentage:3.0f}%|{bar:10}| {elapsed} {desc}"
 BESIDE = 26  # characters of a line before its figures
 STEPS = 1000  # of the bar, whatever the run's work is counted in
 
-_notes_shown = set[str]()  # by runs of this process
+_notes_shown = set[Note]()  # by runs of this process
 
 _drawing = threading.Lock()
 # No fork while a line is drawn: in the new process nobody would ever give back the locks that this takes.
@@ -88,14 +89,14 @@ class Display:
         self._thread = threading.Thread(target=self._draw_on, name="progress", daemon=True)
         self._stack = contextlib.ExitStack()
 
-    def tell(self, notes: Iterable[str]) -> None:
+    def tell(self, notes: Iterable[Note]) -> None:
         """Show what should be read before the first result, a line each.
 
         In a prompt or a notebook, a note that an earlier run of this process has shown is left out.
         """
         for note in notes:
             if self._style == "jsonl":
-                _write(json.dumps({"note": note}, ensure_ascii=False))
+                _write(json.dumps({"note": str(note), **note.to_dict()}, ensure_ascii=False))
             elif self._style == "line" and not (typing() and note in _notes_shown):
                 _write(f"note: {note}")
                 _notes_shown.add(note)

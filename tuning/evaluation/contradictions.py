@@ -9,12 +9,11 @@ import numpy as np
 
 from tuning.basics.wording import value_text
 from tuning.evaluation.constant import ConstantPrediction
-from tuning.evaluation.hold_out_error import LEAST_OF_CLASS
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.study_data import StudyData
 from tuning.preprocessing.kinds import DATE, TEXT
 from tuning.preprocessing.task import Prediction
-from tuning.records.gains import is_error, user_metric
+from tuning.records.gains import LEAST_OF_CLASS, is_error, user_metric
 from tuning.records.user_scores import user_score
 
 #: How a note of it begins; how many customers have one is counted by this.

@@ -10,10 +10,7 @@ from tuning.basics.wording import amount
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.study_data import StudyData
 from tuning.preprocessing.task import Prediction
-from tuning.records.gains import user_metric
-
-LEAST_OF_CLASS = 5  # hold-out rows; of fewer no score says much
-GROUPS = 20  # of rows, each left out once: so many scores cost less than one fit
+from tuning.records.gains import ROW_GROUPS, user_metric
 
 
 def hold_out_score(prediction: Prediction, data: StudyData, metric: Metric) -> tuple[float | None, str | None]:
@@ -37,13 +34,13 @@ def scores_without(prediction: Prediction, data: StudyData, metric: Metric) -> n
     None with fewer rows than that, and where the metric is not defined without one of the groups.
     """
     test = data.split.test
-    if len(test) < GROUPS:
+    if len(test) < ROW_GROUPS:
         return None
     weight = None if data.weight is None else data.weight[test]
-    groups = np.random.default_rng(0).permutation(len(test)) % GROUPS
+    groups = np.random.default_rng(0).permutation(len(test)) % ROW_GROUPS
     scores = []
     try:
-        for group in range(GROUPS):
+        for group in range(ROW_GROUPS):
             kept = groups != group
             left = None if weight is None else weight[kept]
             scores.append(metric.score(data.y[test][kept], prediction.take(kept), left))
@@ -57,7 +54,7 @@ def hold_out_error(scores: np.ndarray | None) -> float | None:
     Official Statistics 17, 2001). scores: of `scores_without`, or their differences, which the same rows make."""
     if scores is None:
         return None
-    spread = math.sqrt((GROUPS - 1) * float(np.var(scores)))
+    spread = math.sqrt((ROW_GROUPS - 1) * float(np.var(scores)))
     return spread if math.isfinite(spread) else None
 
 

@@ -13,14 +13,13 @@ import pandas as pd
 import yaml
 
 from tuning.basics.wording import value_text
-from tuning.evaluation.hold_out_error import LEAST_OF_CLASS
 from tuning.evaluation.metrics import Metric, score_range
 from tuning.evaluation.study_data import StudyData
 from tuning.notes import FitCode, Note
 from tuning.preprocessing.kinds import DATE, TEXT
 from tuning.preprocessing.task import as_prediction
 from tuning.preprocessing.telling import tells
-from tuning.records.gains import user_metric
+from tuning.records.gains import LEAST_OF_CLASS, user_metric
 from tuning.records.user_scores import user_score
 
 BELIEVABLE_ROWS = 50  # with fewer rows, folds without a single error are no surprise

@@ -27,6 +27,8 @@ from tuning.definition.run_spec import RunSpec
 from tuning.errors import PlanError, StorageError
 from tuning.models.gang import Gang
 from tuning.models.trainers.trainer import TrainWorkers, workers_of
+from tuning.notes import Note
+from tuning.notes.note import as_notes
 from tuning.planning.algorithm_notes import order_matters
 from tuning.planning.allowance import check_allowance
 from tuning.planning.column_names import check_columns
@@ -70,7 +72,7 @@ class Plan:
         studies: all of them.
         slots: how many trials run at once.
         workers: of the trainers that an objective makes; None where it makes none.
-        notes: sentences on what was chosen and found out, in the order in which they are shown.
+        notes: what was chosen and found out, in the order in which it is shown.
         helpers: how many processes train each study's trials ahead of its decisions, under schedulers that pause
             trials; 0 for none.
         beside: as of `studies_beside`, for the run's pool.
@@ -81,7 +83,7 @@ class Plan:
     studies: StudyTable
     slots: int
     workers: TrainWorkers | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     helpers: int = 0
     beside: StudyTable | None = None
     estimate: Callable[[Plan], RunTime] | None = field(default=None, compare=False)
@@ -188,7 +190,7 @@ class Plan:
             "shards": len(self.shards),
             "helpers": self.helpers,
             "seconds": None if self.run_time is None else self.run_time.to_dict(),
-            "notes": list(self.notes),
+            "notes": [note.to_dict() for note in self.notes],
         }
 
     @cached_property
@@ -310,7 +312,7 @@ def make_plan(
         warm_start.check_customers(definition.warm_start, set(found.texts("id").to_pylist()))
     slots = definition.slots or default_slots()
     idle = idle_settings(spec, distinct(study.scheduler for study in studies.first_of_each("scheduler")), code)
-    notes = (
+    notes: tuple[Note | str, ...] = (
         *reading_notes(definition, found),
         *place_notes(found),
         *columns,
@@ -323,7 +325,7 @@ def make_plan(
         *run_notes(definition, studies, slots, in_process=in_process),
     )
     workers = workers_of(code.objective)
-    plan = Plan(spec=spec, studies=studies, slots=slots, workers=workers, notes=notes, beside=beside)
+    plan = Plan(spec=spec, studies=studies, slots=slots, workers=workers, notes=as_notes(notes), beside=beside)
     return _placed(plan, code, in_process)
 
 
@@ -351,7 +353,7 @@ def resumed_plan(
     if added and not in_process:
         column = placements(spec, everyone, slots, workers).column
         studies = studies.with_columns(placement=column.take(np.arange(len(left), len(everyone))))
-    plan = Plan(spec, Columnar.joined([left, studies]), slots, workers, notes)
+    plan = Plan(spec, Columnar.joined([left, studies]), slots, workers, as_notes(notes))
     return plan if plan.spread else _with_helpers(plan, code)
 
 
@@ -366,7 +368,7 @@ def _with_helpers(plan: Plan, code: OwnCode) -> Plan:
     specs, count = distinct(study.scheduler for study in plan.studies.first_of_each("scheduler")), len(plan.studies)
     helpers = helpers_of(plan.spec, specs, plan.studies, code.objective, len(plan.shards), plan.slots)
     notes = helper_notes(specs, helpers, count, plan.slots, code.objective)
-    return replace(plan, helpers=helpers, notes=(*plan.notes, *notes))
+    return replace(plan, helpers=helpers, notes=(*plan.notes, *as_notes(notes)))
 
 
 def _placed(plan: Plan, code: OwnCode, in_process: bool) -> Plan:
@@ -379,19 +381,14 @@ def _placed(plan: Plan, code: OwnCode, in_process: bool) -> Plan:
             )
         alone = "without Ray, this process alone trains what several processes would."
         several = with_gang(definition, studies, None).any()
-        return replace(plan, notes=(*plan.notes, *[alone] * bool(several)))
+        return replace(plan, notes=(*plan.notes, *as_notes([alone] * bool(several))))
     found = placements(plan.spec, studies, plan.slots, plan.workers)
     placed = replace(plan, studies=studies.with_columns(placement=found.column))
     pairs = placed.spread.first_of_each("algorithm", "scheduler")
     notes = [*found.notes(studies, plan.slots), *gang_notes(definition, placed._with_takes, placed.takes, plan.slots)]
     gang = placed._widest(plan.slots) if placed.gang else 0.0
     notes += order_matters(((study.algorithm, study.scheduler) for study in pairs), placed.at_once, gang)
-    placed = replace(
-        placed,
-        notes=(
-            *plan.notes,
-            *notes,
-            *waiting(placed.spread, len(studies), plan.slots, placed._widest(plan.slots) if placed.spread else 0.0),
-        ),
-    )
+    widest = placed._widest(plan.slots) if placed.spread else 0.0
+    notes += waiting(placed.spread, len(studies), plan.slots, widest)
+    placed = replace(placed, notes=(*plan.notes, *as_notes(notes)))
     return placed if placed.spread else _with_helpers(placed, code)

@@ -7,23 +7,18 @@ from collections.abc import Iterator
 import numpy as np
 
 from tuning.basics.columnar import Columnar
-from tuning.basics.wording import amount, duration
+from tuning.basics.wording import amount
 from tuning.data.customers import Customers, about_rows, one_each
 from tuning.definition.definition import Definition
 from tuning.errors import PlanError
 from tuning.evaluation.pooling import MOST_ROWS, MOST_ROWS_EACH
+from tuning.notes import Note, PlanCode
 from tuning.study.study import StudyTable, customers_of
 
 AUTO, ON, OFF = "auto", "on", "off"
 #: For `pool: auto`, as of `benchmarks.pooling`: with 2,000 rows each a pool gained nothing any more.
 AUTO_CUSTOMERS, AUTO_MEDIAN_ROWS = 20, 1_000.0
 POOL_SECONDS = 900.0  # for which a run waits for its pool, which one worker trains
-
-HINT = (
-    "`pool: auto` would let each model learn from the rows of all customers, too: with as many customers and as few "
-    "rows the typical error became 0 to 20 % smaller, by data set. It is off unless you ask for it, since it is for "
-    "customers who may learn from each other's data."
-)
 
 
 def why_no_pool(definition: Definition, studies: StudyTable, beside: StudyTable | None = None) -> str:
@@ -64,7 +59,7 @@ def _customers(studies: StudyTable, beside: StudyTable | None) -> Customers:
     return one_each(customers_of(studies if beside is None else Columnar.joined([studies, beside])))
 
 
-def pool_notes(definition: Definition, studies: StudyTable, beside: StudyTable | None = None) -> Iterator[str]:
+def pool_notes(definition: Definition, studies: StudyTable, beside: StudyTable | None = None) -> Iterator[Note]:
     """What the plan says of the pool; `PlanError` where one is wanted that nobody could ask. beside: as of `Plan`."""
     if definition.pool == ON and not definition.wants_ensembles:
         raise PlanError(
@@ -74,16 +69,16 @@ def pool_notes(definition: Definition, studies: StudyTable, beside: StudyTable |
     if definition.pool == OFF:
         tried = definition.model_copy(update={"pool": AUTO})
         if "pool" not in definition.model_fields_set and not why_no_pool(tried, studies):
-            yield HINT
+            yield PlanCode.POOL_HINT()
         return
     if why := why_no_pool(definition, studies, beside):
-        yield f"pool: {definition.pool} is off here: {why}."
+        yield PlanCode.POOL_OFF_HERE(pool=definition.pool, why=why)
         return
     alike = f", if at least {AUTO_CUSTOMERS} have these" if definition.pool == AUTO else ""
-    yield (
-        f"pool: before the studies, one model is trained of the rows of up to "
-        f"{amount(len(_customers(studies, beside)), 'customer')}, those with the same columns and classes{alike} "
-        f"(at most {MOST_ROWS_EACH:,} of each and {MOST_ROWS:,} in all; by one worker, while the others wait, for "
-        f"{duration(POOL_SECONDS)} at most). It is a member of a customer's ensemble where that is better on the "
-        "customer's own folds."
+    yield PlanCode.POOL_TRAINED(
+        customers=len(_customers(studies, beside)),
+        alike=alike,
+        most_each=MOST_ROWS_EACH,
+        most=MOST_ROWS,
+        limit=POOL_SECONDS,
     )

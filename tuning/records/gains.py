@@ -10,6 +10,8 @@ import numpy as np
 Amounts: TypeAlias = np.ndarray | Sequence[float | None]
 
 
+LEAST_OF_CLASS = 5  # hold-out rows; of fewer no score says much
+ROW_GROUPS = 20  # of hold-out rows, each left out once for a standard error: so many scores cost less than one fit
 #: The errors among scikit-learn's scorers, which are negative there, by the names that people write.
 ERRORS = {
     "brier_score": "neg_brier_score",

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from tuning.basics.wording import amount, gain_text, params_text, score_text, some_names, value_text
 from tuning.definition.baselines import GivenBaseline, baseline_name, column_of
-from tuning.evaluation.hold_out_error import LEAST_OF_CLASS
 from tuning.records.columns import FigureRow
-from tuning.records.gains import is_error, user_metric
+from tuning.records.gains import LEAST_OF_CLASS, is_error, user_metric
 from tuning.records.user_scores import metric_text
 from tuning.runs.typical import Typical
 from tuning.runs.verdicts import LEAST_ROWS, ToUse

@@ -19,6 +19,7 @@ from tuning.definition.definition import Definition
 from tuning.definition.plain_values import IN_MEMORY
 from tuning.errors import RunError
 from tuning.models.entries import freeze_models
+from tuning.notes.plans import OF_POOL
 from tuning.planning.plan import Plan, make_plan, resumed_plan, with_places
 from tuning.planning.studies import NONE_FIXED, Fixed
 from tuning.records.lease import Lease, last_heartbeat, wait_until_dead
@@ -196,7 +197,7 @@ def resume_run(
         added, changed = placed[: len(look.added)], placed[len(look.added) :]
         left = with_customers(state.left, changed)
         plan = resumed_plan(recorded.spec, left, added, directory, in_process=in_process, fixed=fixed)
-        known = [note for note in recorded.notes if not (note.startswith("pool:") and pool_settled(directory))]
+        known = [note for note in recorded.notes if note.code not in OF_POOL or not pool_settled(directory)]
         plan = replace(plan, notes=tuple(dict.fromkeys((*known, *plan.notes))))
         freeze(directory, merged, term)
         hand_over(directory, term, plan.shards, plan.studies, state)

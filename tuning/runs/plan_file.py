@@ -23,6 +23,7 @@ from tuning.definition.plain_values import IN_MEMORY
 from tuning.definition.run_spec import RunSpec
 from tuning.definition.yaml_file import load_yaml
 from tuning.errors import StorageError
+from tuning.notes import Note, from_row
 from tuning.planning.plan import Plan
 from tuning.records.ownership import Term, begun_term
 from tuning.runs.study_rows import SCHEMA, read_studies, study_columns
@@ -54,7 +55,7 @@ class RecordedPlan:
 
     run: str
     spec: RunSpec
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
     studies: StudyTable
     ended: StudyTable
     shards: int
@@ -81,7 +82,7 @@ class PlannedNames:
     metric: str
     mode: str
     of_objective: bool
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
     baseline: GivenBaseline
     studies: pa.Table
     ended: pa.Table
@@ -136,7 +137,7 @@ def write_plan(directory: RunDirectory, plan: Plan, term: Term, run: str, ended:
         "run": run,
         "shards": len(plan.shards),
         "left": len(plan.shards) + bool(plan.spread),  # row groups of studies that have not ended
-        "notes": plan.notes,
+        "notes": [note.to_row() for note in plan.notes],
         "baseline": plan.spec.definition.baseline,
         "versions": versions(),
         "packs": plan.spec.definition.packs_models(len(plan.studies) + len(ended)),
@@ -211,7 +212,7 @@ def read_names(directory: RunDirectory, term: Term, study_name: str = "") -> Pla
         metric=header["metric"],
         mode=header["mode"],
         of_objective=header["task"] is None,
-        notes=tuple(header["notes"]),
+        notes=tuple(map(from_row, header["notes"])),
         baseline=header["baseline"],
         studies=with_name(_joined(tables[: header["left"]]), study_name),
         ended=with_name(_joined(tables[header["left"] :]), study_name),
@@ -269,7 +270,7 @@ def _recorded(
     return RecordedPlan(
         run=header["run"],
         spec=spec,
-        notes=tuple(header["notes"]),
+        notes=tuple(map(from_row, header["notes"])),
         studies=read_studies(spec, directory, tables[: header["left"]]),
         ended=read_studies(spec, directory, tables[header["left"] :]),
         shards=header["shards"],

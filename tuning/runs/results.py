@@ -270,7 +270,7 @@ class RunResult(OfResult):
         return self._plan.baseline
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Note, ...]:
         """What the plan that the run began with said of guesses, of what has no effect, and the like."""
         return self._plan.notes
 

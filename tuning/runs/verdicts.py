@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tuning.definition.baselines import GivenBaseline, column_of
-from tuning.evaluation.hold_out_error import GROUPS, LEAST_OF_CLASS
+from tuning.records.gains import LEAST_OF_CLASS, ROW_GROUPS
 from tuning.records.schema import OK, POOLED
 
-LEAST_ROWS = GROUPS  # held out; fewer decide nothing
+LEAST_ROWS = ROW_GROUPS  # held out; fewer decide nothing
 LEVEL = 0.025  # of each direction: the intervals that decide hold 95 %
 _NUMBERS = (
     *("trials", "test_score", "test_rows", "rare_rows"),
@@ -87,7 +87,7 @@ def _sure(gain: np.ndarray, error: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     with np.errstate(divide="ignore", invalid="ignore"):
         t = gain / error
-    p = stdtr(GROUPS - 1, -np.abs(t))
+    p = stdtr(ROW_GROUPS - 1, -np.abs(t))
     return discoveries(np.where(t > 0, p, 1 - p), LEVEL), discoveries(np.where(t < 0, p, 1 - p), LEVEL)
 
 

@@ -31,7 +31,7 @@ LOADER = "tuning_service_loader"  # the loader's name in a model: a module of it
 # and how rows name their customer.
 CODE = (
     *("__init__.py", "errors.py", "steps.py", "user_code.py", "data/__init__.py", "data/keys.py"),
-    *("basics", "models", "preprocessing", "records", "storage"),
+    *("basics", "models", "notes", "preprocessing", "records", "storage"),
 )
 # mlflow-skinny is MLflow without its server of runs: enough to serve a model, and a tenth of the packages.
 EVERY_MODEL = ("mlflow-skinny", "numpy", "pandas", "pyarrow", "cloudpickle")

@@ -42,7 +42,7 @@ _STUDY_TEXT = tuple(
     each.name for each in RECORDED if each.name not in {*STUDY_METRICS, "run", "config", "started", "customer", "study"}
 )
 #: The only ones where there are very many studies.
-SHORT_METRICS = (*(each.name for each in RECORDED if each.is_number and each.essential), TRIALS)
+SHORT_METRICS = (*(each.name for each in RECORDED if each.is_number and each.essential and each.better), TRIALS)
 
 NO_MODEL_NOTE = "No model: "
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from shown_output import note_texts
 
 from tuning import RunResult, TuneRunner
 from tuning.definition.definition import define
@@ -279,7 +280,7 @@ def test_without_a_pool_nothing_of_it_is_there_and_auto_says_why(tmp_path: Path)
     assert not (tmp_path / "off" / "pool").exists()
     assert any(
         "pool: auto is off here: 2 customers, fewer than 20" in note
-        for note in runner(frames, pool="auto").plan().notes
+        for note in note_texts(runner(frames, pool="auto").plan())
     )
     ran(frames, tmp_path / "auto", pool="auto", trials=1)
     pool = read_pool(RunDirectory(tmp_path / "auto"))
@@ -287,8 +288,8 @@ def test_without_a_pool_nothing_of_it_is_there_and_auto_says_why(tmp_path: Path)
     with pytest.raises(PlanError, match="pool: on asks for"):
         runner(frames, pool="on", ensemble="none").plan()
     many = {f"c{seed}": numbers(seed, 20) for seed in range(20)}
-    assert any("of the rows of up to 20 customers" in note for note in runner(many, pool="auto").plan().notes)
-    assert not any("pool" in note for note in runner(many, pool="off").plan().notes)
+    assert any("of the rows of up to 20 customers" in note for note in note_texts(runner(many, pool="auto").plan()))
+    assert not any("pool" in note for note in note_texts(runner(many, pool="off").plan()))
     for number in range(3):  # of 20 customers three have other columns, so that too few are alike
         many[f"c{number}"] = many[f"c{number}"].rename(columns={"a": "first", "b": "second"})
     result = runner(many, pool="auto").run(tmp_path / "unlike", progress=False, in_process=True)
@@ -298,11 +299,11 @@ def test_without_a_pool_nothing_of_it_is_there_and_auto_says_why(tmp_path: Path)
 def test_a_plan_says_where_a_pool_could_help_unless_it_was_refused() -> None:
     many = {f"c{seed}": numbers(seed, 20) for seed in range(20)}
     keys = {"target": "y", "trials": 2, "mlflow": False}
-    hint = [note for note in TuneRunner(data=many, **keys).plan().notes if "`pool: auto`" in note]
+    hint = [note for note in note_texts(TuneRunner(data=many, **keys).plan()) if "`pool: auto`" in note]
     assert len(hint) == 1
     few = dict(list(many.items())[:19])
     for runner_ in (TuneRunner(data=many, pool="off", **keys), TuneRunner(data=few, **keys)):
-        assert not any("pool" in note for note in runner_.plan().notes)
+        assert not any("pool" in note for note in note_texts(runner_.plan()))
 
 
 def test_a_damaged_pool_is_said_and_not_asked(tmp_path: Path) -> None:

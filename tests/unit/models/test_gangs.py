@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from shown_output import note_texts
 
 from tuning.definition.definition import define
 from tuning.errors import DefinitionError, PlanError, RunError, TuningError
@@ -37,7 +38,7 @@ def test_an_entry_says_what_a_trial_takes() -> None:
     found = plan()
     assert found.placement == "spread"
     assert found.gang == Gang(actors=3, cpus_per_actor=2)
-    assert "a trial takes 7 CPUs, 1 of its own and 2 for each of 3 actors: 1 at once on 8 slots." in found.notes
+    assert "a trial takes 7 CPUs, 1 of its own and 2 for each of 3 actors: 1 at once on 8 slots." in note_texts(found)
     assert found.studies[0].space.default()["actors"] == 3
     assert define({**found.spec.definition.to_dict(), "data": "rows.csv"}).models[0].to_dict() == {
         "name": "xgboost_ray",
@@ -50,10 +51,10 @@ def test_a_plan_says_what_this_machine_is_too_small_for_and_the_way_out(monkeypa
     monkeypatch.setattr("ray.is_initialized", lambda: False)
     monkeypatch.setattr("tuning.planning.gangs.nvidia_gpus", lambda: 1)
     said = "more than the 4 slots have, so no trial could start here; take fewer actors, or more `slots`."
-    assert any(note.endswith(said) for note in plan(slots=4).notes)
+    assert any(note.endswith(said) for note in note_texts(plan(slots=4)))
     said = "a trial and its actors take 1.5 GPUs, more than the 1 NVIDIA GPU of this machine, so no trial could start"
-    assert any(note.startswith(said) for note in plan(models=[{**ENTRY, "gpus_per_actor": 0.5}]).notes)
-    assert not any("GPU" in note for note in plan(models=[{**ENTRY, "gpus_per_actor": 0.25}]).notes)
+    assert any(note.startswith(said) for note in note_texts(plan(models=[{**ENTRY, "gpus_per_actor": 0.5}])))
+    assert not any("GPU" in note for note in note_texts(plan(models=[{**ENTRY, "gpus_per_actor": 0.25}])))
 
 
 def test_what_one_customer_asks_for_in_vain_holds_up_nobody_elses_trials(
@@ -73,7 +74,7 @@ def test_what_one_customer_asks_for_in_vain_holds_up_nobody_elses_trials(
     said = (
         "99 actors: more than the 8 slots have, so no model would come of 'a' here; take fewer actors, or more `slots`."
     )
-    assert any(note.endswith(said) for note in found.notes)
+    assert any(note.endswith(said) for note in note_texts(found))
 
 
 def test_xgboost_with_actors_is_trained_by_them_and_without_by_one_process() -> None:

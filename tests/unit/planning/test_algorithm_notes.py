@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from shown_output import note_texts
 
 from search_spaces import Float, SearchSpace, algorithms
 from search_spaces.algorithms.base import Algorithm
@@ -16,7 +17,7 @@ SPACE = SearchSpace([Float(name, -5, 5, default=4.0) for name in "xyz"])
 
 def notes(**fields: Any) -> str:
     base: dict[str, Any] = {"objective": _steps, "search_space": SPACE, "metric": "loss", "mode": "min", "steps": 9}
-    return "\n".join(make_plan(define({**base, "slots": 1, "trials": 60, **fields})).notes)
+    return "\n".join(note_texts(make_plan(define({**base, "slots": 1, "trials": 60, **fields}))))
 
 
 def _steps(config: dict[str, Any], state: object) -> Any:

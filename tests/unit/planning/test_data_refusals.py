@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from shown_output import note_texts
 
 from tuning.definition.definition import define
 from tuning.definition.yaml_file import read_definition
@@ -27,7 +28,7 @@ def frame(**columns: Any) -> pd.DataFrame:
 
 def notes(**fields: Any) -> str:
     given = {"target": "y", "task": "regression", "search_space": "ridge", "trials": 3, "mlflow": False, "slots": 1}
-    return "\n".join(make_plan(define({**given, **fields})).notes)
+    return "\n".join(note_texts(make_plan(define({**given, **fields}))))
 
 
 def test_data_on_the_web_is_refused_as_data() -> None:

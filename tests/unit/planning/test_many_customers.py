@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from shown_output import note_texts
 
 from tuning.basics.columnar import Columnar, DictionaryColumn
 from tuning.basics.seeds import derive
@@ -92,7 +93,7 @@ def test_a_large_table_sorted_by_its_integer_key_is_read_in_place(
     monkeypatch.setattr(keyed_tables, "IN_PLACE_BYTES", table.stat().st_size // 2)
     plan = plan_of(table, slots=8)
     assert not any(study.customer.unpartitioned for study in plan.studies)
-    assert "the data is read where it is, each worker its own customers' rows." in plan.notes
+    assert "the data is read where it is, each worker its own customers' rows." in note_texts(plan)
     assert len(plan.shards) == 64
     for shard in plan.shards:
         blocks = [plan.studies[position].customer.first_block for position in shard]

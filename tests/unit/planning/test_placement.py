@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from builders import SPACE, valley
+from shown_output import note_texts
 
 from tuning import TuneRunner
 from tuning.errors import DataError, PlanError
@@ -100,14 +101,14 @@ def test_what_takes_more_memory_than_a_slot_has_is_spread_and_so_many_at_once(
     plan = runner(data).plan()
     assert spread(plan) == ["giant"]
     assert plan.at_once == 2
-    (note,) = [note for note in plan.notes if "share the memory" in note]
+    (note,) = [note for note in note_texts(plan) if "share the memory" in note]
     assert note.startswith(
         f"the trials of 'giant' share the memory of all slots: each takes about {trial / 1e9:.2g} GB, and one of"
     )
 
 
 def test_the_only_study_is_not_compared_with_others(tmp_path: Path) -> None:
-    notes = runner(rows_of(tmp_path, giant=150_000)).plan().notes
+    notes = note_texts(runner(rows_of(tmp_path, giant=150_000)).plan())
     assert "the trials of 'giant' run side by side, on up to 4 slots." in notes
     assert not any("of the run's work" in note for note in notes)
 
@@ -175,7 +176,7 @@ def test_the_plan_says_who_waits_for_a_giant_whose_trial_takes_all_slots(
     data = rows_of(tmp_path, giant=40_000, **small(30))
     plan = runner(data, manifest=str(tmp_path / "manifest.yaml")).plan()
     said = "a trial of 'giant' takes all 4 slots: 30 others can begin when the last of these trials has ended."
-    assert (said in plan.notes) == waits
+    assert (said in note_texts(plan)) == waits
 
 
 def test_several_processes_train_the_trials_of_one_customer_only(tmp_path: Path) -> None:
@@ -184,11 +185,13 @@ def test_several_processes_train_the_trials_of_one_customer_only(tmp_path: Path)
     plan = runner(data, manifest=str(tmp_path / "manifest.yaml")).plan()
     assert spread(plan) == ["giant"]
     assert plan.at_once == 1
-    assert "a trial takes 2.5 CPUs, 0.5 of its own and 1 for each of 2 actors: 1 at once on 4 slots." in plan.notes
+    assert "a trial takes 2.5 CPUs, 0.5 of its own and 1 for each of 2 actors: 1 at once on 4 slots." in note_texts(
+        plan
+    )
     said = "30 of 31 studies have 25,000 rows or fewer, and several processes train each of their trials, too"
-    assert not any(note.startswith(said) for note in plan.notes)
+    assert not any(note.startswith(said) for note in note_texts(plan))
     for_all = runner(data, search_space="xgboost_ray").plan()
-    assert any(note.startswith(said) for note in for_all.notes)
+    assert any(note.startswith(said) for note in note_texts(for_all))
 
 
 @pytest.mark.parametrize(("manifest", "noted"), [("c001: {trials: 3}", 3), ("c001: {search_space: xgboost_ray}", 2)])
@@ -198,9 +201,9 @@ def test_actors_for_customers_who_are_all_small_are_noted_unless_they_are_for_th
     (tmp_path / "manifest.yaml").write_text(manifest)
     data = rows_of(tmp_path, **small(3))
     plan = runner(data, search_space="xgboost_ray", manifest=str(tmp_path / "manifest.yaml")).plan()
-    assert any(note.startswith(f"{noted} of 3 studies have 25,000 rows or fewer") for note in plan.notes)
+    assert any(note.startswith(f"{noted} of 3 studies have 25,000 rows or fewer") for note in note_texts(plan))
     for_one = runner(data, manifest=str(tmp_path / "manifest.yaml")).plan()
-    assert not any("rows or fewer" in note for note in for_one.notes)
+    assert not any("rows or fewer" in note for note in note_texts(for_one))
 
 
 @pytest.mark.long

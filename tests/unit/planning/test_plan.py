@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from builders import SPACE, definition, valley, write_customers
+from shown_output import note_texts
 
 from tuning import TuneRunner
 from tuning.definition.customer_limits import Limits
@@ -42,7 +43,7 @@ def test_it_names_customers_whose_rows_are_too_few_where_it_knows_their_number()
     fields = {"data": table, "by": "k", "target": "y", "search_space": "ridge", "task": "regression", "mlflow": False}
 
     def said(**changes: object) -> list[str]:
-        return [note for note in TuneRunner(**{**fields, **changes}).plan().notes if "min_rows" in note]
+        return [note for note in note_texts(TuneRunner(**{**fields, **changes}).plan()) if "min_rows" in note]
 
     (note,) = said(min_rows=10)
     assert note.startswith("2 customers with fewer rows than min_rows (10) will have no model: ")
@@ -71,7 +72,7 @@ def test_it_says_that_mlflow_gets_less_of_very_many_studies_and_what_changes_tha
     }
 
     def said(**mlflow: object) -> list[str]:
-        return [note for note in TuneRunner(**fields, mlflow=mlflow).plan().notes if "record_trials" in note]
+        return [note for note in note_texts(TuneRunner(**fields, mlflow=mlflow).plan()) if "record_trials" in note]
 
     (note,) = said()
     assert note.startswith("mlflow.record_trials: top:1, because of more than 50,000 studies")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from shown_output import note_texts
 
 from search_spaces import Float, SearchSpace
 from tuning import TuneRunner
@@ -68,7 +69,7 @@ def test_there_are_no_more_helpers_than_the_rows_of_a_study_fit_into_memory(monk
 
 
 def test_an_objective_that_cannot_go_on_from_a_state_is_said_to_be_why() -> None:
-    notes = plan(objective=lambda config: 1.0, scheduler="hyperband").notes
+    notes = note_texts(plan(objective=lambda config: 1.0, scheduler="hyperband"))
     assert any("in one process, because the objective has no parameter `state`" in note for note in notes)
 
 

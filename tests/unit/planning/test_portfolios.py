@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from mlflow_records import trial
+from shown_output import note_texts
 
 from search_spaces import Choice, Float, SearchSpace, presets
 from search_spaces.yaml_text import dump_yaml
@@ -138,7 +139,7 @@ def test_the_plan_says_what_studies_begin_with_and_keeps_it() -> None:
     assert f"portfolio   {number} configurations (shipped); the baseline is {baseline}" in plan.describe()
     assert plan.to_dict()["portfolio"] == len(plan.portfolio)
     assert type(plan.spec).from_dict(plan.spec.to_dict(), plan.spec.definition) == plan.spec
-    few = runner(trials=5).plan().notes
+    few = note_texts(runner(trials=5).plan())
     assert "portfolio fills all 5 trials of a study with configurations that are known beforehand" in " ".join(few)
     assert not any("random search" in note for note in few)  # nothing is proposed at random
     only = runner(models=["ridge", "knn"]).plan()
@@ -167,7 +168,7 @@ def test_a_file_gives_configurations_and_says_which_are_left_out(form: str, tmp_
     plan = runner(portfolio=tmp_path / "mine.yaml").plan()
     assert [config["model"] for config in plan.portfolio] == ["ridge", "knn"]
     assert plan.portfolio[1] == {"model": "knn", "n_neighbors": 5, "weights": "uniform", "p": 2}
-    (note,) = [note for note in plan.notes if note.startswith("portfolio")]
+    (note,) = [note for note in note_texts(plan) if note.startswith("portfolio")]
     assert note.startswith('portfolio: 1 of 3 are left out, such as {"model": "ridge", "alpha": 1000000000.0}: alpha: ')
 
 

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import yaml
 from click.testing import CliRunner
+from shown_output import note_texts
 
 from tuning import TuneRunner
 from tuning.cli.program import main
@@ -25,7 +26,7 @@ NOISE = RNG.normal(size=ROWS)
 
 def said(frame: pd.DataFrame | dict[str, pd.DataFrame], **fields: Any) -> str:
     plan = make_plan(define({"data": frame, "target": "y", "search_space": "ridge", "mlflow": False, **fields}))
-    return "\n".join(note for note in plan.notes if "at random" in note)
+    return "\n".join(note for note in note_texts(plan) if "at random" in note)
 
 
 @pytest.mark.parametrize("task", ["auto", "regression"])
@@ -85,7 +86,7 @@ def test_the_run_and_its_report_say_it(tmp_path: Path) -> None:
         data=pd.DataFrame({"day": DAYS, "y": PRICES}), target="y", search_space="ridge", trials=1, mlflow=False
     )
     result = runner.run(tmp_path / "run", in_process=True, progress=False)
-    assert any("the rows are sorted by 'day'" in note for note in result.notes)
+    assert any("the rows are sorted by 'day'" in note for note in note_texts(result))
     assert "the rows are sorted by" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
 
 
@@ -95,7 +96,7 @@ def test_the_plan_names_dates_in_several_notations_and_decimal_commas() -> None:
     odd = [day.strftime(("%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y")[place % 3]) for place, day in enumerate(days)]
     frame = pd.DataFrame({"day": odd, "price": [f"{each:.2f}".replace(".", ",") for each in PRICES], "y": NOISE})
     definition = {"data": {"a": frame, "b": frame.drop(columns="day")}, "target": "y", "search_space": "ridge"}
-    notes = make_plan(define({**definition, "mlflow": False})).notes
+    notes = note_texts(make_plan(define({**definition, "mlflow": False})))
     assert [note for note in notes if note.startswith("column")] == [
         "column 'day' seems to hold dates in several notations: write them in one, or convert them with `prepare`; as "
         "it is, it says little for 1 of the 2 customers looked at.",

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from shown_output import note_texts
 
 from tuning.definition.definition import define
 from tuning.errors import DataError, DefinitionError, PlanError
@@ -25,12 +26,12 @@ def frame(**columns: Any) -> pd.DataFrame:
 
 def notes(in_process: bool = False, **fields: Any) -> str:
     given = {"target": "y", "task": "regression", "search_space": "ridge", "trials": 3, "mlflow": False, "slots": 1}
-    return "\n".join(make_plan(define({**given, **fields}), in_process=in_process).notes)
+    return "\n".join(note_texts(make_plan(define({**given, **fields}), in_process=in_process)))
 
 
 def notes_of_objective(**fields: Any) -> str:
     given = {"objective": grows, "search_space": SPACE, "metric": "loss", "mode": "min", "trials": 3, "slots": 1}
-    return "\n".join(make_plan(define({**given, "algorithm": "random", **fields})).notes)
+    return "\n".join(note_texts(make_plan(define({**given, "algorithm": "random", **fields}))))
 
 
 def grows(config: dict[str, float]) -> Iterator[float]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from shown_output import note_texts
 
 from tuning.data import keyed_tables, sampling
 from tuning.definition.definition import define
@@ -30,13 +31,13 @@ def test_the_plan_says_what_was_guessed_from_what() -> None:
     assert (
         "positive class 'churned' is guessed: it is the rarer class, 41.7 % of 120 rows, beside 'stayed'; set "
         "`positive` to choose."
-    ) in plan.notes
+    ) in note_texts(plan)
 
 
 def test_the_positive_class_can_be_chosen() -> None:
     plan = plan_of({"a": ["churned"] * 20 + ["stayed"] * 40}, positive="stayed")
     assert plan.spec.positive == "stayed"
-    assert not [note for note in plan.notes if note.startswith("positive class")]
+    assert not [note for note in note_texts(plan) if note.startswith("positive class")]
     assert plan_of({"a": [0, 1, None] * 20}, positive=0).spec.positive == 0
     assert plan_of({"a": ["True", "False"] * 30}, positive=True).spec.positive == "True"
 
@@ -63,7 +64,7 @@ def test_few_whole_numbers_are_counts_unless_the_definition_says_that_they_are_c
     Path("cost.py").write_text("def cost(y, proba):\n    return 1.0\ncost.needs_proba = True\n")
     plan = plan_of({"a": [0, 1, 2, 4, 7, 14] * 10}, **fields, **{"mode": "min"} if "cost" in str(fields) else {})
     assert plan.spec.task == task
-    said = any("counts more often than classes; set `task` to choose" in note for note in plan.notes)
+    said = any("counts more often than classes; set `task` to choose" in note for note in note_texts(plan))
     assert said is (fields in ({}, {"models": "extra_trees"}))
 
 
@@ -93,7 +94,7 @@ def test_a_customer_with_too_many_rows_has_no_say_in_the_task(
         table["y"] = table["y"] if kind == "csv" else table["y"].map(len)  # Parquet has one type for all
         table.to_csv(data["data"], index=False) if kind == "csv" else table.to_parquet(data["data"], row_group_size=70)
     plan = make_plan(define({**data, "target": "y", "limits": {"max_rows": 150}}))
-    said = next(note for note in plan.notes if note.startswith("task"))
+    said = next(note for note in note_texts(plan) if note.startswith("task"))
     assert "'s1', 's2'" in said
     assert "big" not in said
 
@@ -121,7 +122,9 @@ def test_a_positive_class_is_a_plain_value() -> None:
 def test_what_only_some_lack_is_a_note_where_not_all_were_looked_at() -> None:
     targets = {f"c{number}": ["a", "b", "c"] * 20 for number in range(6)}
     plan = plan_of(targets, class_weight={"rare": 3})
-    assert any(note.startswith("class_weight: no class 'rare' in the target of customers 'c0'") for note in plan.notes)
+    assert any(
+        note.startswith("class_weight: no class 'rare' in the target of customers 'c0'") for note in note_texts(plan)
+    )
 
 
 @pytest.mark.parametrize("task", ["auto", "regression", "binary", "multiclass"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from shown_output import note_texts
 
 from tuning.definition.definition import define
 from tuning.models.registry import families
@@ -19,7 +20,7 @@ def test_a_folder_called_like_a_package_is_named_in_the_plan(tmp_path: Path, mon
     (tmp_path / "acme.csv").write_text("a,y\n" + "".join(f"{row},{row}\n" for row in range(10)))
     monkeypatch.chdir(tmp_path)
     made = make_plan(define({"data": "acme.csv", "target": "y", "task": "regression", "search_space": "ridge"}))
-    said = [note.partition(" in the current folder")[0] for note in made.notes if "name of a package" in note]
+    said = [note.partition(" in the current folder")[0] for note in note_texts(made) if "name of a package" in note]
     assert said == ["schedulers.py", "numpy/"]
 
 
@@ -30,7 +31,7 @@ def test_what_an_install_without_two_extras_is_worth_is_said_where_they_are_miss
     given = {"data": str(tmp_path / "acme.csv"), "target": "y", "task": "regression"}
 
     def said(**more: object) -> list[str]:
-        return [note for note in make_plan(define({**given, **more})).notes if "not installed" in note]
+        return [note for note in note_texts(make_plan(define({**given, **more}))) if "not installed" in note]
 
     assert said() == []
     for name in ("catboost", "lightgbm"):

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from shown_output import note_texts
 
 from tuning import RunResult, TuneRunner
 from tuning.errors import PlanError
@@ -109,7 +110,7 @@ def test_only_the_customers_that_are_named_are_spared_a_search(searched: RunResu
     known = {"one": searched.fixed_configurations()["one"]}
     plan = runner({"one": rows(1, 150), "two": rows(2)}, fixed=known)
     assert "configurations that are known: 1 of 1 customer. Each is fitted once, on all rows, and no trial is run." in (
-        plan.plan().notes
+        note_texts(plan.plan())
     )
     assert plan.plan().n_trials == 4
     result = plan.run(tmp_path / "run", **QUIET)

@@ -20,7 +20,7 @@ RESULT = {
     "metric": "neg_root_mean_squared_error", "mode": "max", "algorithm": "optuna", "scheduler": "asha", "portfolio": 4,
     "placement": "packed", "slots": 4, "shards": 16, "helpers": 0,
     "seconds": {"least": 600.0, "most": 1200.0, "source": "from an earlier run"},
-    "notes": ["`metric` was chosen: <rmse>"],
+    "notes": [{"text": "`metric` was chosen: <rmse>"}],
 }  # fmt: skip
 
 

@@ -265,7 +265,7 @@ def _settled(result: RunResult) -> list[Section]:
         facts.append(f"Left out by drop: {', '.join(map(repr, given.drop))}.")
     notes = result.board().standings.best_studies(["customer", "notes"])[:MOST_NOTED]
     groups = grouped(_with_notes(notes, "notes"))
-    facts += [shorten(note, 2 * MOST_TEXT) for note in result.notes]
+    facts += [shorten(str(note), 2 * MOST_TEXT) for note in result.notes]
     blocks: list[Block] = [Points(facts)] if facts else []
     if groups:
         shown = groups[:MOST_GROUPS]

@@ -83,7 +83,7 @@ def plan_page(plan: PlanId, service: ServiceOf, holder: Asking, render: Render) 
         plan=found,
         waits=found.state in OPEN,
         facts=[] if found.result is None else _facts(found.result, "slots" in found.definition),
-        notes=[] if found.result is None else found.result["notes"],
+        notes=[] if found.result is None else [note["text"] for note in found.result["notes"]],
         definition=_typed(found),
         key=secrets.token_hex(16),
     )
