@@ -138,6 +138,8 @@ def study(name: str = "acme", trials: int = 5, **changes: Any) -> StudyRecord:
         "worker": "host:1",
         "versions": "python=3.11",
     }
+    if changes.get("model_path"):
+        values["final_fit"] = "search"
     return StudyRecord(**{**values, **changes})
 
 

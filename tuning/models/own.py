@@ -16,7 +16,6 @@ from typing import TypeGuard
 import cloudpickle
 import numpy as np
 
-from search_spaces.values import own_copy
 from tuning.basics.wording import amount, did_you_mean, shorten
 from tuning.errors import DefinitionError, RunError, UntrustedCodeError
 from tuning.models.base import ANY_TASK, CLASSIFICATION, FRAME, Estimator, Family, Hyperparameters, Matrix, Model
@@ -62,6 +61,8 @@ class OwnFamily(Family):
 
     def build(self, config: Hyperparameters, seed: int = 0) -> Estimator:
         """The unfitted estimator: on no more threads than there are, and with the seed where it draws and has none."""
+        from search_spaces.values import own_copy  # a served model is not fitted, and does not bring this package
+
         params = own_copy({**self.params, **config})  # whoever fits may change what it is given
         if is_factory(self.source):
             taken = {name: params.pop(name) for name in list(params) if _takes(self.source, name)}

@@ -71,7 +71,7 @@ class Leaderboard:
             larger_first = _FIGURES[self.sort].larger_first(user_mode(self.metric, self.mode))
             return self.standings.order(-values if larger_first else values)
         if pa.types.is_nested(column.type):
-            column = cells(column, self.sort)
+            column = as_cells(column, self.sort)
         ranks = pc.rank(pc.if_else(pc.equal(column, ""), None, column), tiebreaker="dense")
         return self.standings.order(ranks.to_numpy())
 
@@ -123,7 +123,7 @@ class Leaderboard:
         """The first rows, by default all of them, as a table of pandas."""
         batches = self.batches() if rows is None else [self._rows(self.order[:rows])]
         table = pa.concat_tables([SCHEMA.empty_table(), *batches])
-        return pd.DataFrame({name: _series(cells(table[name], name)) for name in LEADERBOARD})
+        return pd.DataFrame({name: _series(as_cells(table[name], name)) for name in LEADERBOARD})
 
     @property
     def csv(self) -> Csv:
@@ -221,7 +221,7 @@ class Csv:
             columns = [column.combine_chunks() for column in batch.columns]
             # As pandas writes it: a score that is not a number is one that is not there.
             plain = [pc.if_else(pc.is_nan(each), None, each) if each.type == pa.float64() else each for each in columns]
-            plain = [cells(each, name) for each, name in zip(plain, LEADERBOARD, strict=True)]
+            plain = [as_cells(each, name) for each, name in zip(plain, LEADERBOARD, strict=True)]
             cells = (map(self.written, c.to_pylist()) if c.type == pa.string() else c.to_pylist() for c in plain)
             writer.writerows(zip(*cells, strict=True))
             yield text.getvalue().encode()
@@ -243,7 +243,7 @@ def as_recorded_notes(row: Json) -> dict[str, object]:
     return {"reason": reason and from_row(reason), "notes": [from_row(each) for each in row["notes"] or ()]}
 
 
-def cells(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+def as_cells(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     """Return a column as CSV and pandas hold it: a reason as its sentence, notes as JSON with codes and values."""
     if name == "reason":
         return pa.chunked_array([[row and str(from_row(row)) for row in column.to_pylist()]], pa.string())

@@ -23,7 +23,7 @@ from tuning.errors import DefinitionError, MissingError
 from tuning.notes import from_row
 from tuning.records.columns import FigureRow
 from tuning.records.user_scores import user_row
-from tuning.runs.leaderboard import LEADERBOARD, as_recorded_notes, cells
+from tuning.runs.leaderboard import LEADERBOARD, as_cells, as_recorded_notes
 
 LEADERBOARD_FILE, ORDERS_FILE = "leaderboard.arrow", "orders.arrow"
 STUDIES_FILE, TRIALS_FILE = "studies.arrow", "trials.arrow"
@@ -95,7 +95,7 @@ class RunTables:
         """The whole leaderboard in the order of a column, `params` as JSON; `DefinitionError` as of `page`."""
         rows = self._board.select(LEADERBOARD)
         found = rows if sort == "customer" else rows.take(pa.array(self._order(sort)))
-        return pa.table({name: cells(found[name], name) for name in LEADERBOARD})
+        return pa.table({name: as_cells(found[name], name) for name in LEADERBOARD})
 
     def _order(self, sort: str) -> np.ndarray:
         """(customers,) the rows' numbers in the order of a column."""
