@@ -34,7 +34,7 @@ def to_use(counts: RunCounts, standings: Standings, baseline: GivenBaseline) -> 
     they = "it is" if models == 1 else "they are"
     told = [f"Use {amount(models, 'model')}: {they} surely better than {rival}."]
     if not models:
-        told = [f"No model is surely better than {rival}."]
+        told = [] if few == sum(found.values()) - found[ToUse.POOL] else [f"No model is surely better than {rival}."]
     others = {
         ToUse.BASELINE: (f"{what} {'are' if own else 'is'} better", "Keep those." if own else "`trials: 1` fits it."),
         ToUse.CONSTANT: (f"{CONSTANT} is as good or better", "More rows or other columns may help."),

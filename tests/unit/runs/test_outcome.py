@@ -35,7 +35,7 @@ def test_one_customer_with_notes_is_said_as_one(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(result, "goes_on", True)
     monkeypatch.setattr(RunResult, "unfinished", 3)
     use, first, *_ = sentences(result, {**result.summary(), "customers": 6, "without_model": 5})
-    assert use.endswith("1 customer is undecided: the hold-out rows are too few (fewer than 20, or than 5 of a class).")
+    assert use == "1 customer is undecided: the hold-out rows are too few (fewer than 20, or than 5 of a class)."
     assert "3 not finished yet, 2 without (the reason is in their row)" in first
 
 
