@@ -94,6 +94,12 @@ class TablePart:
         for piece in self.source.pieces(self._inside, self.definition.needed_of):
             yield self._whole(piece)
 
+    def pieces_as_written(self) -> Iterator[tuple[Piece, pa.Table]]:
+        """All rows of a file in their order, as `FileSource.pieces_as_written` gives them."""
+        assert isinstance(self.source, FileSource)
+        for piece, came in self.source.pieces_as_written(self._inside):
+            yield self._whole(piece), came
+
     def block_pieces(self, block: RowBlock, choose: ColumnChoice) -> Iterator[Piece]:
         """The chosen columns of a block's rows, where its source is a file, as `FileSource.block_pieces` gives them."""
         assert isinstance(self.source, FileSource)

@@ -47,6 +47,13 @@ def row_keys(table: pa.Table, by: Sequence[str]) -> tuple[np.ndarray, list[Key]]
     return rank[inverse], keys
 
 
+def rows_by_key(table: pa.Table, by: Sequence[str]) -> list[tuple[Key, np.ndarray]]:
+    """Each key with the places of its rows, in order."""
+    codes, keys = row_keys(table, by)
+    order = np.argsort(codes, kind="stable")
+    return list(zip(keys, np.split(order, np.searchsorted(codes[order], np.arange(1, len(keys)))), strict=False))
+
+
 def plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """A key column without dictionary encoding; empty text is missing (CSV knows no difference)."""
     if pa.types.is_dictionary(column.type):

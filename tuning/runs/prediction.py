@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -97,7 +96,7 @@ def predict_by(
             f"{option('customer')} is needed: the run's customers are files, so rows name no customer."
         )
     if customer is None and by:
-        window = _window(rows, models, by)
+        window = _window(rows, models)
         names = [each.customer for each in window.customers]
         answers = [
             answered(partial(models.of, each.customer), partial(rows_for, each.rows, csv=csv), interval)
@@ -106,7 +105,7 @@ def predict_by(
     else:
         answer = models.of(customer)
         check_interval(interval, answer.model.task)
-        window = _window(rows, models, ())
+        window = _window(rows, models, alone=True)
         if not window.customers:
             raise CustomerError("there are no rows to predict.")
         names = [answer.model.customer]
@@ -119,14 +118,12 @@ def predict_by(
     return found
 
 
-def _window(rows: pd.DataFrame | str | Path, models: CustomerModels, by: Sequence[str]) -> Window:
-    """All rows. `DataError`: what is wrong with their file."""
+def _window(rows: pd.DataFrame | str | Path, models: CustomerModels, *, alone: bool = False) -> Window:
+    """All rows. `DataError`: what is wrong with their file. alone: as of `windows`."""
     if isinstance(rows, pd.DataFrame):
-        return window_of_frame(rows, by)
-    path = str(rows)
-    name = without_query(path).rpartition("/")[2]
+        return window_of_frame(rows, () if alone else models.definition.by)
+    name = without_query(str(rows)).rpartition("/")[2]
     try:
-        (window,) = windows(NewFile(path, without_suffix(name), name), models, by, most=math.inf)
+        return next(windows(NewFile(str(rows), without_suffix(name), name), models, math.inf, alone=alone))
     except CustomerError as error:
         raise DataError(str(error)) from error
-    return window

@@ -86,21 +86,16 @@ class ReleasePredictor:
         )
 
     def predict(self, frame: pd.DataFrame, params: Mapping[str, object] | None = None) -> pd.DataFrame:
-        import numpy as np
         import pandas as pd
 
-        from tuning.data.keys import check_columns, customer_id, key_table, row_keys
+        from tuning.data.keys import check_columns, customer_id, key_table, rows_by_key
 
         by = self._by or [CUSTOMER]
         with _refusals():
             method, interval = _asked(params)
             check_columns(by, [str(name) for name in frame.columns])
-            codes, keys = row_keys(key_table(frame, by), by)
-            order = np.argsort(codes, kind="stable")
-            bounds = np.searchsorted(codes[order], np.arange(len(keys) + 1))
             parts = []
-            for number, key in enumerate(keys):
-                rows = order[bounds[number] : bounds[number + 1]]
+            for key, rows in rows_by_key(key_table(frame, by), by):
                 customer = customer_id(key) if self._by else str(key[0])
                 found = self._part(customer, frame.iloc[rows], method, interval)
                 parts.append(found.set_axis(rows))

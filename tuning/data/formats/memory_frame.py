@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
 import pandas as pd
 
 from tuning.data.arrow_frames import is_mixed, to_arrow
-from tuning.data.keys import key_table, row_keys, with_key_texts
+from tuning.data.keys import key_table, rows_by_key, with_key_texts
 from tuning.data.table_source import (
     ColumnChoice,
     KeyBlock,
@@ -42,9 +41,7 @@ class FrameSource(TableSource):
         if not keys or not is_mixed(frame):
             yield Piece(to_arrow(frame), keys_of)
             return
-        codes, found = row_keys(keys_of, keys)
-        order = np.argsort(codes, kind="stable")
-        for rows in np.split(order, np.searchsorted(codes[order], np.arange(1, len(found)))):
+        for _, rows in rows_by_key(keys_of, keys):
             yield Piece(to_arrow(frame.iloc[rows]), keys_of.take(rows))
 
     def key_blocks(self, keys: Sequence[str]) -> Iterator[KeyBlock]:

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from itertools import groupby
 
 import pyarrow as pa
 
@@ -116,14 +117,13 @@ def predict_files(
 
 @dataclass(frozen=True)
 class _AskedWindow:
-    """A window that is with the workers, or why its file cannot be read. last: of its file."""
+    """A window of a file that is with the workers, or why the file cannot be read."""
 
     file: NewFile
     window: Window | None = None
     answers: tuple[Future[AnsweredRows], ...] = ()
     columns: AnswerColumns | None = None
     broken: str = ""
-    last: bool = True
 
     @property
     def size(self) -> int:
@@ -144,17 +144,14 @@ class _Pass:
 
     def files(self, left: Sequence[NewFile]) -> Iterator[NewFile]:
         """Each file once it is through."""
-        stream = _ahead(self._asked(left))
-        for asked in stream:
-            part = _FileInProgress(asked)
+        for file, asked in groupby(_ahead(self._asked(left)), lambda each: each.file):
+            answers: list[tuple[str, int, AnsweredRows]] = []
             try:
-                write_tables(self.directory, asked.file.name, self._tables(part, stream), formulas=self.formulas)
-                self._note(asked.file, part)
+                write_tables(self.directory, file.name, self._tables(asked, answers), formulas=self.formulas)
+                self._note(file, answers)
             except (CustomerError, pa.ArrowException) as error:
-                self.counts.broken[asked.file.name] = str(error)
-            while not part.asked.last:
-                part.asked = next(stream)
-            yield asked.file
+                self.counts.broken[file.name] = str(error)
+            yield file
 
     def _asked(self, left: Sequence[NewFile]) -> Iterator[_AskedWindow]:
         for file in left:
@@ -168,17 +165,17 @@ class _Pass:
     def _windows(self, file: NewFile) -> Iterator[_AskedWindow]:
         before: Window | None = None
         columns: AnswerColumns | None = None
-        for window in windows(file, self.models, self.models.definition.by):
+        for window in windows(file, self.models):
             if before is not None:
                 columns = columns or self._columns(file)
-                yield self._ask(file, before, columns, last=False)
+                yield self._ask(file, before, columns)
             before = window
         assert before is not None
-        yield self._ask(file, before, columns, last=True)
+        yield self._ask(file, before, columns)
 
-    def _ask(self, file: NewFile, window: Window, columns: AnswerColumns | None, *, last: bool) -> _AskedWindow:
+    def _ask(self, file: NewFile, window: Window, columns: AnswerColumns | None) -> _AskedWindow:
         answers = tuple(self.workers.submit([(each.customer, each.rows) for each in window.customers]))
-        return _AskedWindow(file, window, answers, columns, last=last)
+        return _AskedWindow(file, window, answers, columns)
 
     def _columns(self, file: NewFile) -> AnswerColumns:
         """What the customers of a file need that is not held as a whole, by what their models say of themselves."""
@@ -188,42 +185,29 @@ class _Pass:
         self.counts.load_seconds += sum(each.load_seconds for each in answers)
         return AnswerColumns.of(answers)
 
-    def _tables(self, part: _FileInProgress, stream: Iterator[_AskedWindow]) -> Iterator[pa.Table]:
-        while True:
-            asked = part.asked
+    def _tables(self, windows: Iterator[_AskedWindow], told: list[tuple[str, int, AnsweredRows]]) -> Iterator[pa.Table]:
+        for asked in windows:
             if asked.window is None:
                 raise CustomerError(asked.broken)
             answers = [each.result() for each in asked.answers]
-            part.answers += zip((each.customer for each in asked.window.customers), answers, strict=True)
-            part.rows += asked.window.rows.num_rows
+            of = asked.window.customers
+            told += [(each.customer, len(each.places), found) for each, found in zip(of, answers, strict=True)]
             columns = asked.columns or AnswerColumns.of(answers)
             added = answer_columns(asked.window, answers, columns, self.models.mark)
             yield joined_tables(asked.window.rows, added)
-            if asked.last:
-                return
-            part.asked = next(stream)
 
-    def _note(self, file: NewFile, part: _FileInProgress) -> None:
-        before = self.counts.predicted
-        for customer, answered in part.answers:
+    def _note(self, file: NewFile, told: list[tuple[str, int, AnsweredRows]]) -> None:
+        before, rows = self.counts.predicted, sum(count for _, count, _ in told)
+        for customer, _, answered in told:
             self.counts.add(customer, answered)
         self.counts.files += 1
-        self.counts.rows += part.rows
+        self.counts.rows += rows
         found = {
             **_state(file, self.models, self.interval),
-            "rows": part.rows,
+            "rows": rows,
             "predicted": self.counts.predicted - before,
         }
         self.directory.write(_note_of(file), json.dumps(found, ensure_ascii=False).encode())
-
-
-@dataclass
-class _FileInProgress:
-    """The window of a file that is being written, and what came of the file so far."""
-
-    asked: _AskedWindow
-    answers: list[tuple[str, AnsweredRows]] = field(default_factory=list)
-    rows: int = 0
 
 
 def _ahead(asked: Iterator[_AskedWindow]) -> Iterator[_AskedWindow]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -12,9 +11,8 @@ import pyarrow as pa
 
 from tuning.data.column_types import concatenated
 from tuning.data.files import file_ids, find_files, is_glob
-from tuning.data.keyed_tables import with_columns
-from tuning.data.keys import Key, check_columns, customer_id, hive_values, key_table, row_keys
-from tuning.data.registry import file_source
+from tuning.data.keyed_tables import TablePart
+from tuning.data.keys import check_columns, customer_id, key_table, row_keys, rows_by_key
 from tuning.data.table_source import Piece
 from tuning.definition.definition import Definition
 from tuning.preprocessing.columns import text_names
@@ -70,25 +68,26 @@ def new_files(data: str | Sequence[str]) -> list[NewFile]:
     return [NewFile(file.path, each, f"{each}{ending}") for file, each, ending in zip(files, ids, endings, strict=True)]
 
 
-def windows(file: NewFile, models: CustomerModels, by: Sequence[str], most: float = WINDOW_BYTES) -> Iterator[Window]:
+def windows(
+    file: NewFile, models: CustomerModels, most: float = WINDOW_BYTES, *, alone: bool = False
+) -> Iterator[Window]:
     """All rows of a file in order, at least one window, maybe an empty one. `TuningError`: what is wrong with it.
 
-    by: the columns that name each row's customer; without any it is the file's. most: bytes of a window.
+    most: bytes of a window. alone: all rows are the file's customer's, whatever they name.
     """
-    outside = hive_values(without_query(file.path))
-    source = file_source(file.path, models.definition.csv_options)
-    inside = [name for name in by if name not in outside]
-    check_columns(inside, source.columns())
+    definition = models.definition.model_copy(update={"by": ()}) if alone else models.definition
+    part = TablePart.of_file(file.path, definition)
+    check_columns(definition.by, part.columns())
     held: list[tuple[Piece, pa.Table]] = []
     size = 0
-    for piece, came in source.pieces_as_written(inside):
+    for piece, came in part.pieces_as_written():
         held.append((piece, came))
         size += came.nbytes
         if size >= most:
-            yield _window(held, file, models, by, outside)
+            yield _window(held, file, models, definition.by)
             held, size = [], 0
     if held:
-        yield _window(held, file, models, by, outside)
+        yield _window(held, file, models, definition.by)
 
 
 def window_of_frame(frame: pd.DataFrame, by: Sequence[str]) -> Window:
@@ -97,58 +96,31 @@ def window_of_frame(frame: pd.DataFrame, by: Sequence[str]) -> Window:
     if not by:
         return Window(frame, (RowsOfCustomer("", rows, np.arange(len(rows))),))
     check_columns(by, list(rows.columns))
-    keys, order, bounds = _by_customer(key_table(rows, by), by)
-    places = (order[start:stop] for start, stop in itertools.pairwise(bounds))
-    of = zip(map(customer_id, keys), places, strict=True)
-    return Window(frame, tuple(RowsOfCustomer(name, rows.iloc[where], where) for name, where in of))
+    found = rows_by_key(key_table(rows, by), by)
+    return Window(frame, tuple(RowsOfCustomer(customer_id(key), rows.iloc[places], places) for key, places in found))
 
 
 def customers_in(file: NewFile, models: CustomerModels) -> list[str]:
     """The ids of all customers of a file, for which only its key columns are read."""
-    definition, outside = models.definition, hive_values(without_query(file.path))
-    if not definition.by:
-        return [file.id]
-    source = file_source(file.path, definition.csv_options)
-    found: dict[str, None] = {}
-    for block in source.key_blocks([name for name in definition.by if name not in outside]):
-        keys = with_columns(block.keys, {name: outside[name] for name in definition.by if name in outside})
-        found |= dict.fromkeys(_names(row_keys(keys, definition.by)[1], file, models))
-    return list(found)
-
-
-def _window(
-    held: Sequence[tuple[Piece, pa.Table]],
-    file: NewFile,
-    models: CustomerModels,
-    by: Sequence[str],
-    outside: dict[str, str | None],
-) -> Window:
-    came = concatenated([table for _, table in held])
-    whole = with_columns(concatenated([piece.rows for piece, _ in held]), outside)
+    by = models.definition.by
     if not by:
-        of = (RowsOfCustomer(file.id, whole, np.arange(len(came))),) if len(came) else ()
-        return Window(came, of)
-    found, order, bounds = _by_customer(
-        with_columns(
-            concatenated([piece.keys for piece, _ in held]), {name: outside[name] for name in by if name in outside}
-        ),
-        by,
-    )
-    whole = whole.take(pa.array(order))
-    return Window(
-        came,
-        tuple(
-            RowsOfCustomer(name, whole.slice(start, stop - start), order[start:stop])
-            for name, (start, stop) in zip(_names(found, file, models), itertools.pairwise(bounds), strict=True)
-        ),
-    )
+        return [file.id]
+    blocks = TablePart.of_file(file.path, models.definition).key_blocks()
+    return list(dict.fromkeys(name for block in blocks for name in _names(row_keys(block.keys, by)[1], file, models)))
 
 
-def _by_customer(keys: pa.Table, by: Sequence[str]) -> tuple[list[Key], np.ndarray, np.ndarray]:
-    """(keys, the rows ordered by these, where each key's rows begin and the last one's end)."""
-    codes, found = row_keys(keys, by)
-    order = np.argsort(codes, kind="stable")
-    return found, order, np.searchsorted(codes[order], np.arange(len(found) + 1))
+def _window(held: Sequence[tuple[Piece, pa.Table]], file: NewFile, models: CustomerModels, by: Sequence[str]) -> Window:
+    came = concatenated([table for _, table in held])
+    rows = concatenated([piece.rows for piece, _ in held])
+    if not by:
+        return Window(came, (RowsOfCustomer(file.id, rows, np.arange(len(rows))),) if len(rows) else ())
+    found = rows_by_key(concatenated([piece.keys for piece, _ in held]), by)
+    rows = rows.take(pa.array(np.concatenate([np.arange(0), *(places for _, places in found)])))
+    of, end = [], 0
+    for name, (_, places) in zip(_names([key for key, _ in found], file, models), found, strict=True):
+        of.append(RowsOfCustomer(name, rows.slice(end, len(places)), places))
+        end += len(places)
+    return Window(came, tuple(of))
 
 
 def _names(keys: Sequence[tuple[str | None, ...]], file: NewFile, models: CustomerModels) -> list[str]:
