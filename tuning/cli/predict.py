@@ -116,10 +116,7 @@ def _predict_file(
     _write(answer.table, output, formulas)
     if answer.column != PREDICTION:
         click.echo(f"the predictions are in {answer.column!r}: the rows have a column {PREDICTION!r}", err=True)
-    for name, reason in answer.without.items():
-        why = reason.removeprefix(without_text(name, "model", ""))
-        click.echo(f"no prediction for customer {name!r}: {why}", err=True)
-    _tell_exceptions(answer, len(answer.answers))
+    _tell_exceptions(answer)
     if output is not None:
         said = f"{answer.predicted:,} of {amount(len(answer.answers), 'row')}"
         click.echo(f"{said} predicted, in {mask(output)}", err=True)
@@ -143,24 +140,20 @@ def _tell(counts: BatchCounts, output: str) -> None:
         )
     for name, reason in counts.broken.items():
         click.echo(f"no answer for the file {name!r}: {reason}", err=True)
-    for name, reason in list(counts.without.items())[:MOST_NAMED]:
-        click.echo(
-            f"no prediction for customer {name!r}: {reason.removeprefix(without_text(name, 'model', ''))}", err=True
-        )
-    if len(counts.without) > MOST_NAMED:
-        click.echo(
-            f"and for {amount(len(counts.without) - MOST_NAMED, 'customer')} more; the column `answer` has them",
-            err=True,
-        )
-    _tell_exceptions(counts, counts.predicted)
+    _tell_exceptions(counts)
     if counts.broken or counts.without:
         some = counts.predicted or counts.unchanged
         sys.exit(exit_codes.SOME_WITHOUT_MODEL if some else exit_codes.ALL_WITHOUT_MODEL)
 
 
-def _tell_exceptions(found: AnswerCounts, predictions: int) -> None:
-    """How many of the predictions are not what most are."""
-    said = amount(predictions, "prediction")
+def _tell_exceptions(found: AnswerCounts) -> None:
+    """Who got no predictions, and how many of these are not what most are."""
+    for name, reason in list(found.without.items())[:MOST_NAMED]:
+        why = reason.removeprefix(without_text(name, "model", ""))
+        click.echo(f"no prediction for customer {name!r}: {why}", err=True)
+    if (more := len(found.without) - MOST_NAMED) > 0:
+        click.echo(f"and for {amount(more, 'customer')} more", err=True)
+    said = amount(found.predicted, "prediction")
     if found.pooled:
         whose = f"{amount(len(found.pooled), 'customer')} without an own model"
         unit = "; where fewer than four targets are known, numbers are in the typical customer's unit"

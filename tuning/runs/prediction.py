@@ -19,7 +19,7 @@ from tuning.errors import CustomerError, DataError, DefinitionError
 from tuning.models.residuals import check_interval
 from tuning.runs.batch.answers import AnswerCounts, answered, predicted, rows_for
 from tuning.runs.batch.models import CustomerModels, RunModels, SavedModels
-from tuning.runs.batch.output import AnswerColumns, answer_columns, joined_tables
+from tuning.runs.batch.output import answer_columns, answer_schema, joined_tables
 from tuning.runs.batch.rows import NewFile, Window, window_of_frame, windows
 from tuning.storage.names import without_query
 
@@ -111,7 +111,7 @@ def predict_by(
         names = [answer.model.customer]
         whole = rows_for(window.customers[0].rows, answer.model, csv)
         answers = [predicted(answer, whole, interval, alone=True)]
-    columns = answer_columns(window, answers, AnswerColumns.of(answers), models.mark if marked else None)
+    columns = answer_columns(window, answers, answer_schema(answers), models.mark if marked else None)
     found = PredictedRows(came=window.rows, answers=columns)
     for name, each in zip(names, answers, strict=True):
         found.add(name, each)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import BinaryIO
 
@@ -22,54 +21,39 @@ ANSWER = "answer"  # the column that says what has answered
 PIECE_BYTES = 1 << 22  # of a file that is written
 
 
-@dataclass(frozen=True)
-class AnswerColumns:
-    """The columns of answers of a file. kind: type of the predictions. beside: names of further columns of numbers."""
-
-    kind: pa.DataType
-    beside: tuple[str, ...]
-
-    @classmethod
-    def of(cls, answers: Iterable[AnsweredRows]) -> AnswerColumns:
-        """What all answers need together; numbers where there is none."""
-        known = [each for each in answers if each.labels is not None]
-        kinds = {each.labels.type for each in known if each.labels is not None}
-        numbers = all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds)
-        kind = kinds.pop() if len(kinds) == 1 else pa.float64() if numbers else pa.string()
-        return cls(kind, tuple(dict.fromkeys(name for each in known for name in each.beside)))
+def answer_schema(answers: Iterable[AnsweredRows]) -> pa.Schema:
+    """The columns that all answers need together; predictions are numbers where there is none."""
+    known = [each for each in answers if each.labels is not None]
+    kinds = {each.labels.type for each in known if each.labels is not None}
+    numbers = all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds)
+    kind = kinds.pop() if len(kinds) == 1 else pa.float64() if numbers else pa.string()
+    beside = dict.fromkeys(name for each in known for name in each.beside)
+    return pa.schema([(PREDICTION, kind), *((name, pa.float64()) for name in beside), (ANSWER, pa.string())])
 
 
 def answer_columns(
-    window: Window,
-    answers: Sequence[AnsweredRows],
-    columns: AnswerColumns,
-    mark: tuple[str, str | int] | None = None,
+    window: Window, answers: Sequence[AnsweredRows], schema: pa.Schema, mark: tuple[str, str | int] | None = None
 ) -> pa.Table:
     """What the models add to a window's rows, in the order of these: the predictions first.
 
     mark: as of `CustomerModels`, where columns are to say what has answered.
     """
-    places = [each.places for each in window.customers]
-    back = np.argsort(np.concatenate(places), kind="stable") if places else np.zeros(0, dtype=np.int64)
-
-    def joined(kind: pa.DataType, parts: Iterable[pa.Array | None]) -> pa.ChunkedArray:
-        arrays = [
-            pa.nulls(len(of), kind) if part is None else part.cast(kind) for of, part in zip(places, parts, strict=True)
-        ]
-        return pa.chunked_array(arrays, kind).take(pa.array(back))
-
-    def beside(name: str) -> Iterator[pa.Array | None]:
-        for each in answers:
-            found = each.beside.get(name)
-            yield None if found is None else pa.array(found, pa.float64(), from_pandas=True)  # NaN is no number
-
-    new = {PREDICTION: joined(columns.kind, (each.labels for each in answers))}
-    new |= {name: joined(pa.float64(), beside(name)) for name in columns.beside}
-    if mark is not None:
-        said = (pa.repeat(pa.scalar(each.answer), len(of)) for each, of in zip(answers, places, strict=True))
-        new[ANSWER] = joined(pa.string(), said)
-        new[mark[0]] = pa.chunked_array([pa.repeat(pa.scalar(mark[1]), len(back))])
-    return pa.table({free_name(name, window.names): values for name, values in new.items()})
+    tables = [schema.empty_table()]
+    for customer, answered in zip(window.customers, answers, strict=True):
+        columns = {ANSWER: pa.repeat(pa.scalar(answered.answer), len(customer.places))}
+        if answered.labels is not None:
+            columns[PREDICTION] = answered.labels.cast(schema.field(PREDICTION).type)
+            for name, values in answered.beside.items():
+                columns[name] = pa.array(values, pa.float64(), from_pandas=True)  # NaN is no number
+        tables.append(pa.table(columns))
+    order = np.concatenate([np.arange(0), *(each.places for each in window.customers)])
+    found = pa.concat_tables(tables, promote_options="default").select(schema.names)
+    found = found.take(pa.array(np.argsort(order, kind="stable")))
+    if mark is None:
+        found = found.drop_columns(ANSWER)
+    else:
+        found = found.append_column(mark[0], pa.repeat(pa.scalar(mark[1]), len(found)))
+    return found.rename_columns([free_name(name, window.names) for name in found.column_names])
 
 
 def joined_tables(rows: pa.Table, answers: pa.Table) -> pa.Table:

@@ -23,7 +23,7 @@ from tuning.errors import CustomerError, DataError, TuningError, UntrustedCodeEr
 from tuning.models.residuals import check_interval
 from tuning.runs.batch.answers import AnswerCounts, AnsweredRows
 from tuning.runs.batch.models import CustomerModels
-from tuning.runs.batch.output import AnswerColumns, answer_columns, joined_tables, write_tables
+from tuning.runs.batch.output import answer_columns, answer_schema, joined_tables, write_tables
 from tuning.runs.batch.rows import NewFile, Window, customers_in, new_files, windows
 from tuning.runs.batch.workers import PredictionWorkers
 from tuning.storage.names import mask
@@ -122,7 +122,7 @@ class _AskedWindow:
     file: NewFile
     window: Window | None = None
     answers: tuple[Future[AnsweredRows], ...] = ()
-    columns: AnswerColumns | None = None
+    columns: pa.Schema | None = None
     broken: str = ""
 
     @property
@@ -164,7 +164,7 @@ class _Pass:
 
     def _windows(self, file: NewFile) -> Iterator[_AskedWindow]:
         before: Window | None = None
-        columns: AnswerColumns | None = None
+        columns: pa.Schema | None = None
         for window in windows(file, self.models):
             if before is not None:
                 columns = columns or self._columns(file)
@@ -173,17 +173,17 @@ class _Pass:
         assert before is not None
         yield self._ask(file, before, columns)
 
-    def _ask(self, file: NewFile, window: Window, columns: AnswerColumns | None) -> _AskedWindow:
+    def _ask(self, file: NewFile, window: Window, columns: pa.Schema | None) -> _AskedWindow:
         answers = tuple(self.workers.submit([(each.customer, each.rows) for each in window.customers]))
         return _AskedWindow(file, window, answers, columns)
 
-    def _columns(self, file: NewFile) -> AnswerColumns:
+    def _columns(self, file: NewFile) -> pa.Schema:
         """What the customers of a file need that is not held as a whole, by what their models say of themselves."""
         asked = self.workers.submit([(customer, None) for customer in customers_in(file, self.models)])
         answers = [each.result() for each in asked]
         self.counts.models += sum(each.loaded for each in answers)
         self.counts.load_seconds += sum(each.load_seconds for each in answers)
-        return AnswerColumns.of(answers)
+        return answer_schema(answers)
 
     def _tables(self, windows: Iterator[_AskedWindow], told: list[tuple[str, int, AnsweredRows]]) -> Iterator[pa.Table]:
         for asked in windows:
@@ -192,7 +192,7 @@ class _Pass:
             answers = [each.result() for each in asked.answers]
             of = asked.window.customers
             told += [(each.customer, len(each.places), found) for each, found in zip(of, answers, strict=True)]
-            columns = asked.columns or AnswerColumns.of(answers)
+            columns = asked.columns or answer_schema(answers)
             added = answer_columns(asked.window, answers, columns, self.models.mark)
             yield joined_tables(asked.window.rows, added)
 
