@@ -46,16 +46,6 @@ class DataNow:
     changed: Customers
     gone: Customers
 
-    @property
-    def notes(self) -> list[str]:
-        if not self.changed:
-            return []
-        names = some_names(self.changed.texts("id").to_pylist())
-        others = len(one_each(customers_of(self.studies))) - len(self.changed)
-        whose = "its search starts" if len(self.changed) == 1 else "their searches start"
-        kept = f"; what is recorded of {amount(others, 'other customer')} stays" if others else ""
-        return [f"the data of {names} has changed since the trials ran, so {whose} again, from the first trial{kept}."]
-
     def state(self, directory: RunDirectory, last: Term, definition: Definition) -> RecordedState:
         """What is recorded of the data as it is now.
 
@@ -77,8 +67,17 @@ class DataNow:
             logger.warning("%s%s. What is recorded of it stays as it is. %s", text, where, advice)
             ended = Columnar.joined([state.ended, state.left.take(stays)])
             state = replace(state.of(state.left.take(~stays)), ended=ended)
-        for note in self.notes:
-            logger.warning("%s", note)
+        if self.changed:
+            names = some_names(self.changed.texts("id").to_pylist())
+            others = len(one_each(customers_of(self.studies))) - len(self.changed)
+            whose = "its search starts" if len(self.changed) == 1 else "their searches start"
+            kept = f"; what is recorded of {amount(others, 'other customer')} stays" if others else ""
+            logger.warning(
+                "the data of %s has changed since the trials ran, so %s again, from the first trial%s.",
+                names,
+                whose,
+                kept,
+            )
         return state
 
 
@@ -130,9 +129,9 @@ def _tell_of_tables(directory: RunDirectory, merged: Definition, before: Custome
         if max(written_at(file.path) for file in find_files(merged.data)) <= copied:
             return
         found = find_customers(merged)
+        now = _compared(directory, merged, studies, before, found)
     except DataError:  # gone, or no table any more: the copy stays
         return
-    now = _compared(directory, merged, studies, before, found)
     kinds = {"changed": now.changed, "new": now.added, "gone": own.take(~_among(own, found))}
     told = [f"{kind} for {some_names(who.texts('id').to_pylist())}" for kind, who in kinds.items() if who]
     if told:

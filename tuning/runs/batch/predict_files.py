@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -78,7 +78,6 @@ def predict_files(
     processes: int | None = None,
     interval: float | None = None,
     formulas: str = "keep",
-    told: Callable[[BatchCounts], object] = bool,
 ) -> BatchCounts:
     """Predict all rows of some files, each row by its customer's model, and write them into a folder.
 
@@ -89,7 +88,6 @@ def predict_files(
         processes: how many predict; default the CPUs.
         interval: as of `CustomerModel.predict`.
         formulas: as of `write_tables`.
-        told: is called after each file.
 
     `DataError` where no file is there, or one would be overwritten.
     """
@@ -99,18 +97,10 @@ def predict_files(
     for file in files:
         if directory.locate(file.name) == file.path:
             raise DataError(f"--output: {mask(output)!r} holds {file.name!r} of --data; name another folder.")
-    counts = BatchCounts()
-    left: list[NewFile] = []
-    for file in files:
-        if _noted(directory, file, _state(file, models, interval)):
-            counts.unchanged += 1
-        else:
-            left.append(file)
+    left = [file for file in files if not _noted(directory, file, _state(file, models, interval))]
+    counts = BatchCounts(unchanged=len(files) - len(left))
     with PredictionWorkers(models, processes or usable_cpus(), interval) as workers:
-        passing = _Pass(models, workers, directory, counts, formulas, interval)
-        for _ in passing.files(left):
-            counts.seconds = time.perf_counter() - start
-            told(counts)
+        _Pass(models, workers, directory, counts, formulas, interval).go_through(left)
     counts.seconds = time.perf_counter() - start
     return counts
 
@@ -142,8 +132,8 @@ class _Pass:
     formulas: str
     interval: float | None
 
-    def files(self, left: Sequence[NewFile]) -> Iterator[NewFile]:
-        """Each file once it is through."""
+    def go_through(self, left: Sequence[NewFile]) -> None:
+        """Write the answer to each file."""
         for file, asked in groupby(_ahead(self._asked(left)), lambda each: each.file):
             answers: list[tuple[str, int, AnsweredRows]] = []
             try:
@@ -151,7 +141,6 @@ class _Pass:
                 self._note(file, answers)
             except (CustomerError, pa.ArrowException) as error:
                 self.counts.broken[file.name] = str(error)
-            yield file
 
     def _asked(self, left: Sequence[NewFile]) -> Iterator[_AskedWindow]:
         for file in left:
