@@ -29,7 +29,7 @@ from tuning.evaluation.study_data import StudyData, train
 from tuning.execution.context import WorkerContext
 from tuning.execution.study_run import conclude_study
 from tuning.models.customer_model import load_model
-from tuning.notes import texts
+from tuning.notes import EndCode, texts
 from tuning.preprocessing.task import BINARY, REGRESSION, Prediction, Task
 from tuning.records.schema import TrialRecord
 from tuning.runs.outcome import sentences
@@ -170,7 +170,7 @@ def test_a_resumed_study_makes_the_predictions_that_it_lacks_again_and_finds_the
     # A limit of time that is used up leaves none for the fits of several models.
     hurried = plan.spec.definition.model_copy(update={"limits": Limits(study_seconds=5)})
     context = WorkerContext.open(result.directory, plan.run, replace(plan.spec, definition=hurried))
-    why = "it took longer than limits.study_seconds: 5"
+    why = EndCode.TOOK_LONGER("study_seconds", limit=5)
     assert conclude_study(context, study, result.trial_records, ended_by=why).ensemble is None
     assert conclude_study(context, study, result.trial_records).ensemble == whole.ensemble
     # A library that gives other numbers now makes no member of what was another trial.
