@@ -209,7 +209,7 @@ def _split_lines(columns: Sequence[SeenColumn], orders: Sequence[RowOrder]) -> l
 
 def _scalar(value: object) -> str:
     """A value as YAML in one line."""
-    text = dump_yaml(value, default_flow_style=True, width=10_000).strip().removesuffix("\n...").strip()
+    text = dump_yaml(value, default_flow_style=True, width=10_000).strip(" \n").removesuffix("\n...").strip(" \n")
     if not BREAKS.search(text):
         return text
     return BREAKS.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))

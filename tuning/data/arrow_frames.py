@@ -20,8 +20,10 @@ def to_arrow(frame: pd.DataFrame) -> pa.Table:
     frame = frame.copy(deep=False)
     frame.attrs = {}  # would have to be JSON
     try:
-        fixed = {name: _storable(frame[name]) for name in frame.columns if not _is_safe(frame[name])}
-        return pa.Table.from_pandas(frame.assign(**fixed), preserve_index=False)
+        for name in frame.columns:
+            if not _is_safe(frame[name]):
+                frame[name] = _storable(frame[name])
+        return pa.Table.from_pandas(frame, preserve_index=False)
     except Exception as error:  # of a type that somebody else has made
         raise CustomerError(f"the frame cannot be written: {type(error).__name__}: {error}.") from error
 

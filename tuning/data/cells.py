@@ -37,17 +37,10 @@ def written_table(frame: pd.DataFrame, keys: Sequence[str] = ()) -> pa.Table:
     return marked(table, [name for name in table.column_names if name not in keys])
 
 
-def marked(table: pa.Table, names: Iterable[str]) -> pa.Table:
-    """The table with some of its columns, which are text, marked as written."""
+def marked(table: pa.Table, names: Iterable[str], mark: Mapping[bytes, bytes] = MARK) -> pa.Table:
+    """The table with some of its columns, which are text, marked as written; with an empty mark, as text for good."""
     wanted = set(names)
-    fields = [field.with_metadata(MARK) if field.name in wanted else field for field in table.schema]
-    return pa.Table.from_arrays(table.columns, schema=pa.schema(fields, table.schema.metadata))
-
-
-def unmarked(table: pa.Table, names: Iterable[str]) -> pa.Table:
-    """The table with some of its columns as the text that they are written as, for good."""
-    wanted = set(names)
-    fields = [field.remove_metadata() if field.name in wanted else field for field in table.schema]
+    fields = [field.with_metadata(mark) if field.name in wanted else field for field in table.schema]
     return pa.Table.from_arrays(table.columns, schema=pa.schema(fields, table.schema.metadata))
 
 

@@ -77,7 +77,8 @@ def key_table(frame: pd.DataFrame, by: Sequence[str]) -> pa.Table:
 def with_key_texts(frame: pd.DataFrame, by: Sequence[str], keys: pa.Table) -> pd.DataFrame:
     """The frame with key columns of mixed types as their `key_table` has them: else a file would spell them anew."""
     mixed = [name for name in by if frame[name].dtype == object and pa.types.is_string(keys.schema.field(name).type)]
-    return frame.assign(**{name: keys.column(name).to_numpy() for name in mixed}) if mixed else frame
+    texts = {name: keys.column(name).to_numpy() for name in mixed}
+    return pd.DataFrame({**frame, **texts}, index=frame.index, copy=False) if mixed else frame
 
 
 def key_text(value: object) -> str | None:
@@ -141,6 +142,15 @@ def key_lists(columns: Sequence[pa.Array]) -> pa.Array:
     order = np.arange(count * width).reshape(width, count).T.reshape(-1)
     values = columns[0] if width == 1 else pa.concat_arrays(columns).take(pa.array(order))
     return pa.ListArray.from_arrays(pa.array(np.arange(count + 1) * width, pa.int32()), values)
+
+
+def look_alikes(ids: pa.ChunkedArray) -> list[list[str]]:
+    """Groups of ids that differ only in case, in blanks at the ends of their parts or in their Unicode form."""
+    plain = pc.replace_substring_regex(pc.utf8_lower(pc.utf8_normalize(ids, "NFKC")), r"\s*/\s*", "/")
+    table = pa.table({"plain": pc.utf8_trim_whitespace(plain), "id": ids})
+    groups = table.group_by("plain", use_threads=False).aggregate([("id", "list"), ("id", "count")])
+    found: list[list[str]] = groups.filter(pc.greater(groups["id_count"], 1))["id_list"].to_pylist()
+    return found
 
 
 def _parts(column: pa.Array, several: bool) -> pa.Array:

@@ -29,18 +29,10 @@ def suffixes() -> tuple[str, ...]:
     return tuple(suffix for each in file_formats() for suffix in each.suffixes)
 
 
-@cache
-def _others() -> tuple[tuple[tuple[str, ...], type[FileSource]], ...]:
-    return tuple((each.suffixes, each) for each in file_formats() if each is not CsvSource)
-
-
 def format_of(path: str) -> type[FileSource]:
     """The format of a file, by its name; a suffix that nobody knows is taken as CSV."""
     name = without_query(path).lower()
-    for endings, found in _others():
-        if name.endswith(endings):
-            return found
-    return CsvSource
+    return next((each for each in file_formats() if name.endswith(each.suffixes)), CsvSource)
 
 
 def file_source(path: str, csv: ReadCsvOptions) -> FileSource:

@@ -20,7 +20,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tuning.data.cells import OF_NUMBERS, in_plain_notation
+from tuning.data.cells import in_plain_notation
 from tuning.data.customers import Customers
 from tuning.data.file_access import look_at_each
 from tuning.data.formats.memory_frame import FrameSource
@@ -356,8 +356,6 @@ def _with_target(rows: pa.Table, definition: Definition) -> np.ndarray:
 
 def _in_notation(rows: pa.Table, definition: Definition) -> pa.Table:
     """The rows with numbers as Python writes them, also where a CSV has a decimal comma and an odd cell in a column."""
-    if not {*OF_NUMBERS} & {*definition.csv_options}:
-        return rows
     for place, field in enumerate(rows.schema):
         if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
             rows = rows.set_column(place, field, in_plain_notation(rows.column(place), definition.csv_options))

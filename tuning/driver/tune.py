@@ -59,7 +59,7 @@ def tune(
     if name in rows.columns:
         raise DataError(f"X has a column {name!r}, as y is called: leave it out of X, or give y another name.")
     called = fields.get("name", "tune")
-    data = {called: rows.assign(**{name: values})}
+    data = {called: pd.DataFrame({**rows, name: values}, index=rows.index)}
     runner = TuneRunner({"name": called, **fields, "data": data, "target": name})
     return runner.run(run_dir, progress=progress, in_process=in_process)
 

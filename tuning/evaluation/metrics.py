@@ -192,10 +192,9 @@ def _check_fits(name: str, task: str, weighted: bool) -> None:
         meant = f"it is for {' and '.join(tasks)}" if tasks else "it scores several labels per row"
         kin = [other for other in _scorer_names() if other.startswith(f"{name}_") and _scores(other, task, weighted)]
         use = f" For {task} there are {', '.join(kin)}." if kin else ""
-        guess = f" If the target is a number, set task: {REGRESSION}." if REGRESSION in tasks else ""
         raise DefinitionError(
             f"metric: {user_metric(name)!r} does not fit {task}: {meant}.{use} The default for {task} is "
-            f"{user_metric(DEFAULT_METRIC[task])!r}.{guess}"
+            f"{user_metric(DEFAULT_METRIC[task])!r}."
         )
     if weighted and not _scores(name, task, weighted):
         raise DefinitionError(f"metric: {name!r} takes no sample weights; remove `weight`, or choose another metric.")

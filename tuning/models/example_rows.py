@@ -20,7 +20,7 @@ def example_json(frame: pd.DataFrame | None) -> dict[str, object] | None:
         rows = frame.to_numpy(dtype=None if len(kinds) == 1 else object).tolist()
         data = [[value if math.isfinite(value) else None for value in row] for row in rows]
         return {"columns": frame.columns.tolist(), "data": data}
-    plain = frame.assign(**{name: frame[name].map(_readable) for name in frame.columns if frame[name].dtype == object})
+    plain = pd.DataFrame({name: each.map(_readable) if each.dtype == object else each for name, each in frame.items()})
     text = plain.to_json(orient="split", index=False, date_format="iso", default_handler=str, double_precision=15)
     return dict(json.loads(text))
 

@@ -137,7 +137,7 @@ class Preparation:
 
     def _with_empty(self, frame: pd.DataFrame, absent: Sequence[str]) -> pd.DataFrame:
         kinds: Mapping[str, str] = dict(self.inputs)
-        return frame.assign(**{name: _empty(kinds[name], frame.index) for name in absent})
+        return pd.DataFrame({**frame, **{name: _empty(kinds[name], frame.index) for name in absent}}, index=frame.index)
 
 
 def made_of_several_rows(

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from unicodedata import is_normalized
 
 from tuning.basics.timing import HANG_TIMES, hang_seconds
 from tuning.basics.wording import amount, duration, name_list, size_text
 from tuning.data.customers import Customers, about_rows, unpartitioned
 from tuning.data.files import left_out
+from tuning.data.keys import look_alikes
 from tuning.definition.definition import Definition
 from tuning.definition.options import MANY_STUDIES, trials_recorded
 from tuning.models.registry import families
@@ -17,6 +19,7 @@ from tuning.planning.shortages import fewer_at_once, too_large
 from tuning.study.study import StudyTable, customers_of
 
 MEASURED = ("catboost", "lightgbm")  # families of the default search that bring a package of their own
+MOST_ALIKE = 5  # groups of customers
 MANY_LOGS = 10_000  # trials with a folder each
 #: Packages that a run imports.
 PACKAGES = ("tuning", "search_spaces", "schedulers", "numpy", "pandas", "pyarrow", "scipy", "sklearn", "optuna", "ray")
@@ -51,6 +54,16 @@ def reading_notes(definition: Definition, customers: Customers) -> Iterator[str]
         yield (
             f"the table has no key columns (`by`), so all its rows are one customer, {definition.name!r} after the "
             "definition's name."
+        )
+    if alike := look_alikes(customers.texts("id")):
+        # What cannot be seen of a Unicode form is spelled out.
+        groups = [
+            " and ".join((repr if is_normalized("NFC", name) else ascii)(name) for name in names)
+            for names in alike[:MOST_ALIKE]
+        ]
+        yield (
+            f"customers that differ only in case, blanks at the ends or Unicode form: {'; '.join(groups)}"
+            f"{'; …' * (len(alike) > MOST_ALIKE)}. Each gets a model of its own; if they are one, spell it in one way."
         )
     yield from _short_notes(definition, customers)
 

@@ -136,7 +136,7 @@ def as_frame(frame: pd.DataFrame, columns: Sequence[Column]) -> RawColumns:
         values = Values(frame[column.name])
         values.check(column)
         if column.kind == NUMBER and values.holds_text:
-            frame = frame.assign(**{column.name: values.arrays(column)[0]})
+            frame = pd.DataFrame({**frame, column.name: values.arrays(column)[0]}, index=frame.index)
     return RawColumns(nothing, nothing, frame=frame)
 
 

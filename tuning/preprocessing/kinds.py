@@ -116,8 +116,6 @@ class Values:
             typed = NUMBER if numbers else None
         if typed in (None, column.kind) or isinstance(self.dtype, pd.CategoricalDtype) or not self.values.notna().any():
             return
-        if column.kind == TEXT and pd.api.types.is_bool_dtype(self.dtype):
-            return  # truth values with gaps, which are text, without the gaps
         if typed not in KINDS:
             raise self._changed(column.kind, typed)
         hint = "; convert it, for example with .astype(str)" if column.kind == TEXT else ""

@@ -93,8 +93,8 @@ class Winner:
         actual = np.asarray(labels)[self.y.astype(int)] if labels else self.y
         table = pd.DataFrame({"actual": actual, "prediction": self.model.labels(found)}, index=self.places)
         if labels and found.proba is not None:
-            columns = {f"probability_{label}": found.proba[:, place] for place, label in enumerate(labels)}
-            table = table.assign(**columns)
+            for place, label in enumerate(labels):
+                table[f"probability_{label}"] = found.proba[:, place]
         table.attrs["classes"] = labels
         return table
 
@@ -172,7 +172,7 @@ class Winner:
         if values.nunique() < 2:
             raise RunError(f"{column!r} has a single value in the hold-out rows, so there is no curve of it.")
         if not texts:
-            rows = rows.assign(**{column: values.astype(float)})
+            rows = pd.DataFrame({**rows, column: values.astype(float)}, index=rows.index)
         found = partial_dependence(
             self.model,
             rows,

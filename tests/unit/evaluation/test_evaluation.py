@@ -338,8 +338,7 @@ def test_a_users_metric_may_be_better_when_smaller(own_metrics: None) -> None:
         (
             {"metric": "r2"},
             DefinitionError,
-            "'r2' does not fit binary: it is for regression. The default for binary is 'roc_auc'. "
-            "If the target is a number, set task: regression.",
+            "'r2' does not fit binary: it is for regression. The default for binary is 'roc_auc'.",
         ),
         (
             {"metric": "f1_samples"},

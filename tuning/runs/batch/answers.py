@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 
 from tuning.basics.wording import amount, raised
-from tuning.data.cells import ReadCsvOptions, unmarked
+from tuning.data.cells import ReadCsvOptions, marked
 from tuning.data.column_types import to_frame, with_text
 from tuning.errors import CustomerError, IntervalError, RunError, TuningError, UntrustedCodeError
 from tuning.models.pooled import POOL
@@ -144,7 +144,7 @@ def rows_for(rows: pa.Table | pd.DataFrame, model: CustomerModel, csv: ReadCsvOp
     """A customer's rows as its model was fitted on such: what was text then is text again. csv: of the definition."""
     if isinstance(rows, pd.DataFrame):
         return rows
-    table = unmarked(rows, model.text)
+    table = marked(rows, model.text, {})
     whole = [field.name for field in table.schema if pa.types.is_integer(field.type) and field.name in model.text]
     return to_frame(with_text(table, whole), csv)
 
