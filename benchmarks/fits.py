@@ -80,7 +80,7 @@ def plain_loop(scenario: Scenario) -> Loop:
 def prepared_loop(scenario: Scenario, fit: Fit, predict: Predict) -> Loop:
     from benchmarks import plain
     from tuning.definition.definition import define
-    from tuning.evaluation.metrics import Metric
+    from tuning.evaluation.metrics import Metric, resolve_metric
     from tuning.evaluation.study_data import study_data
     from tuning.models.registry import family as find_family
     from tuning.user_code import ignore_warnings
@@ -97,7 +97,7 @@ def prepared_loop(scenario: Scenario, fit: Fit, predict: Predict) -> Loop:
 
     def work(customer: str, points: list[dict[str, Any]]) -> None:
         task, folds, whole, everything = prepared[customer]
-        metric = Metric(tier.metric, task)
+        metric = Metric(resolve_metric(tier.metric, task.kind), task)
 
         def score(point: dict[str, Any], train: Matrix, valid: Matrix) -> float:
             return metric.score(valid.y, predict(fit(arguments(point), train, task), valid, task))

@@ -8,9 +8,10 @@ from bisect import insort
 
 from pydantic import Field
 
+from schedulers.direction import Mode, worth_of
 from schedulers.mutation import NO_MUTATIONS, Mutations
 from schedulers.protocols import Controller, Reason, ScheduledTrial, Scheduler, TrialResult
-from schedulers.spec import Mode, ReductionFactor, SchedulerSpec, Steps
+from schedulers.spec import ReductionFactor, SchedulerSpec, Steps
 from schedulers.study_scheduler import InOrder
 
 
@@ -73,11 +74,11 @@ class AshaScheduler(InOrder):
         if rung is None:
             return "CONTINUE"
         cutoff = rung.cutoff(self._keep)
-        signed = self._sign * score
-        insort(rung.scores, signed)
-        if cutoff is None or signed >= cutoff:
+        worth = worth_of(score, self._mode)
+        insort(rung.scores, worth)
+        if cutoff is None or worth >= cutoff:
             return "CONTINUE"
-        values = {"rung": rung.steps, "score": score, "cutoff": self._sign * cutoff}
+        values = {"rung": rung.steps, "score": score, "cutoff": worth_of(cutoff, self._mode)}
         self._reasons[trial_id] = Reason("rung_cutoff", self.name, values)
         return "STOP"
 

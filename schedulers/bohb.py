@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from schedulers.direction import Mode
 from schedulers.hyperband import HyperbandScheduler
 from schedulers.mutation import NO_MUTATIONS, Mutations
 from schedulers.protocols import Controller, ScheduledTrial, Scheduler, TrialResult
 from schedulers.ray_classes import in_front_of_ray
-from schedulers.spec import Mode, ReductionFactor, SchedulerSpec
+from schedulers.spec import ReductionFactor, SchedulerSpec
 
 
 class BohbSpec(SchedulerSpec):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from schedulers.direction import Mode
 from schedulers.mutation import NO_MUTATIONS, Mutations
 from schedulers.protocols import Controller, ScheduledTrial, Scheduler, TrialResult
-from schedulers.spec import Mode, SchedulerSpec
+from schedulers.spec import SchedulerSpec
 from schedulers.study_scheduler import InOrder
 
 

@@ -7,10 +7,11 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from schedulers.direction import Mode, worth_of
 from schedulers.mutation import NO_MUTATIONS, Mutations
 from schedulers.protocols import Controller, Reason, ScheduledTrial, Scheduler, TrialResult
 from schedulers.ray_classes import InFrontOfRay, in_front_of_ray
-from schedulers.spec import Mode, ReductionFactor, SchedulerSpec
+from schedulers.spec import ReductionFactor, SchedulerSpec
 from schedulers.study_scheduler import STEP, StudyScheduler
 
 if TYPE_CHECKING:
@@ -118,8 +119,8 @@ class HyperbandScheduler(InFrontOfRay, StudyScheduler):
             return
         bracket = self._trial_info[trial][0]
         results = [each.last_result for each in bracket.current_trials() if each.last_result]
-        kept = sorted((self._sign * result[self._key] for result in results), reverse=True)[: bracket._n]
-        worst = {"worst": self._sign * kept[-1]} if kept else {}
+        kept = sorted((worth_of(result[self._key], self._mode) for result in results), reverse=True)[: bracket._n]
+        worst = {"worst": worth_of(kept[-1], self._mode)} if kept else {}
         values = {"step": step, "score": score, "kept": bracket._n, **worst}
         code = "not_among_best_of" if kept else "not_among_best"
         self._reasons.setdefault(trial.trial_id, Reason(code, self.name, values))

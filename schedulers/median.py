@@ -6,9 +6,10 @@ from bisect import insort
 
 from pydantic import Field
 
+from schedulers.direction import Mode, worth_of
 from schedulers.mutation import NO_MUTATIONS, Mutations
 from schedulers.protocols import Controller, Reason, ScheduledTrial, Scheduler, TrialResult
-from schedulers.spec import Mode, SchedulerSpec, Steps
+from schedulers.spec import SchedulerSpec, Steps
 from schedulers.study_scheduler import InOrder
 
 
@@ -53,20 +54,25 @@ class MedianScheduler(InOrder):
         step, score = self._read(result)
         if self._stop_not_finite(trial.trial_id, step, score):
             return "STOP"
-        run, signed = self._runs[trial.trial_id], self._sign * score
-        run.best = max(run.best, signed)
+        run, worth = self._runs[trial.trial_id], worth_of(score, self._mode)
+        run.best = max(run.best, worth)
         if step < self._grace:
             return "CONTINUE"
         for missed in range(max(run.step + 1, self._grace), step):  # a trial that reports every other step
             if run.count:
                 insort(self._means.setdefault(missed, []), run.total / run.count)
-        run.step, run.count, run.total = step, run.count + 1, run.total + signed
+        run.step, run.count, run.total = step, run.count + 1, run.total + worth
         means = self._means.setdefault(step, [])
         others, median = len(means), _median(means)
         insort(means, run.total / run.count)
         if others < self._required or run.best >= median:
             return "CONTINUE"
-        values = {"step": step, "score": self._sign * run.best, "median": self._sign * median, "others": others}
+        values = {
+            "step": step,
+            "score": worth_of(run.best, self._mode),
+            "median": worth_of(median, self._mode),
+            "others": others,
+        }
         self._reasons[trial.trial_id] = Reason("median_cutoff", self.name, values)
         return "STOP"
 

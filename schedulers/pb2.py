@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
+from schedulers.direction import Mode
 from schedulers.errors import SchedulerError
 from schedulers.mutation import NO_MUTATIONS, Mutations, Range, parameter_place
 from schedulers.pbt import WHY_NOT_LEARNING, Population
 from schedulers.protocols import Controller, ScheduledTrial, Scheduler, TrialConfig
 from schedulers.ray_classes import in_front_of_ray
-from schedulers.spec import Mode, SchedulerSpec, Steps
+from schedulers.spec import SchedulerSpec, Steps
 from schedulers.study_scheduler import STEP
 
 

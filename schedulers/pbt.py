@@ -10,11 +10,12 @@ from contextlib import contextmanager
 
 from pydantic import Field, PositiveFloat, field_validator
 
+from schedulers.direction import Mode, worth_of
 from schedulers.errors import SchedulerError
 from schedulers.mutation import NO_MUTATIONS, Mutations
 from schedulers.protocols import Controller, ScheduledTrial, Scheduler, TrialConfig, TrialResult
 from schedulers.ray_classes import InFrontOfRay, in_front_of_ray
-from schedulers.spec import MOST_STEPS, Mode, SchedulerSpec, Steps
+from schedulers.spec import MOST_STEPS, SchedulerSpec, Steps
 from schedulers.study_scheduler import STEP, StudyScheduler
 
 WHY_NOT_LEARNING = "it changes configurations during training, so that scores teach an algorithm nothing"
@@ -104,9 +105,9 @@ class Population(InFrontOfRay, StudyScheduler):
         if not self._due(trial, step):
             return "CONTINUE"
         if math.isfinite(score):
-            signed = self._sign * score
-            low, high = self._range or (signed, signed)
-            self._range = min(low, signed), max(high, signed)
+            worth = worth_of(score, self._mode)
+            low, high = self._range or (worth, worth)
+            self._range = min(low, worth), max(high, worth)
         else:
             result = {**result, self._key: self._worse_than_any()}
         with self._own_random():
@@ -141,7 +142,7 @@ class Population(InFrontOfRay, StudyScheduler):
     def _worse_than_any(self) -> float:
         """A finite stand-in for NaN, worse than every score seen."""
         low, high = self._range or (0.0, 0.0)
-        return self._sign * (low - (high - low or 1.0))
+        return worth_of(low - (high - low or 1.0), self._mode)
 
     @contextmanager
     def _own_random(self) -> Iterator[None]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
+from schedulers.direction import Mode
 from schedulers.errors import SchedulerError, complaints, did_you_mean, switch_for_number
 from schedulers.mutation import NO_MUTATIONS, Mutations
 from schedulers.protocols import Scheduler
 
-Mode = Literal["max", "min"]
 MOST_STEPS = 1_000_000_000
 Steps = Annotated[int, Field(ge=1, le=MOST_STEPS)]
 # Below the first, a ladder has a rung at nearly every step; above the second, nothing but the best is ever kept.

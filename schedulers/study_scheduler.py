@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
+from schedulers.direction import Mode
 from schedulers.errors import SchedulerError
 from schedulers.protocols import Controller, Reason, ScheduledTrial, TrialResult
-from schedulers.spec import Mode, SchedulerSpec
+from schedulers.spec import SchedulerSpec
 
 STEP = "training_iteration"  # the only measure of progress: exact, and the same on every machine
 
@@ -24,7 +25,7 @@ class StudyScheduler:
     def set_up(self, spec: SchedulerSpec, metric: str, mode: Mode, max_steps: int) -> None:
         self.name, self.pauses, self.population = spec.name, spec.pauses, spec.population
         self.max_steps = max_steps
-        self._key, self._sign = metric, 1.0 if mode == "max" else -1.0
+        self._key, self._mode = metric, mode
         self._reasons: dict[str, Reason] = {}
 
     def reason(self, trial_id: str) -> Reason | None:

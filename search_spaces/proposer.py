@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from typing import Protocol
 
 from search_spaces.outcome import Outcome, Result
 from search_spaces.values import Configuration, Point
-
-Mode = Literal["max", "min"]
 
 
 class Proposer(Protocol):

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from search_spaces.direction import Mode
 from search_spaces.outcome import Result, read_outcome
-from search_spaces.proposer import Mode, Proposer, RungProposer
+from search_spaces.proposer import Proposer, RungProposer
 from search_spaces.values import Configuration, Point, own_copy
 
 FINISHED = "FINISHED"  # Ray Tune's word for "no more configurations"

@@ -7,6 +7,7 @@ from typing import Any
 
 from benchmarks.contenders.outcome import Outcome, all_warm
 from benchmarks.workload import Scenario, definition
+from schedulers.direction import worth_of
 
 
 def everything(scenario: Scenario) -> Outcome:
@@ -41,7 +42,10 @@ def _run(scenario: Scenario, **options: Any) -> Outcome:
         returned=returned,
         events=[(record.started + record.seconds, 1) for record in trials],
         warm=all_warm((record.started + record.seconds, record.worker) for record in result.study_records),
-        winners={record.customer: (record.cv_score, record.test_score) for record in result.study_records},
+        winners={
+            record.customer: tuple(worth_of(score, record.mode) for score in (record.cv_score, record.test_score))
+            for record in result.study_records
+        },
         details={
             "folder": folder,
             "fit_seconds": sum(record.fit_seconds for record in trials),

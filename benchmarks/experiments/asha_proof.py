@@ -13,6 +13,8 @@ from __future__ import annotations
 import argparse
 import random
 import time
+from collections.abc import Iterator
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,10 +23,12 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 
 import schedulers
 from benchmarks.intervals import interval
+from schedulers.direction import worth_of
 from search_spaces import algorithms, presets
 from tuning.definition.definition import define
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.study_data import full_steps, study_data, train
+from tuning.steps import Step
 from tuning.study.core import StudyCore
 from tuning.study.local_trial import LocalTrial
 from tuning.study.loop import TrialLoop, in_process
@@ -34,8 +38,8 @@ TRIALS = 30
 FACTOR = 3
 DATA = {
     "diabetes": (load_diabetes, "regression", "r2"),
-    "breast cancer": (load_breast_cancer, "binary", "neg_log_loss"),
-    "digits": (load_digits, "multiclass", "neg_log_loss"),
+    "breast cancer": (load_breast_cancer, "binary", "log_loss"),
+    "digits": (load_digits, "multiclass", "log_loss"),
 }
 
 
@@ -61,7 +65,13 @@ def search(kind: str, data: Any, metric: Metric, seed: int) -> list[LocalTrial]:
         metric="score",
         mode="max",
     )
-    pull = in_process(lambda config, number, state: train(config, data, metric, seed * 1000 + number, state))
+
+    def larger_is_better(config: Any, number: int, state: Any) -> Iterator[Step]:
+        for step in train(config, data, metric, seed * 1000 + number, state):
+            folds = tuple(worth_of(score, metric.mode) for score in step.fold_scores)
+            yield replace(step, score=worth_of(step.score, metric.mode), fold_scores=folds)
+
+    pull = in_process(larger_is_better)
     return list(TrialLoop(core, pull, shape=lambda _: TrialShape(best_prefix=True)))
 
 
@@ -90,7 +100,7 @@ def hold_out(trials: list[LocalTrial], data: Any, metric: Metric, seed: int) -> 
     _, rows, unseen = data.whole(family)
     params = {name: value for name, value in won.config.items() if name != "model"}
     model = family.fit(params, rows, data.task, seed * 1000 + won.number, won.steps[won.best or 0].step)
-    return metric.score(unseen.y, family.predict(model, unseen, data.task))
+    return worth_of(metric.score(unseen.y, family.predict(model, unseen, data.task)), metric.mode)
 
 
 def with_rounds(trials: list[LocalTrial], rounds: int) -> float:

@@ -21,6 +21,7 @@ from benchmarks.quality.defaults import nothing
 from benchmarks.quality.rounds import Round, error
 from benchmarks.quality.sets import CLASSES, TARGET
 from benchmarks.quality.tools import METRICS
+from schedulers.direction import loss_of
 from tuning.definition.definition import define
 from tuning.evaluation.constant import find_constant
 from tuning.evaluation.ensemble import find_ensemble
@@ -120,8 +121,8 @@ class FittedOnce:
     def __post_init__(self) -> None:
         self._refits, self._all_rows = Refits(self.data), AllRows(self.data)
         self._metric = self.context.customers.metric(self.data)
-        self._sign = 1.0 if self.context.spec.mode == "max" else -1.0
-        self._constant = find_constant(self.data, self._metric, self._sign)
+        self._mode = self.context.spec.mode
+        self._constant = find_constant(self.data, self._metric)
 
     def after(self, records: list[TrialRecord], spent: float) -> After:
         """What is handed over after these trials. spent: CPU seconds for them."""
@@ -135,10 +136,10 @@ class FittedOnce:
         baseline = [record for record in records[:1] if record.state == FINISHED]
         fits = {record.trial: record for record in (*baseline, *(record for record, _ in picked))}
         seconds += sum(self._fit(record)[1] for record in fits.values())
-        if self._constant is not None and not self._sign * score > self._sign * self._constant.score:
+        if self._constant is not None and not loss_of(score, self._mode) < loss_of(self._constant.score, self._mode):
             found = self._error_of_members((self._constant.member(self.data, all_rows=True),))
-            return After(found, alone, -self._sign * self._constant.score, spent + seconds, 0)
-        return After(self.error_of(picked), alone, -self._sign * score, spent + seconds, len(picked))
+            return After(found, alone, loss_of(self._constant.score, self._mode), spent + seconds, 0)
+        return After(self.error_of(picked), alone, loss_of(score, self._mode), spent + seconds, len(picked))
 
     def _fit(self, record: TrialRecord) -> tuple[Member, float]:
         """(its model of all rows, CPU seconds of both fits)."""

@@ -70,7 +70,7 @@ def evaluate(name: str, rows: pd.DataFrame, task: str, configs: Sequence[Config]
     its best step, and CPU seconds; without those that failed."""
     seed = zlib.crc32(name.encode())
     data = study_data(rows, define({"data": "x", "target": TARGET}), task, seed)
-    metric = Metric("neg_root_mean_squared_error" if task == REGRESSION else "neg_log_loss", data.task)
+    metric = Metric("rmse" if task == REGRESSION else "log_loss", data.task)
     found: dict[str, Cell] = {}
     for number, config in enumerate(configs):
         began = time.thread_time()
@@ -79,7 +79,7 @@ def evaluate(name: str, rows: pd.DataFrame, task: str, configs: Sequence[Config]
         except Exception:  # a candidate that cannot do these rows has no cell
             continue
         stepped = isinstance(data.family(config["model"]), SteppedFamily)
-        found[canonical(config)] = Cell(-(max(scores) if stepped else scores[-1]), time.thread_time() - began)
+        found[canonical(config)] = Cell(min(scores) if stepped else scores[-1], time.thread_time() - began)
     return found
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator
 
+from schedulers.direction import Mode
 from schedulers.errors import SchedulerError, complaints, did_you_mean, switch_for_number
 from schedulers.protocols import Reason, TrialResult
 from schedulers.ray_classes import InFrontOfRay
-from schedulers.spec import Mode
 
 if TYPE_CHECKING:
     from ray.tune import Stopper

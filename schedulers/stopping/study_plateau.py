@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from schedulers.direction import Mode, worth_of
 from schedulers.protocols import Reason
 from schedulers.ray_classes import in_front_of_ray
-from schedulers.spec import Mode
 from schedulers.stopping.rule import RuleSpec, StudyStopper
 
 
@@ -33,7 +33,7 @@ class StudyPlateauStopper(StudyStopper):
     """Counts the trials since the last better one."""
 
     def __init__(self, spec: StudyPlateauSpec, mode: Mode) -> None:
-        self._spec, self._sign = spec, 1.0 if mode == "max" else -1.0
+        self._spec, self._mode = spec, mode
         self._best: float | None = None
         self._since = 0
 
@@ -41,12 +41,12 @@ class StudyPlateauStopper(StudyStopper):
         self._since += 1
         if not finished or score is None:
             return
-        signed = self._sign * score
-        if self._best is None or signed > self._best + self._spec.min_delta:
-            self._best, self._since = signed, 0
+        worth = worth_of(score, self._mode)
+        if self._best is None or worth > self._best + self._spec.min_delta:
+            self._best, self._since = worth, 0
 
     def study_reason(self) -> Reason | None:
         if self._best is None or self._since < self._spec.trials:
             return None
-        values = {"best": self._sign * self._best, "trials": self._since}
+        values = {"best": worth_of(self._best, self._mode), "trials": self._since}
         return Reason("study_plateau", self._spec.name, values)

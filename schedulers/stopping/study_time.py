@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from pydantic import Field
 
+from schedulers.direction import Mode
 from schedulers.protocols import Reason
 from schedulers.ray_classes import in_front_of_ray
-from schedulers.spec import Mode
 from schedulers.stopping.rule import RuleSpec, StudyStopper
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from schedulers.direction import Mode, worth_of
 from schedulers.protocols import Reason
 from schedulers.ray_classes import in_front_of_ray
-from schedulers.spec import Mode
 from schedulers.stopping.rule import RuleSpec, StudyStopper
 
 
@@ -29,11 +29,11 @@ class TargetStopper(StudyStopper):
     """Knows whether the target has been reached."""
 
     def __init__(self, target: float, mode: Mode) -> None:
-        self._target, self._sign = target, 1.0 if mode == "max" else -1.0
+        self._target, self._mode = target, mode
         self._reached: Reason | None = None
 
     def on_trial_end(self, trial_id: str, finished: bool, score: float | None) -> None:
-        if finished and score is not None and self._sign * score >= self._sign * self._target:
+        if finished and score is not None and worth_of(score, self._mode) >= worth_of(self._target, self._mode):
             values = {"trial": trial_id, "score": score, "target": self._target}
             self._reached = Reason("target_reached", TargetSpec.name, values)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from schedulers.direction import Mode, worth_of
 from schedulers.protocols import Reason, TrialResult
 from schedulers.ray_classes import in_front_of_ray
-from schedulers.spec import Mode
 from schedulers.stopping.rule import RuleSpec, StudyStopper
 from schedulers.study_scheduler import STEP
 
@@ -37,14 +37,14 @@ class TrialPlateauStopper(StudyStopper):
     """Remembers each running trial's best score and the step it came at."""
 
     def __init__(self, spec: TrialPlateauSpec, metric: str, mode: Mode) -> None:
-        self._spec, self._metric, self._sign = spec, metric, 1.0 if mode == "max" else -1.0
+        self._spec, self._metric, self._mode = spec, metric, mode
         self._best: dict[str, tuple[float, int]] = {}
 
     def __call__(self, trial_id: str, result: TrialResult) -> bool:
-        step, signed = result[STEP], self._sign * result[self._metric]
+        step, worth = result[STEP], worth_of(result[self._metric], self._mode)
         best = self._best.get(trial_id)
-        if best is None or signed > best[0] + self._spec.min_delta:
-            self._best[trial_id] = (signed, step)
+        if best is None or worth > best[0] + self._spec.min_delta:
+            self._best[trial_id] = (worth, step)
             return False
         return bool(step - best[1] >= self._spec.steps)
 
@@ -52,5 +52,5 @@ class TrialPlateauStopper(StudyStopper):
         self._best.pop(trial_id, None)
 
     def reason(self, trial_id: str) -> Reason:
-        signed, step = self._best[trial_id]
-        return Reason("trial_plateau", self._spec.name, {"best": self._sign * signed, "step": step})
+        worth, step = self._best[trial_id]
+        return Reason("trial_plateau", self._spec.name, {"best": worth_of(worth, self._mode), "step": step})

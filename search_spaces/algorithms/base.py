@@ -11,8 +11,9 @@ from typing import Annotated, ClassVar
 from packaging.version import Version
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
+from search_spaces.direction import Mode
 from search_spaces.errors import SpaceError, switch_for_number
-from search_spaces.proposer import Mode, Proposer
+from search_spaces.proposer import Proposer
 from search_spaces.random_state import load
 from search_spaces.searcher import RungSearcher, StudySearcher
 from search_spaces.space import SearchSpace

@@ -20,9 +20,10 @@ from pydantic import Field
 
 from search_spaces.algorithms.base import Algorithm, Candidates
 from search_spaces.conditions import holds
+from search_spaces.direction import Mode, loss_of
 from search_spaces.outcome import Outcome, Result
 from search_spaces.parameters import Choice, Parameter
-from search_spaces.proposer import Mode, Proposer
+from search_spaces.proposer import Proposer
 from search_spaces.random_state import OwnedState
 from search_spaces.space import SearchSpace
 from search_spaces.values import Configuration, Point, When
@@ -104,7 +105,7 @@ class _Densities:
         import numpy as np
 
         self._space = space
-        self._sign = -1.0 if mode == "max" else 1.0
+        self._mode: Mode = mode
         first, second, third = np.random.SeedSequence(seed).generate_state(3).tolist()
         self._rng = np.random.default_rng(first)
         self._state = OwnedState(second)
@@ -151,7 +152,7 @@ class _Densities:
         if self._remembered and outcome.state == "complete":
             # What an earlier study found counts as evaluated with the budget that a whole trial has here.
             for config, value in self._remembered:
-                self._result(config, float(outcome.step), self._sign * value)
+                self._result(config, float(outcome.step), loss_of(value, self._mode))
             self._remembered.clear()
         self._tell(number, float(outcome.step), outcome.value)
         del self._running[number]
@@ -163,7 +164,7 @@ class _Densities:
         config, budgets = self._running[number]
         if budget not in budgets:
             budgets.add(budget)
-            self._result(config, budget, math.inf if value is None else self._sign * value)
+            self._result(config, budget, math.inf if value is None else loss_of(value, self._mode))
 
     def _result(self, config: Point, budget: float, loss: float) -> None:
         existing = self._space.existing(config)

@@ -17,9 +17,10 @@ from pydantic import Field
 
 from search_spaces.algorithms.base import Algorithm, Candidates, Trials
 from search_spaces.conditions import holds
+from search_spaces.direction import Mode, loss_of
 from search_spaces.outcome import Outcome
 from search_spaces.parameters import Choice, Constant, Parameter
-from search_spaces.proposer import Mode, Proposer
+from search_spaces.proposer import Proposer
 from search_spaces.space import SearchSpace
 from search_spaces.values import Configuration, PlainValue, Point, When
 
@@ -149,7 +150,7 @@ class _Domains:
 
         self._spec = spec
         self._space = space
-        self._sign = -1.0 if mode == "max" else 1.0
+        self._mode: Mode = mode
         self._rng = np.random.default_rng(seed)
         self._history = _History()
         self._running: dict[int, _Row] = {}
@@ -198,11 +199,11 @@ class _Domains:
         self._running[number] = self._add(config, None)
 
     def learn(self, number: int, outcome: Outcome) -> None:
-        loss = math.inf if outcome.value is None else self._sign * outcome.value
+        loss = math.inf if outcome.value is None else loss_of(outcome.value, self._mode)
         self._running.pop(number)["result"]["loss"] = loss
 
     def remember(self, config: Point, value: float) -> None:
-        self._add(config, self._sign * value)
+        self._add(config, loss_of(value, self._mode))
 
     def _add(self, config: Point, loss: float | None) -> _Row:
         """One more row of the history; without a loss the trial is running, and counts as a bad one until it ends."""

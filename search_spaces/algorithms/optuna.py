@@ -24,11 +24,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from search_spaces.algorithms.base import Algorithm, Candidates, Trials
 from search_spaces.conditions import holds
+from search_spaces.direction import Mode
 from search_spaces.errors import SpaceError
 from search_spaces.optuna_distributions import distributions, from_optuna, has_log_step, to_optuna
 from search_spaces.outcome import Outcome
 from search_spaces.parameters import Float, Int
-from search_spaces.proposer import Mode, Proposer
+from search_spaces.proposer import Proposer
 from search_spaces.space import SearchSpace
 from search_spaces.values import Configuration, Point
 

@@ -17,10 +17,11 @@ from pydantic import Field
 
 from search_spaces.algorithms.base import Algorithm, Trials
 from search_spaces.algorithms.random import RandomDraws
+from search_spaces.direction import Mode, loss_of, worth_of
 from search_spaces.errors import SpaceError
 from search_spaces.outcome import Result
 from search_spaces.parameters import Choice, Float, Int
-from search_spaces.proposer import Mode, Proposer
+from search_spaces.proposer import Proposer
 from search_spaces.space import SearchSpace
 from search_spaces.unit_cube import METRIC, Adapter, Domains, Place, as_result, varying
 from search_spaces.values import Configuration
@@ -130,9 +131,7 @@ def _bayesopt_search() -> type[BayesOptSearch]:
             space = self.optimizer.space
             place = space.params_to_array(params)
             if place in space:
-                space.target[(space.params == place).all(axis=1)] = (1.0 if self.mode == "max" else -1.0) * result[
-                    METRIC
-                ]
+                space.target[(space.params == place).all(axis=1)] = worth_of(result[METRIC], self.mode)
             else:
                 super()._register_result(params, result)
 
@@ -297,7 +296,7 @@ class ZOOpt(_Wrapped):
         optimizer = searcher.optimizer
         optimizer.live_num += 1
         optimizer.init_num += optimizer.init_num < searcher.first
-        optimizer.complete(Solution(x=list(point.values())), -value if searcher.mode == "max" else value)
+        optimizer.complete(Solution(x=list(point.values())), loss_of(value, searcher.mode))
         return True
 
     def unlock(self, searcher: ZOOptSearch) -> None:
@@ -369,8 +368,8 @@ class CFO(_Flaml):
 
     def tell(self, searcher: Searcher, trial: str, point: Place, value: float) -> bool:
         """It has one local search, which begins anew at a better point than its own."""
-        threads, sign = searcher._search_thread_pool, -1.0 if searcher.mode == "max" else 1.0
-        for number in [number for number, thread in threads.items() if number and sign * value < thread.obj_best1]:
+        threads, loss = searcher._search_thread_pool, loss_of(value, searcher.mode)
+        for number in [number for number, thread in threads.items() if number and loss < thread.obj_best1]:
             del threads[number]
         return super().tell(searcher, trial, point, value)
 

@@ -326,7 +326,7 @@ def test_catboost_writes_nothing_but_its_model_which_is_the_same_file_each_time(
     files = set()
     for _ in range(2):
         data = make_data(make_frame(MULTICLASS), MULTICLASS)
-        list(train(short("catboost"), data, Metric("neg_log_loss", data.task), 5))
+        list(train(short("catboost"), data, Metric("log_loss", data.task), 5))
         files.add(catboost.save(catboost.fit({"iterations": 20}, data.whole(catboost)[1], data.task, 5)))
     assert len(files) == 1
     assert not list(tmp_path.iterdir())

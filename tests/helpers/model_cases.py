@@ -18,7 +18,7 @@ from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, TASKS
 CASES = [(name, task) for name, family in sorted(families().items()) for task in TASKS if task in family.tasks]
 STEPPED = [(name, task) for name, task in CASES if isinstance(families()[name], SteppedFamily)]
 # A metric that a family without probabilities can be scored with.
-PLAIN = {REGRESSION: "neg_mean_absolute_error", BINARY: "roc_auc", MULTICLASS: "accuracy"}
+PLAIN = {REGRESSION: "mae", BINARY: "roc_auc", MULTICLASS: "accuracy"}
 
 # What an exploit of population based training changes; a new stepped family adds a row.
 CHANGED: dict[str, dict[str, Any]] = {

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from schedulers.direction import worth_of
 from tuning.basics.wording import amount, raised
 from tuning.champions.champion import CONSTANT, POOL
 from tuning.data.customers import Customer
@@ -157,19 +158,15 @@ class Answers:
 
     def _worth_more(self, prediction: Prediction, data: StudyData) -> bool:
         """Whether it scores better on the hold-out than a constant; undefined scores are worth nothing."""
-        metric, test, sign = self._data.metric(data), data.split.test, self._sign
-        constant = find_constant(data, metric, sign)
+        metric, test = self._data.metric(data), data.split.test
+        constant = find_constant(data, metric)
         if constant is None or constant.test_score is None or not len(test):
             return False
         try:
             score = metric.score(data.y[test], prediction, None if data.weight is None else data.weight[test])
         except ValueError:
             return False
-        return sign * score > sign * constant.test_score
-
-    @property
-    def _sign(self) -> float:
-        return 1.0 if self.plan.spec.mode == "max" else -1.0
+        return worth_of(score, metric.mode) > worth_of(constant.test_score, metric.mode)
 
     def _copy(self, member: PooledMember) -> None:
         """The pool's files lie in the champions' folder as they do in a run: once, under the same names."""
@@ -188,8 +185,8 @@ class Answers:
         """The constant of some targets. whose: they are, in words."""
         y, task = self._encoded(values)
         spec = self.plan.spec
-        metric = Metric(spec.metric, task, self._data.code.metric)
-        member = constant_of(y, task, metric, self._sign, spec.definition.bounds)
+        metric = Metric(spec.metric, task, self._data.code.metric, spec.mode)
+        member = constant_of(y, task, metric, spec.definition.bounds)
         what = f"{answer_of(member.config)} {whose}".rstrip()
         return self._saved(CONSTANT, CustomerModel(customer, task, (member,)), len(y), what)
 

@@ -23,7 +23,6 @@ from tuning.errors import CustomerError, PlanError, RunError, UntrustedCodeError
 from tuning.evaluation.fixed import FixedConfiguration, FixedMember
 from tuning.models.model_files import saved_files
 from tuning.notes import FitCode, from_row
-from tuning.records.gains import user_metric
 from tuning.records.schema import MODEL, OK, POOLED, QUARANTINED, Config
 from tuning.runs.leaderboard import model_name
 from tuning.runs.plan_file import RecordedPlan, frozen_definition, read_plan
@@ -191,7 +190,7 @@ class RunChampions:
 
     @cached_property
     def _metric(self) -> str:
-        return user_metric(self.result.board().metric)
+        return self.result.board().metric
 
     @cached_property
     def _plan(self) -> RecordedPlan:

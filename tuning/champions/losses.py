@@ -8,18 +8,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from schedulers.direction import worth_of
 from tuning.evaluation.metrics import Metric
 from tuning.preprocessing.task import Prediction
+from tuning.records.gains import ERRORS
 
 SQUARED, ABSOLUTE, LOG, ZERO_ONE = "squared error", "absolute error", "log loss", "0/1"
 # Metrics that are a mean of these losses over rows, or rise and fall with it on the same rows.
 OF_ROWS = {
-    "neg_mean_squared_error": SQUARED,
-    "neg_root_mean_squared_error": SQUARED,
+    "mse": SQUARED,
+    "rmse": SQUARED,
     "r2": SQUARED,
-    "neg_mean_absolute_error": ABSOLUTE,
+    "mae": ABSOLUTE,
     "d2_absolute_error_score": ABSOLUTE,
-    "neg_log_loss": LOG,
+    "log_loss": LOG,
     "d2_log_loss_score": LOG,
     "accuracy": ZERO_ONE,
 }
@@ -32,7 +34,7 @@ LIKE = {
     "recall": ZERO_ONE,
     "jaccard": ZERO_ONE,
     "matthews": ZERO_ONE,
-    "neg_negative_likelihood": ZERO_ONE,
+    "negative_likelihood": ZERO_ONE,
     "positive_likelihood": ZERO_ONE,
 }
 # Where the log loss stands for a metric that does not punish a wrong certainty without end, no chance is below this.
@@ -79,7 +81,8 @@ def row_loss(metric: Metric, probabilities: bool = True) -> RowLoss:
     if metric.function is not None:  # a user's own says only what it wants to be given
         like = None if getattr(metric.function, "needs_proba", False) else ZERO_ONE
     if not metric.task.classification:
-        other = ABSOLUTE if metric.function is None and "_absolute_" in metric.name else SQUARED
+        absolute = metric.function is None and "_absolute_" in ERRORS.get(metric.name, metric.name)
+        other = ABSOLUTE if absolute else SQUARED
         return RowLoss(known.get(metric.name, other), metric.name in known)
     name = known.get(metric.name, like or LOG)
     if name == LOG and not probabilities:
@@ -134,6 +137,6 @@ def _score(metric: Metric, y: np.ndarray, prediction: Prediction) -> float:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # some warn of rows for which they are not defined, and answer NaN
-            return metric.score(y, prediction)
+            return worth_of(metric.score(y, prediction), metric.mode)
     except ValueError:  # others refuse them
         return math.nan

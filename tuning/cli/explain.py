@@ -12,7 +12,6 @@ from tuning.cli.program import Command
 from tuning.cli.run_argument import run_and_customer, run_and_customer_arguments
 from tuning.cli.shared_options import allow_code_option, output_option
 from tuning.data.formats.csv_file import csv_text, guarded_frame
-from tuning.records.gains import user_metric
 from tuning.runs.results import RunResult
 
 IMPORTANCE = (
@@ -54,7 +53,7 @@ def explain(
         _show(result.customer(customer).partial_dependence(column, allow_code=allow_code), output)
     elif customer is not None or len(result.board()) == 1:
         _show(result.customer(customer).importance(allow_code=allow_code), output)
-        click.echo(IMPORTANCE.format(metric=user_metric(result.board().metric)), err=True)
+        click.echo(IMPORTANCE.format(metric=result.board().metric), err=True)
     else:
         table = result.importance(most, allow_code=allow_code)
         _show(table, output)

@@ -13,7 +13,7 @@ from tuning.cli.output import aligned, show_pages, window_width
 from tuning.cli.program import Command
 from tuning.cli.run_argument import run_and_customer, run_and_customer_arguments
 from tuning.notes import Note
-from tuning.records.user_scores import user_record
+from tuning.records.schema import as_row
 from tuning.runs.customer_result import CustomerResult
 from tuning.runs.results import RunResult
 
@@ -32,11 +32,11 @@ def show(names: tuple[str, ...], customer: str | None, output: str) -> None:
     if output == "json":
         told = {
             "customer": result.customer,
-            "study": None if result.study is None else user_record(result.study),
+            "study": None if result.study is None else as_row(result.study),
             "params": result.params,
             "verdict": result.verdict,
             "reason": result.reason,
-            "trials": [user_record(record) for record in result.trial_records],
+            "trials": [as_row(record) for record in result.trial_records],
         }
         click.echo(json.dumps(told, ensure_ascii=False, default=_plain))
         return

@@ -22,7 +22,6 @@ from tuning.preprocessing.classes import guess_positive
 from tuning.preprocessing.roles import read_target
 from tuning.preprocessing.row_order import RowOrder, order_text, row_orders
 from tuning.preprocessing.task import BINARY, REGRESSION, agreed_task, is_comparable
-from tuning.records.gains import user_metric
 from tuning.storage.names import is_uri, slug, without_query
 
 RARE = 0.1  # a smaller share than this makes a class rare
@@ -145,7 +144,7 @@ def _target_lines(
     if guess is not None:
         lines.append(f"positive: {_scalar(guess[0])}  # {guess[1]}")
     told = f"the default for {task}" if metric is None else "as given"
-    name = user_metric(resolve_metric(metric, task))
+    name = resolve_metric(metric, task)
     lines.append(f"metric: {name}  # {told}; any scorer of scikit-learn, or your own function")
     if task != REGRESSION and usable:
         shares = pd.concat(usable, ignore_index=True).value_counts(normalize=True)

@@ -15,7 +15,6 @@ from tuning.cli.program import Command
 from tuning.cli.shared_options import Overrides, definition_options, read
 from tuning.planning.plan import make_plan
 from tuning.planning.validation import check_customers
-from tuning.records.gains import user_metric
 from tuning.runs import exit_codes
 
 
@@ -34,7 +33,7 @@ def validate(definition: str, first: int, everybody: bool, output: str, **option
     asked = read(definition, **options)
     say_wait("looking at the data, and reading customers")
     made = make_plan(asked)
-    task, metric = made.spec.task or "an objective", user_metric(made.spec.metric)
+    task, metric = made.spec.task or "an objective", made.spec.metric
     chosen = made.studies if everybody else made.studies[:first]
     refused = check_customers(made, [study.customer for study in chosen])
     code = exit_codes.of_models(len(made.studies), len(made.studies) - len(refused))

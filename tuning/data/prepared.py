@@ -159,4 +159,4 @@ class CustomerData:
 
     def metric(self, data: StudyData) -> Metric:
         """The run's metric on this customer's classes."""
-        return Metric(self.spec.metric, data.task, self.code.metric)
+        return Metric(self.spec.metric, data.task, self.code.metric, self.spec.mode)

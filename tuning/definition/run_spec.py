@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from schedulers import stopping
-from schedulers.spec import Mode
+from schedulers.direction import Mode
 from schedulers.stopping import RuleSpec
 from search_spaces import SearchSpace
 from tuning.basics.documents import Json

@@ -182,7 +182,7 @@ class Counter:
             share=min(1.0, self.done_work / self.work) if self.work else 0.0,
             median_gain=self._median_gain(),
             relative=self.relative,
-            best=None if self._best is None else 0.0 - self._best if self.relative else self._best,
+            best=self._best,
             no_model=self._no_model,
             failed_trials=self._failed,
             seconds=self.clock() - self._started,

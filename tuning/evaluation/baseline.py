@@ -20,7 +20,6 @@ from tuning.evaluation.study_data import StudyData
 from tuning.preprocessing.classes import Label, find_label
 from tuning.preprocessing.roles import check_predictions
 from tuning.preprocessing.task import BINARY, Prediction, Task, as_prediction, numbers_among
-from tuning.records.gains import user_metric
 from tuning.records.schema import FINISHED, TrialRecord
 
 
@@ -69,7 +68,7 @@ def find_baseline(
     name = baseline_name(given)
     if data.given is None:
         if constant is None:
-            return None, f"there is no gain: {user_metric(metric.name)} is not defined for a constant"
+            return None, f"there is no gain: {metric.name} is not defined for a constant"
         return ScoredBaseline(name, constant.score, constant.test_score, constant.answers(data)), None
     whole = given_prediction(data, metric)
     unseen = [data.split.search[valid] for _, valid in data.split.folds]

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from tuning.errors import CustomerError
+from tuning.evaluation.fast_scores import LOG_LOSS
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.study_data import StudyData
 from tuning.models.base import Matrix
@@ -14,7 +15,6 @@ from tuning.models.pooled import Level
 from tuning.models.residuals import Residuals
 from tuning.preprocessing.task import as_prediction, calibrated
 
-LOG_LOSS = "neg_log_loss"
 TEMPERATURES = np.exp(np.linspace(-0.5, 0.5, 21))
 PRIOR = 30.0  # the log loss of all rows together that a temperature of e, or of 1 / e, has to save
 
@@ -64,8 +64,8 @@ def temperature_of(left_out: np.ndarray | None, data: StudyData, metric: Metric)
     said = as_prediction(left_out, data.task)
     weight = None if data.weight is None else data.weight[rows]
 
-    def worth(temperature: float) -> float:
+    def cost(temperature: float) -> float:
         score = metric.score(data.y[rows], calibrated(said, temperature), weight)
-        return len(rows) * score - PRIOR * math.log(temperature) ** 2
+        return len(rows) * score + PRIOR * math.log(temperature) ** 2
 
-    return float(max(TEMPERATURES, key=worth)) if math.isfinite(worth(1.0)) else 1.0
+    return float(min(TEMPERATURES, key=cost)) if math.isfinite(cost(1.0)) else 1.0

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from schedulers.direction import worth_of
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.study_data import StudyData
 from tuning.models.base import Matrix
@@ -73,15 +74,12 @@ def answer_of(config: Config) -> str:
     return "the shares of the classes" if statistic is None else f"the {statistic} of the target"
 
 
-def find_constant(data: StudyData, metric: Metric, sign: float) -> ConstantPrediction | None:
-    """The best constant; None where the metric is not defined for one.
-
-    sign: 1 where larger scores are better, else -1.
-    """
+def find_constant(data: StudyData, metric: Metric) -> ConstantPrediction | None:
+    """The best constant; None where the metric is not defined for one."""
     split = data.split
     try:
         config = max(
-            _configs(data.task), key=lambda one: _in_order(sign * _score(one, data, metric, split.search, split.search))
+            _configs(data.task), key=lambda one: _worth(_score(one, data, metric, split.search, split.search), metric)
         )
         folds = [_score(config, data, metric, split.search[train], split.search[valid]) for train, valid in split.folds]
     except (Exception, SystemExit):  # the user's metric, or one that is not defined for constants
@@ -96,10 +94,10 @@ def find_constant(data: StudyData, metric: Metric, sign: float) -> ConstantPredi
     return ConstantPrediction(config, tuple(folds), test_score if defined else None)
 
 
-def constant_of(y: np.ndarray, task: Task, metric: Metric, sign: float, bounds: GivenBounds) -> Member:
+def constant_of(y: np.ndarray, task: Task, metric: Metric, bounds: GivenBounds) -> Member:
     """The constant of some targets, however few, which asks for no column; the best one where the metric tells.
 
-    sign: as of `find_constant`. bounds: as a definition has them.
+    bounds: as a definition has them.
     """
     rows = Matrix(np.empty((len(y), 0)), y)
     within = None if task.classification else bounds_of(rows, bounds)
@@ -107,7 +105,7 @@ def constant_of(y: np.ndarray, task: Task, metric: Metric, sign: float, bounds: 
     def worth(config: Config) -> float:
         try:
             model = FAMILY.fit(_parameters(config), rows, task, 0)
-            return _in_order(sign * metric.score(y, FAMILY.predict(model, rows, task)))
+            return _worth(metric.score(y, FAMILY.predict(model, rows, task)), metric)
         except (Exception, SystemExit):  # the user's metric, or one that is not defined for constants
             return -math.inf
 
@@ -127,9 +125,9 @@ def _parameters(config: Config) -> Config:
     return {name: value for name, value in config.items() if name != MODEL}
 
 
-def _in_order(score: float) -> float:
-    """Undefined is the worst."""
-    return score if math.isfinite(score) else -math.inf
+def _worth(score: float, metric: Metric) -> float:
+    """Larger is better, and undefined is the worst."""
+    return worth_of(score, metric.mode) if math.isfinite(score) else -math.inf
 
 
 def _score(config: Config, data: StudyData, metric: Metric, train: np.ndarray, other: np.ndarray) -> float:

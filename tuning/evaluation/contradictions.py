@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from schedulers.direction import worth_of
 from tuning.basics.wording import value_text
 from tuning.evaluation.constant import ConstantPrediction
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.study_data import StudyData
 from tuning.preprocessing.kinds import DATE, TEXT
 from tuning.preprocessing.task import Prediction
-from tuning.records.gains import LEAST_OF_CLASS, is_error, user_metric
-from tuning.records.user_scores import user_score
+from tuning.records.gains import LEAST_OF_CLASS, is_error
 
 #: How a note of it begins; how many customers have one is counted by this.
 CONTRADICTED = "the hold-out contradicts the folds"
@@ -29,13 +29,11 @@ FEW_ROWS = 100
 class Promise:
     """What the folds said of a model, in the metric's own direction.
 
-    score: over the folds, of the winner or of the ensemble. fold_scores: of the winner. larger: whether larger is
-    better.
+    score: over the folds, of the winner or of the ensemble. fold_scores: of the winner.
     """
 
     score: float
     fold_scores: tuple[float, ...]
-    larger: bool
 
     def broken(
         self, data: StudyData, metric: Metric, test_score: float, test_error: float, constant: ConstantPrediction
@@ -47,18 +45,19 @@ class Promise:
         """
         if constant.test_score is None:
             return False
-        promised = self._worth(self.score, constant.score, metric)
-        if not self._worth(test_score, constant.test_score, metric) < KEPT * promised:
+        promised = _gained(self.score, constant.score, metric)
+        if not _gained(test_score, constant.test_score, metric) < KEPT * promised:
             return False
-        short = self.score - test_score if self.larger else test_score - self.score
+        short = worth_of(self.score, metric.mode) - worth_of(test_score, metric.mode)
         unseen = sum(len(valid) for _, valid in data.split.folds)
         spread = float(np.std(self.fold_scores)) / math.sqrt(max(1, len(self.fold_scores) - 1))
         return short > SURE * math.hypot(test_error, max(spread, test_error * math.sqrt(len(data.split.test) / unseen)))
 
-    def _worth(self, score: float, constant: float, metric: Metric) -> float:
-        """What a score is better than the constant's: of an error the share of it that is gone."""
-        gain = score - constant if self.larger else constant - score
-        return gain if not is_error(metric.name) else gain / abs(constant) if constant else 0.0
+
+def _gained(score: float, constant: float, metric: Metric) -> float:
+    """What a score is better than the constant's: of an error the share of it that is gone."""
+    gain = worth_of(score, metric.mode) - worth_of(constant, metric.mode)
+    return gain if not is_error(metric.name) else gain / abs(constant) if constant else 0.0
 
 
 def contradiction_note(
@@ -81,10 +80,8 @@ def contradiction_note(
         return ""
     if not promise.broken(data, metric, test_score, test_error, constant):
         return ""
-    here, there, nothing = (
-        value_text(user_score(score, metric.name)) for score in (test_score, promise.score, constant.test_score)
-    )
-    scores = f"{user_metric(metric.name)} {here} there, {there} on the folds, {nothing} of a constant"
+    here, there, nothing = (value_text(score) for score in (test_score, promise.score, constant.test_score))
+    scores = f"{metric.name} {here} there, {there} on the folds, {nothing} of a constant"
     return f"{CONTRADICTED} ({scores}): {_cause(data, prediction, leaks)}"
 
 

@@ -16,6 +16,7 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
+from schedulers.direction import worth_of
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.out_of_fold import KeptPredictions, OutOfFold
 from tuning.evaluation.study_data import StudyData, train
@@ -66,7 +67,6 @@ def find_ensemble(
     kept = data.kept
     if kept is None or winner.score is None:
         return None
-    sign = 1.0 if kept.mode == "max" else -1.0
     best = sorted(filter(_unchanged, records), key=lambda record: (record.loss, record.trial))
     found: list[tuple[TrialRecord, np.ndarray]] = []
     for record in best[: kept.most]:
@@ -79,7 +79,7 @@ def find_ensemble(
     first = next((record for record, _ in found if record.trial == winner.trial), found[0][0])
     found.sort(key=lambda each: each[0].trial)
     start = next(place for place, (record, _) in enumerate(found) if record is first)
-    answers, scores = [answer for _, answer in found], _FoldScores(data, metric, sign)
+    answers, scores = [answer for _, answer in found], _FoldScores(data, metric)
     if data.pooled is None:
         picks, together = greedy(answers, scores, start, alive)
     else:
@@ -87,7 +87,8 @@ def find_ensemble(
         picks, together = with_one_more(answers, found[-1][1], scores, start, alive)
     if len(set(picks)) < 2 or not together > -winner.loss:
         return None
-    return Ensemble(tuple((found[place][0], times) for place, times in Counter(picks).items()), sign * together)
+    members = tuple((found[place][0], times) for place, times in Counter(picks).items())
+    return Ensemble(members, worth_of(together, metric.mode))
 
 
 def left_out(picked: Sequence[tuple[TrialRecord, float]], data: StudyData, metric: Metric) -> np.ndarray | None:
@@ -174,10 +175,10 @@ def _predictions(record: TrialRecord, data: StudyData, metric: Metric, kept: Kep
 
 
 class _FoldScores:
-    """The mean scores of answers for the left-out rows of all folds, one after the other; larger is better."""
+    """What the mean scores of answers for the left-out rows of all folds, one after the other, are worth."""
 
-    def __init__(self, data: StudyData, metric: Metric, sign: float) -> None:
-        self.metric, self.task, self.sign = metric, data.task, sign
+    def __init__(self, data: StudyData, metric: Metric) -> None:
+        self.metric, self.task = metric, data.task
         rows = [data.split.search[valid] for _, valid in data.split.folds]
         ends = accumulate(map(len, rows), initial=0)
         weight = data.weight
@@ -219,4 +220,4 @@ class _FoldScores:
     def _mean(self, scores: Sequence[float]) -> float:
         mean = math.fsum(scores) / len(scores)
         # Without the last digits: what is equal but for their noise is a tie, and the first of equals is picked.
-        return float(f"{self.sign * mean:.12g}") if math.isfinite(mean) else -math.inf
+        return float(f"{worth_of(mean, self.metric.mode):.12g}") if math.isfinite(mean) else -math.inf

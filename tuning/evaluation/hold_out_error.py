@@ -10,7 +10,7 @@ from tuning.basics.wording import amount
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.study_data import StudyData
 from tuning.preprocessing.task import Prediction
-from tuning.records.gains import ROW_GROUPS, user_metric
+from tuning.records.gains import ROW_GROUPS, in_unit
 
 
 def hold_out_score(prediction: Prediction, data: StudyData, metric: Metric) -> tuple[float | None, str | None]:
@@ -18,13 +18,13 @@ def hold_out_score(prediction: Prediction, data: StudyData, metric: Metric) -> t
     test = data.split.test
     weight = None if data.weight is None else data.weight[test]
     if not metric.defined_for(data.y[test], weight):
-        return None, f"{user_metric(metric.name)} is not defined on the hold-out ({amount(len(test), 'row')})"
+        return None, f"{metric.name} is not defined on the hold-out ({amount(len(test), 'row')})"
     try:
         score = metric.score(data.y[test], prediction, weight)
     except ValueError as error:
         return None, f"the hold-out ({amount(len(test), 'row')}) cannot be scored: {error}"
     if not math.isfinite(score):
-        return None, f"{user_metric(metric.name)} of the model is not defined on the hold-out"
+        return None, f"{metric.name} of the model is not defined on the hold-out"
     return score, None
 
 
@@ -58,9 +58,13 @@ def hold_out_error(scores: np.ndarray | None) -> float | None:
     return spread if math.isfinite(spread) else None
 
 
-def gain_error(scores: np.ndarray | None, other: Prediction | None, data: StudyData, metric: Metric) -> float | None:
-    """The standard error of a gain. scores: of the model, by `scores_without`. other: what it is compared with."""
-    if scores is None or other is None:
-        return None
-    others = scores_without(other, data, metric)
-    return None if others is None else hold_out_error(scores - others)
+def gain_error(
+    scores: np.ndarray | None, other: Prediction | None, score: float | None, data: StudyData, metric: Metric
+) -> float | None:
+    """The standard error of a gain, in its unit.
+
+    scores: of the model, by `scores_without`. other: what it is compared with. score: of that.
+    """
+    others = None if scores is None or other is None or score is None else scores_without(other, data, metric)
+    error = None if others is None else hold_out_error(scores - others)
+    return None if error is None or score is None else in_unit(error, score, metric.name)

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
+from schedulers.direction import worth_of
 from tuning.basics.wording import value_text
 from tuning.evaluation.metrics import Metric, score_range
 from tuning.evaluation.study_data import StudyData
@@ -19,8 +20,7 @@ from tuning.notes import FitCode, Note
 from tuning.preprocessing.kinds import DATE, TEXT
 from tuning.preprocessing.task import as_prediction
 from tuning.preprocessing.telling import tells
-from tuning.records.gains import LEAST_OF_CLASS, user_metric
-from tuning.records.user_scores import user_score
+from tuning.records.gains import LEAST_OF_CLASS
 
 BELIEVABLE_ROWS = 50  # with fewer rows, folds without a single error are no surprise
 STRONG = 0.9  # of what there is between a constant and a perfect model; a weaker one may well need a single column
@@ -64,15 +64,13 @@ def leak_note(
     perfect = is_too_good(metric.name, score, error, len(data.y), test, data.rare_rows)
     if not perfect and not _strong(score, constant, score_range(metric.name)[1]):
         return None
-    least = score - (error or 0.0)
+    worth = worth_of(score, metric.mode)
+    least = worth - (error or 0.0)
     if constant is not None:
-        least = min(least, constant + AS_WELL * (score - constant))
+        nothing = worth_of(constant, metric.mode)
+        least = min(least, nothing + AS_WELL * (worth - nothing))
     telling = _telling(data, metric, least)
-    exactly = (
-        f"{user_metric(metric.name)} is exactly {value_text(user_score(score, metric.name))} on every fold: "
-        if perfect
-        else ""
-    )
+    exactly = f"{metric.name} is exactly {value_text(score + 0.0)} on every fold: " if perfect else ""
     if not telling:
         return FitCode.LEAK(text=f"{exactly}a column may tell the target", columns=[]) if perfect else None
     names, drop = ", ".join(map(repr, telling)), drop_text(telling)
@@ -100,7 +98,7 @@ def _strong(score: float, constant: float | None, best: float) -> bool:
 
 
 def _telling(data: StudyData, metric: Metric, least: float) -> list[str]:
-    """The columns each of which alone says the target, or scores so much."""
+    """The columns each of which alone says the target, or is worth so much. least: as of `worth_of`."""
     columns = list(_columns(data))
     if len(columns) < 2 or len(columns) > MOST_COLUMNS:
         return []
@@ -126,19 +124,19 @@ def _series(values: np.ndarray, is_text: bool) -> pd.Series:
 
 
 def _alone(values: np.ndarray, data: StudyData, metric: Metric) -> float:
-    """The score over the folds of one column alone: of a tree, or of a straight line where that is better."""
+    """What one column alone is worth over the folds: by a tree, or by a straight line where that is better."""
     from sklearn.linear_model import LinearRegression
     from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
     x = np.clip(np.nan_to_num(values.astype(float), nan=-1e30), -1e30, 1e30)[:, np.newaxis]
     leaf = max(1, len(data.split.search) // 200)
     if data.task.classification:
-        return _score(DecisionTreeClassifier(min_samples_leaf=leaf, random_state=0), x, data, metric)
+        return _worth(DecisionTreeClassifier(min_samples_leaf=leaf, random_state=0), x, data, metric)
     tree = DecisionTreeRegressor(min_samples_leaf=leaf, random_state=0)
-    return max(_score(each, x, data, metric) for each in (tree, LinearRegression()))
+    return max(_worth(each, x, data, metric) for each in (tree, LinearRegression()))
 
 
-def _score(model: Any, x: np.ndarray, data: StudyData, metric: Metric) -> float:
+def _worth(model: Any, x: np.ndarray, data: StudyData, metric: Metric) -> float:
     scores = []
     for train, valid in data.split.folds:
         rows, unseen = (data.split.search[each[:: -(-len(each) // MOST_ROWS)]] for each in (train, valid))
@@ -152,4 +150,4 @@ def _score(model: Any, x: np.ndarray, data: StudyData, metric: Metric) -> float:
             scores.append(metric.score(data.y[unseen], as_prediction(answer, data.task)))
         except ValueError:
             return -math.inf
-    return math.fsum(scores) / len(scores)
+    return worth_of(math.fsum(scores) / len(scores), metric.mode)

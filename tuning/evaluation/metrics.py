@@ -12,21 +12,22 @@ from functools import cache
 
 import numpy as np
 
+from schedulers.direction import Mode
 from tuning.basics.wording import did_you_mean
 from tuning.errors import DefinitionError
-from tuning.evaluation.fast_scores import neg_log_loss, quick_score, quick_scores
+from tuning.evaluation.fast_scores import LOG_LOSS, log_loss, quick_score, quick_scores
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, TASKS, Prediction, Task
-from tuning.records.gains import ERRORS, user_metric
+from tuning.records.gains import ERRORS, is_error
 
 DEFAULT_METRIC = {
-    REGRESSION: "neg_root_mean_squared_error",
+    REGRESSION: "rmse",
     BINARY: "roc_auc",
-    MULTICLASS: "neg_log_loss",
+    MULTICLASS: "log_loss",
 }
-# What people write in place of scikit-learn's names.
+# What people write in place of a metric's name, such as that of scikit-learn's scorer.
 ALIASES = {
-    **{name.removeprefix("neg_"): name for name in ERRORS.values()},
-    **ERRORS,
+    **{scorer.removeprefix("neg_"): name for name, scorer in ERRORS.items()},
+    **{scorer: name for name, scorer in ERRORS.items()},
     "auc": "roc_auc",
 }
 BETWEEN_0_AND_1 = ("accuracy", "top_k_accuracy", "average_precision", "f1", "precision", "recall", "jaccard", "roc_auc")
@@ -35,18 +36,25 @@ UP_TO_1 = ("r2", "explained_variance", "d2_", "balanced_accuracy")
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric by name; greater is always better, as with scikit-learn's scorers.
+    """A metric by name, with scores as users read them: those of an error are 0 or more, and smaller ones are better.
 
-    name: a scorer's name (`roc_auc`, `neg_mean_absolute_error`, …), or what a user's function is called.
+    name: `roc_auc`, `mae`, …, or what a user's function is called.
     function: the user's own, called as `function(y_true, y_pred)` with numbers or the data's class labels; with
     probabilities (of the positive class in binary classification, else (n, classes)) when it has an attribute
     `needs_proba = True`; with `sample_weight` when it takes that and rows are weighted. One that takes
     `(estimator, X, y)`, such as what `sklearn.metrics.make_scorer` returns, is called as a scorer.
+    own_mode: which of its scores are better.
     """
 
     name: str
     task: Task
     function: Callable[..., float] | None = None
+    own_mode: Mode = "max"
+
+    @property
+    def mode(self) -> Mode:
+        """Which scores are better."""
+        return mode_of(self.name) if self.function is None else self.own_mode
 
     def score(self, y: np.ndarray, prediction: Prediction, weight: np.ndarray | None = None) -> float:
         """The score of a prediction for true values (numbers, or class codes), rows counting by their weight."""
@@ -56,11 +64,12 @@ class Metric:
             quick = quick_score(self.name, y, prediction, self.task)
             if quick is not None:
                 return quick
-        elif self.name == "neg_log_loss" and prediction.proba is not None:
-            return neg_log_loss(y, prediction, self.task, weight)
+        elif self.name == LOG_LOSS and prediction.proba is not None:
+            return log_loss(y, prediction, self.task, weight)
         shim = _shim_classes()[self.task.classification](prediction, len(self.task.classes))
         extra = {} if weight is None else {"sample_weight": weight}
-        return float(_scorer(self.name)(shim, _ScoredRows(len(y)), y, **extra))
+        score = float(_scorer(self.name)(shim, _ScoredRows(len(y)), y, **extra))
+        return 0.0 - score if is_error(self.name) else score
 
     def scores(self, y: np.ndarray, answers: np.ndarray) -> np.ndarray | None:
         """The scores of answers (k, n) to a regression at once; None where each has to be scored by itself."""
@@ -150,24 +159,31 @@ def _parameters(function: Callable[..., float]) -> tuple[str, ...]:
 def _scorer(name: str) -> Callable[..., float]:
     from sklearn.metrics import get_scorer
 
-    return get_scorer(name)
+    return get_scorer(ERRORS.get(name, name))
 
 
-def _scorer_names() -> list[str]:
+@cache
+def _names() -> list[str]:
+    """The metrics that scikit-learn has a scorer of."""
     from sklearn.metrics import get_scorer_names
 
-    return list(get_scorer_names())
+    return sorted(ALIASES.get(name, name) for name in get_scorer_names())
+
+
+def mode_of(name: str) -> Mode:
+    """Return which scores of one of scikit-learn's metrics are better."""
+    return "min" if is_error(name) else "max"
 
 
 def resolve_metric(name: str | None, task: str, weighted: bool = False) -> str:
-    """The scorer's name: the task's default when None, an alias resolved, an unknown or unfit one refused.
+    """The metric's name: the task's default when None, an alias resolved, an unknown or unfit one refused.
 
     weighted: it has to take sample weights.
     """
     if name is None:
         return DEFAULT_METRIC[task]
     resolved = ALIASES.get(name, name)
-    known = _scorer_names()
+    known = _names()
     if resolved not in known:
         plain = name.lower().replace("-", "_").removesuffix("_score")  # as functions are named: f1_score
         hint = did_you_mean(plain if plain in known else name, [*known, *ALIASES])
@@ -180,9 +196,9 @@ def resolve_metric(name: str | None, task: str, weighted: bool = False) -> str:
 
 
 def is_of_classes(name: str | None) -> bool | None:
-    """Whether a scorer, or an alias of one, is for classes and not for numbers; None where that is not known."""
+    """Whether a metric, or an alias of one, is for classes and not for numbers; None where that is not known."""
     resolved = ALIASES.get(name or "", name)
-    tasks = [task for task in TASKS if resolved in _scorer_names() and _scores(resolved, task)]
+    tasks = [task for task in TASKS if resolved in _names() and _scores(resolved, task)]
     return REGRESSION not in tasks if tasks else None
 
 
@@ -190,11 +206,11 @@ def _check_fits(name: str, task: str, weighted: bool) -> None:
     if not _scores(name, task):
         tasks = [other for other in TASKS if _scores(name, other)]
         meant = f"it is for {' and '.join(tasks)}" if tasks else "it scores several labels per row"
-        kin = [other for other in _scorer_names() if other.startswith(f"{name}_") and _scores(other, task, weighted)]
+        kin = [other for other in _names() if other.startswith(f"{name}_") and _scores(other, task, weighted)]
         use = f" For {task} there are {', '.join(kin)}." if kin else ""
         raise DefinitionError(
-            f"metric: {user_metric(name)!r} does not fit {task}: {meant}.{use} The default for {task} is "
-            f"{user_metric(DEFAULT_METRIC[task])!r}."
+            f"metric: {name!r} does not fit {task}: {meant}.{use} The default for {task} is "
+            f"{DEFAULT_METRIC[task]!r}."
         )
     if weighted and not _scores(name, task, weighted):
         raise DefinitionError(f"metric: {name!r} takes no sample weights; remove `weight`, or choose another metric.")
@@ -238,9 +254,9 @@ def _check_labels(name: str, y: np.ndarray, example: Prediction, task: Task) -> 
 
 
 def score_range(name: str) -> tuple[float, float]:
-    """The worst and the best score that one of scikit-learn's scorers can give, as far as its name tells."""
-    if name.startswith("neg_"):
-        return -math.inf, 0.0
+    """The worst and the best score that one of scikit-learn's metrics can give, as far as its name tells."""
+    if is_error(name):
+        return math.inf, 0.0
     if name.startswith(BETWEEN_0_AND_1):
         return 0.0, 1.0
     if name == "matthews_corrcoef":

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from schedulers.spec import Mode
+from schedulers.direction import Mode, worth_of
 from tuning.models.pooled import PooledMember
 from tuning.preprocessing.task import Prediction, Task
 from tuning.records.schema import Config, canonical
@@ -78,7 +78,7 @@ class KeptPredictions:
 
     def better(self, score: float, other: float) -> bool:
         """Whether a score is better than another one."""
-        return score > other if self.mode == "max" else score < other
+        return worth_of(score, self.mode) > worth_of(other, self.mode)
 
     def keep(self, config: Config, seed: int, found: OutOfFold) -> None:
         """Take in what was kept elsewhere."""
@@ -88,8 +88,7 @@ class KeptPredictions:
         """Take in what a trial has come to, in place of the worst one where there are too many."""
         self._kept[key] = found
         if len(self._kept) > self.most:
-            sign = 1.0 if self.mode == "max" else -1.0
-            del self._kept[min(self._kept, key=lambda each: sign * self._kept[each].score)]
+            del self._kept[min(self._kept, key=lambda each: worth_of(self._kept[each].score, self.mode))]
 
 
 class Watch:
@@ -99,7 +98,7 @@ class Watch:
 
     def __init__(self, kept: KeptPredictions, key: tuple[str, int]) -> None:
         self._kept, self._key = kept, key
-        self._best = -math.inf if kept.mode == "max" else math.inf
+        self._best = worth_of(-math.inf, kept.mode)
 
     def __call__(self, step: int, score: float, predictions: Sequence[Prediction]) -> None:
         """A step's score and what was said of each fold's rows."""

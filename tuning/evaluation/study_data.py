@@ -39,7 +39,6 @@ from tuning.preprocessing.roles import (
 from tuning.preprocessing.row_hashes import row_hashes
 from tuning.preprocessing.splitting import GROUP, STABLE, Split, split_rows
 from tuning.preprocessing.task import Prediction, Task
-from tuning.records.gains import user_metric
 from tuning.records.schema import MODEL, Config
 from tuning.steps import Step
 
@@ -303,7 +302,7 @@ def keep_scorable_folds(data: StudyData, metric: Metric) -> StudyData:
     kept = tuple(compress(folds, defined))
     if len(kept) == len(folds):
         return data
-    name = user_metric(metric.name)
+    name = metric.name
     if not kept:
         raise CustomerError(
             f"{name} is not defined in any of the {amount(len(folds), 'fold')}: their rows are too few, of too few "

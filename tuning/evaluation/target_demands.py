@@ -10,7 +10,6 @@ import numpy as np
 
 from tuning.basics.wording import amount
 from tuning.evaluation.metrics import ALIASES
-from tuning.records.gains import user_metric
 
 NEARLY_ZERO = 1e-6  # of the median size of the targets: a percentage of that says nothing
 
@@ -36,17 +35,17 @@ _LOGARITHM = TargetDemand(
     lambda y: y > -1.0, "takes the logarithm of 1 + the target, which is -1 or less", "rmse or mae", above=-1.0
 )
 DEMANDS = {
-    "neg_mean_absolute_percentage_error": TargetDemand(
+    "mape": TargetDemand(
         lambda y: np.abs(y) > NEARLY_ZERO * np.median(np.abs(y)),
         "divides by the target, which is 0 or nearly 0",
         "mae or rmse",
     ),
-    "neg_mean_squared_log_error": _LOGARITHM,
-    "neg_root_mean_squared_log_error": _LOGARITHM,
-    "neg_mean_poisson_deviance": TargetDemand(
+    "msle": _LOGARITHM,
+    "rmsle": _LOGARITHM,
+    "mean_poisson_deviance": TargetDemand(
         lambda y: y >= 0.0, "is for targets of at least 0, and the target is less", "rmse or mae", above=0.0
     ),
-    "neg_mean_gamma_deviance": TargetDemand(
+    "mean_gamma_deviance": TargetDemand(
         lambda y: y > 0.0,
         "is for targets above 0, and the target is 0 or less",
         "mean_poisson_deviance, where no target is below 0, or rmse",
@@ -56,7 +55,7 @@ DEMANDS = {
 
 
 def demand_of(metric: str | None) -> TargetDemand | None:
-    """The demand of a scorer, or of an alias of one; None where it scores any target."""
+    """The demand of a metric, or of an alias of one; None where it scores any target."""
     return DEMANDS.get(ALIASES.get(metric or "", metric or ""))
 
 
@@ -66,5 +65,5 @@ def objection(metric: str, y: np.ndarray) -> str:
     wrong = 0 if demand is None else int((~demand.met(y)).sum())
     if demand is None or not wrong:
         return ""
-    name = user_metric(ALIASES.get(metric, metric))
+    name = ALIASES.get(metric, metric)
     return f"{name} {demand.why} in {wrong} of {amount(len(y), 'row')}: take {demand.take}."

@@ -35,9 +35,8 @@ from tuning.models.member import Member
 from tuning.notes import EndCode, FitCode, Note
 from tuning.notes import note as notes_of
 from tuning.preprocessing.task import Prediction, average, calibrated
-from tuning.records.gains import user_metric
+from tuning.records.gains import gain_over
 from tuning.records.schema import FAILED, FINISHED, MODEL, STOPPED, TrialRecord, best_first
-from tuning.records.user_scores import user_score
 
 #: The families of a search space in its order, each with what makes its models simpler.
 SimpleFirst: TypeAlias = Mapping[str, Simpler]
@@ -74,7 +73,7 @@ class StudyOutcome:
 
     @property
     def gain(self) -> float | None:
-        """The model's hold-out score minus the baseline's; positive is better whatever the direction."""
+        """How much better the model's hold-out score is than the baseline's (`gain_over`)."""
         return self._gain_over(None if self.baseline is None else self.baseline.test_score)
 
     @property
@@ -85,8 +84,7 @@ class StudyOutcome:
     def _gain_over(self, score: float | None) -> float | None:
         if self.winner is None or self.test_score is None or score is None:
             return None
-        gain = self.test_score - score if self.winner.mode == "max" else score - self.test_score
-        return gain + 0.0  # never -0.0, which errors of 0 and -0 would make
+        return gain_over(score, self.test_score, self.winner.metric, self.winner.mode)
 
     @property
     def cv_error(self) -> float | None:
@@ -132,7 +130,7 @@ def _kept_note(winner: TrialRecord, records: Sequence[TrialRecord], what: str) -
         return f"{what} was kept: {who}"
     best = min(finished, key=lambda record: record.loss)
     rule = ", within one standard error of the best" if best.loss < winner.loss else ""
-    own, other = (value_text(user_score(each.score, each.metric)) for each in (winner, best))
+    own, other = (value_text(each.score) for each in (winner, best))
     if own == other and not rule:
         return f"{what} was kept: on the folds it scores {own}, and none of the others does better"
     return f"{what} was kept: on the folds it scores {own}{rule}, the best of the others {other}"
@@ -188,7 +186,7 @@ def conclude(
     unseen = left_out(picked, data, metric) if is_calibrated(data, metric) else None
     if data.kept is not None:
         data.kept.clear()
-    constant = find_constant(data, metric, 1.0 if winner.mode == "max" else -1.0)
+    constant = find_constant(data, metric)
     baseline, baseline_note = find_baseline(given, records, constant, refits, data, metric)
     choice: list[Note | str | None]
     temperature = 1.0
@@ -198,7 +196,7 @@ def conclude(
         members: tuple[Member, ...] = (constant.member(data, all_rows=False),)
         mean, test_score = constant.answers(data), constant.test_score
         scores = scores_without(mean, data, metric)
-        undefined = f"{user_metric(metric.name)} is not defined for a constant on the hold-out"
+        undefined = f"{metric.name} is not defined for a constant on the hold-out"
         note = undefined if test_score is None else None
         residuals = residuals_of(constant.left_out(data), mean.values, data)
     else:
@@ -222,7 +220,7 @@ def conclude(
         nothing = None if constant is None else constant.score
         leak = leak_note(data, metric, winner.score, outcome.cv_error, nothing, test_score)
         promised = winner.score if ensemble is None else ensemble.score
-        promise = Promise(promised or 0.0, tuple(winner.fold_scores), winner.mode == "max")
+        promise = Promise(promised or 0.0, tuple(winner.fold_scores))
         contradicted = contradiction_note(
             promise, data, metric, test_score, test_error, constant, mean, leaks=bool(leak)
         )
@@ -258,8 +256,10 @@ def conclude(
         ensemble=ensemble,
         constant=constant,
         test_error=test_error,
-        gain_error=gain_error(scores, None if baseline is None else baseline.said, data, metric),
-        gain_over_constant_error=gain_error(scores, None if constant is None else constant.answers(data), data, metric),
+        gain_error=None if baseline is None else gain_error(scores, baseline.said, baseline.test_score, data, metric),
+        gain_over_constant_error=None
+        if constant is None
+        else gain_error(scores, constant.answers(data), constant.test_score, data, metric),
         refit_seconds=refit_seconds,
         predict_ms_per_row=predict_ms_per_row,
         held_back=held_back,
@@ -283,7 +283,7 @@ def _gives_way(winner: TrialRecord, ensemble: Ensemble | None, constant: Constan
         return None
     if found == constant.score and winner.family == constant.config[MODEL]:
         return None
-    own, other = (value_text(user_score(score, winner.metric)) for score in (constant.score, found))
+    own, other = (value_text(score) for score in (constant.score, found))
     return FitCode.CONSTANT_MODEL(what=constant.what, own=own, other=other)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 
 from schedulers import SchedulerSpec
+from schedulers.direction import worth_of
 from schedulers.stopping.study_plateau import StudyPlateauSpec
 from schedulers.stopping.target import TargetSpec
 from schedulers.stopping.trial_plateau import TrialPlateauSpec
@@ -186,13 +187,14 @@ def _check_target(spec: RunSpec) -> None:
     """A target that every score reaches, or none."""
     for score in (rule.score for rule in spec.stop if isinstance(rule, TargetSpec)):
         known = spec.task is not None and not spec.definition.own_metric
-        worst, best = score_range(spec.metric) if known else (-math.inf, math.inf)
-        if score > best:
+        ends = score_range(spec.metric) if known else (-math.inf, math.inf)
+        worth, worst, best = (worth_of(each, spec.mode if known else "max") for each in (score, *ends))
+        if worth > best:
             raise PlanError(
-                f"stop.target: {score:g} is above {best:g}, the best that {spec.metric} can be. No study would "
-                "ever reach it; write it in the metric's own units."
+                f"stop.target: {score:g} is {'above' if score > ends[1] else 'below'} {ends[1]:g}, the best that "
+                f"{spec.metric} can be. No study would ever reach it; write it in the metric's own units."
             )
-        if score <= worst or abs(score) >= HUGE:
+        if worth <= worst or abs(score) >= HUGE:
             raise PlanError(
                 f"stop.target: {score:g} is what every score of {spec.metric} reaches, or none does: a study would end "
                 "at its first full trial, or never by it. Name a score that is worth stopping at."
@@ -207,13 +209,13 @@ def _check_loggers(definition: Definition) -> None:
 
 
 def _check_known_scores(spec: RunSpec) -> None:
-    """Scores of a warm start that the metric cannot give, such as an error without its minus."""
+    """Scores of a warm start that the metric cannot give, such as an error below 0."""
     if spec.task is None or spec.definition.own_metric:
         return
-    worst, best = score_range(spec.metric)
+    low, high = sorted(score_range(spec.metric))
     for number, entry in enumerate(spec.definition.warm_start):
-        if entry.score is not None and not worst <= entry.score <= best:
+        if entry.score is not None and not low <= entry.score <= high:
             raise PlanError(
                 f"warm_start.{number}.score: {entry.score:g} is no score of {spec.metric}, which goes from "
-                f"{worst:g} to {best:g}. Write it in the metric's own units."
+                f"{low:g} to {high:g}. Write it in the metric's own units."
             )

@@ -15,7 +15,7 @@ import schedulers
 from search_spaces import algorithms
 from tuning.basics.columnar import Columnar
 from tuning.basics.timing import USUAL, Timing
-from tuning.basics.wording import amount, name_list
+from tuning.basics.wording import amount, better_text, name_list
 from tuning.data.customers import Customer, Customers, find_customers
 from tuning.data.prepare_process import PrepareProcess
 from tuning.data.prepared import OwnCode
@@ -53,8 +53,6 @@ from tuning.planning.studies import (
     make_studies,
     studies_beside,
 )
-from tuning.records.gains import user_metric
-from tuning.records.user_scores import metric_text, user_mode
 from tuning.storage.backend import check_writable
 from tuning.storage.run_directory import RunDirectory
 from tuning.study import warm_start
@@ -179,8 +177,8 @@ class Plan:
             "trials": self.n_trials,
             "task": self.spec.task,
             "positive": self.spec.positive,
-            "metric": user_metric(self.spec.metric),
-            "mode": user_mode(self.spec.metric, self.spec.mode),
+            "metric": self.spec.metric,
+            "mode": self.spec.mode,
             "algorithm": self._names("algorithm"),
             "scheduler": self._names("scheduler"),
             "portfolio": len(self.portfolio),
@@ -257,7 +255,7 @@ class Plan:
             f"studies     {facts['studies']} ({self._studies_text})",
             f"trials      {facts['trials']} ({self._trials_text} per study)",
             f"task        {facts['task'] or 'objective'}{self._positive}",
-            f"metric      {metric_text(self.spec.metric, self.spec.mode)}",
+            f"metric      {better_text(self.spec.metric, self.spec.mode)}",
             f"portfolio   {self._portfolio_text}",
             f"placement   {self._placement_text()}",
         ]

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 
 from schedulers import stopping
 from schedulers.stopping import RuleSpec
-from schedulers.stopping.target import TargetSpec
 from search_spaces import SearchSpace, SpaceError
 from tuning.basics.wording import amount, did_you_mean, name_list
 from tuning.data.customers import Customers
@@ -18,7 +17,7 @@ from tuning.data.sampling import TargetSample, sample_target
 from tuning.definition.definition import Definition
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import CustomerError, DefinitionError, PlanError
-from tuning.evaluation.metrics import is_of_classes, needs_scores, resolve_metric
+from tuning.evaluation.metrics import is_of_classes, mode_of, needs_scores, resolve_metric
 from tuning.evaluation.target_demands import demand_of, objection
 from tuning.models import bounds
 from tuning.planning.column_values import odd_text_notes
@@ -29,7 +28,6 @@ from tuning.preprocessing.classes import Label, find_label, guess_positive, read
 from tuning.preprocessing.roles import read_target
 from tuning.preprocessing.splitting import STRATIFIED
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, TASKS, agreed_task
-from tuning.records.gains import is_error, user_metric
 
 SMALLER_IS_BETTER = {
     *("loss", "logloss", "error", "errors", "err", "rmse", "rmsle", "rmspe", "mse", "mae", "mape"),
@@ -68,14 +66,14 @@ def resolve(definition: Definition, customers: Customers, code: OwnCode) -> tupl
             raise
         raise type(error)(f"{str(error).rstrip('.')}; {notes[0]}") from error  # whose data it was guessed from
     if task is not None and definition.metric is None:
-        notes.append(f"metric {user_metric(metric)!r} is the default for {task}; set `metric` to choose.")
+        notes.append(f"metric {metric!r} is the default for {task}; set `metric` to choose.")
     spec = RunSpec(
         definition=definition,
         task=task,
         metric=metric,
-        mode=definition.mode if definition.objective is not None or definition.own_metric else "max",
+        mode=definition.mode if definition.objective is not None or definition.own_metric else mode_of(metric),
         space=space,
-        stop=_stopping_rules(definition, metric),
+        stop=_stopping_rules(definition),
         positive=positive,
         portfolio=find_portfolio(definition, task),
     )
@@ -109,14 +107,9 @@ def resolve_space(
     return check_models(space, code.families, task, metric, code.metric)
 
 
-def _stopping_rules(definition: Definition, metric: str) -> tuple[RuleSpec, ...]:
-    """The definition's rules, and the seconds of a comparison in place of a `study_time`.
-
-    The target of an error may be given as users read it, above 0: no recorded error is, see `user_scores`.
-    """
+def _stopping_rules(definition: Definition) -> tuple[RuleSpec, ...]:
+    """The definition's rules, and the seconds of a comparison in place of a `study_time`."""
     rules = () if definition.stop is None else definition.stop.rules
-    if definition.objective is None and is_error(metric):
-        rules = tuple(TargetSpec(score=-abs(each.score)) if isinstance(each, TargetSpec) else each for each in rules)
     if definition.compare is None or definition.compare.seconds is None:
         return rules
     (limit,) = stopping.parse({"study_time": {"seconds": definition.compare.seconds}})
@@ -207,7 +200,7 @@ def _positive(definition: Definition, task: str, sample: TargetSample, notes: li
 
 
 def _metric(definition: Definition, task: str, code: OwnCode) -> str:
-    """The metric's name: a scorer's, or that of the user's function, which is loaded to see that it can be."""
+    """The metric's name: scikit-learn's, or that of the user's function, which is loaded to see that it can be."""
     if code.metric is not None and definition.metric is not None:
         return os.path.basename(definition.metric)  # a file's folder is no part of it
     if definition.mode == "min":
@@ -223,7 +216,7 @@ def _check_baseline(definition: Definition, task: str | None, metric: str, code:
     if definition.baseline_column is None or task != MULTICLASS or not needs_scores(metric, task, code.metric):
         return
     raise PlanError(
-        f"baseline.column: {user_metric(metric)} needs a probability of each of several classes, and a column holds "
+        f"baseline.column: {metric} needs a probability of each of several classes, and a column holds "
         "one class per row. Set a metric of predicted classes, such as accuracy or f1_macro, or another baseline."
     )
 

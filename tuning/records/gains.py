@@ -1,18 +1,15 @@
-"""The gain over the baseline as a figure by which customers can be compared, whatever the size of their targets."""
+"""Errors among metrics, and gains over the baseline."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeAlias
+import math
 
-import numpy as np
-
-Amounts: TypeAlias = np.ndarray | Sequence[float | None]
-
+from schedulers.direction import worth_of
 
 LEAST_OF_CLASS = 5  # hold-out rows; of fewer no score says much
 ROW_GROUPS = 20  # of hold-out rows, each left out once for a standard error: so many scores cost less than one fit
-#: The errors among scikit-learn's scorers, which are negative there, by the names that people write.
+#: The errors among metrics, of which smaller ones are better, each with the name of scikit-learn's scorer, which turns
+#: its sign.
 ERRORS = {
     "brier_score": "neg_brier_score",
     "log_loss": "neg_log_loss",
@@ -28,33 +25,28 @@ ERRORS = {
     "rmse": "neg_root_mean_squared_error",
     "rmsle": "neg_root_mean_squared_log_error",
 }
-_USER = {name: short for short, name in ERRORS.items()}
 
 
 def is_error(metric: str) -> bool:
-    """Whether a recorded metric is an error, as its name tells: 0 is the best, and its size is often the target's."""
-    return metric.startswith("neg_") and ":" not in metric
+    """Whether a metric is an error, as its name tells: 0 is the best, and its size is often the target's."""
+    return metric in ERRORS
 
 
-def user_metric(metric: str) -> str:
-    """The name that users read."""
-    return _USER.get(metric, metric.removeprefix("neg_") if is_error(metric) else metric)
+def gain_over(other: float, score: float, metric: str, mode: str) -> float | None:
+    """Return how much better a score is than another one, of an error in % of that; None where that is not known."""
+    return in_unit(worth_of(score, mode) - worth_of(other, mode), other, metric)
 
 
-def relative_gains(gain: Amounts, baseline_test_score: Amounts) -> np.ndarray:
-    """Gains as shares of the baseline's error, which is the skill of forecasts: 1 - error / error of the baseline.
+def in_unit(difference: float, other: float, metric: str) -> float | None:
+    """Return a difference of scores in the unit of gains: of an error in % of the other one, which makes customers
+    comparable whatever the size of their targets.
 
-    gain, baseline_test_score: (n,) of an error, as recorded. The answer (n,) is at most 1; NaN where there is no gain.
-    Where the baseline makes no error, it is 0 for a model that makes none either, else -inf.
+    Where the other one makes no error, it is 0 for a model that makes none either, else -inf. None where nothing is
+    known: of an infinite error.
     """
-    gained = np.asarray(gain, dtype=float)
-    error = np.abs(np.asarray(baseline_test_score, dtype=float))
-    perfect = np.where(gained < 0, -np.inf, gained)
-    with np.errstate(invalid="ignore"):  # of an infinite error nothing is known
-        shares: np.ndarray = np.divide(gained, error, out=perfect, where=error != 0) + 0.0  # never -0.0
-    return shares
-
-
-def compared_gains(gain: Amounts, baseline_test_score: Amounts, metric: str) -> np.ndarray:
-    """The gains to sort by and to take the median of: of an error `relative_gains`, of another score as they are."""
-    return relative_gains(gain, baseline_test_score) if is_error(metric) else np.asarray(gain, dtype=float)
+    if not is_error(metric):
+        return difference + 0.0  # never -0.0
+    if other == 0:
+        return -math.inf if difference < 0 else 100 * difference
+    share = difference / abs(other)
+    return None if math.isnan(share) else 100 * (share + 0.0)

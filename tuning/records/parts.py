@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tuning.errors import StorageError
-from tuning.records.gains import compared_gains
 from tuning.records.ownership import Term
 from tuning.records.reports import Listener, PartWritten
 from tuning.records.schema import FAILED, FINISHED, OK, POOLED, Record, StudyRecord, TrialRecord
@@ -209,15 +208,9 @@ class PartWriter:
             work=sum((budget.n_trials - trials + ENDING) * budget.trial_work for budget, trials in left),
             unspent=sum(max(0, budget.n_trials - trials) for budget, trials in left),
             no_model=sum(record.status not in (OK, POOLED) for record in self.studies),
-            gains=self._gains(),
+            gains=tuple(record.gain for record in self.studies if record.gain is not None),
             fitting=-sum(ENDING * budget.trial_work for budget, trials in left if trials >= budget.n_trials),
         )
-
-    def _gains(self) -> tuple[float, ...]:
-        """As `compared_gains` has them, of those who have one."""
-        gains, baselines = zip(*((record.gain, record.baseline_test_score) for record in self.studies), strict=True)
-        found = compared_gains(gains, baselines, self.studies[0].metric)
-        return tuple(gain for gain in found.tolist() if gain == gain)
 
     def _budget(self, record: Record) -> Budget:
         return self.budgets.get(record.study) or Budget(record.trials if isinstance(record, StudyRecord) else 1)

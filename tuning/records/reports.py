@@ -22,7 +22,7 @@ class PartWritten:
         best: score of its trials, None where none has one.
         unspent: trials that its studies have left.
         no_model: studies that ended without one.
-        gains: of its studies that have one, as of `tuning.records.gains.compared_gains`.
+        gains: of its studies that have one.
         fitting: work of the last fits that begin with it, less that of those which have ended.
         fit_seconds: how long the longest of those that begin probably takes.
     """

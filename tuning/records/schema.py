@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from schedulers.direction import loss_of
+from tuning.basics.documents import Json
 from tuning.basics.wording import score_text
 from tuning.notes import Note
 from tuning.records.columns import (
@@ -157,7 +159,7 @@ class TrialRecord:
         """The score, turned so that smaller is better; infinite where there is none."""
         if self.score is None:
             return math.inf
-        return -self.score if self.mode == "max" else self.score
+        return loss_of(self.score, self.mode)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,8 +226,8 @@ class StudyRecord:
         spared=3,
     )
     gain: float | None = optional(
-        "`test_score` minus `baseline_test_score`, positive when the model is better in either mode; where it is "
-        "shown, that of an error is in % of the [baseline's](data.md#how-scores-are-made)",
+        "how much better `test_score` is than `baseline_test_score`, below 0 where it is worse; of an error in % of "
+        "the [baseline's](data.md#how-scores-are-made)",
         (*TABLES, "mlflow_model"),
         better="larger",
         essential=True,
@@ -341,6 +343,12 @@ class StudyRecord:
 
 
 Record = TrialRecord | StudyRecord
+
+
+def as_row(record: Record) -> Json:
+    """Return a record's columns by name, its steps as plain values; notes stay notes."""
+    row = {each.name: getattr(record, each.name) for each in fields(record)}
+    return {**row, "steps": [asdict(step) for step in row["steps"]]} if "steps" in row else row
 
 
 def best_first(trials: Iterable[TrialRecord]) -> list[TrialRecord]:

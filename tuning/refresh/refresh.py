@@ -47,7 +47,6 @@ from tuning.driver.runner import TuneRunner
 from tuning.errors import PlanError
 from tuning.evaluation.fixed import FixedConfiguration
 from tuning.planning.studies import Known, asks_pool
-from tuning.records.gains import user_metric
 from tuning.records.ownership import begun_term
 from tuning.records.schema import OK
 from tuning.refresh.groups import CHANGED, GROWN
@@ -303,7 +302,7 @@ class Refresh:
         if self._run is None:
             return found
         search = RunResult(self._run, SEARCH)
-        metric = user_metric(search.board().metric)
+        metric = search.board().metric
         for winner in RunChampions(search, self.releases, plan.number, self.allow_code):
             name, now = winner.customer, champions.get(winner.customer)
             replaceable = now is not None and (now.answer != OWN or name in faulty) and winner.answer == OWN
@@ -327,7 +326,7 @@ class Refresh:
         if self._run is None or not customers:
             return
         search = RunResult(self._run, SEARCH)
-        metric, rule = user_metric(search.board().metric), self.plan.options.promotion
+        metric, rule = search.board().metric, self.plan.options.promotion
         searched = {row["customer"]: row for row in search.best_studies().to_pylist()}
         for name in customers:
             if name in self._scored:

@@ -26,7 +26,6 @@ from tuning.champions.rules.rule import BEATEN, PROMOTED, STANDS
 from tuning.champions.sizes import group_gains, size_of
 from tuning.data.child_process import ChildProcess
 from tuning.data.customers import Customer
-from tuning.records.gains import user_metric
 from tuning.refresh.groups import UNKNOWN
 from tuning.refresh.new_losses import ComparedModels, error_text, losses_in
 from tuning.refresh.notes import add_note
@@ -91,7 +90,7 @@ class Verdicts:
         names, so_far, promised = zip(*seen, strict=True)
         evidence, means = [each.evidence for each in so_far], [each.mean for each in so_far]
         found = drifting(names, evidence, means, promised, self.plan.options.false_discoveries)
-        metric = user_metric(self.models.metric)
+        metric = self.models.metric
         return [replace(each, moved=self._moved(each.customer), metric=metric) for each in found if each.drifts]
 
     def _moved(self, name: str) -> str:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tuning.basics.wording import amount, gain_text, params_text, score_text, some_names, value_text
+from tuning.basics.wording import amount, better_text, gain_text, params_text, score_text, some_names, value_text
 from tuning.definition.baselines import GivenBaseline, baseline_name, column_of
 from tuning.records.columns import FigureRow
-from tuning.records.gains import LEAST_OF_CLASS, is_error, user_metric
-from tuning.records.user_scores import metric_text
+from tuning.records.gains import LEAST_OF_CLASS, is_error
 from tuning.runs.typical import Typical
 from tuning.runs.verdicts import LEAST_ROWS, ToUse
 
@@ -58,16 +57,15 @@ def _rival(baseline: GivenBaseline) -> str:
 
 
 def of_many(typical: Typical, metric: str, mode: str, baseline: GivenBaseline = None) -> str:
-    """How good the typical model is. metric, mode: as recorded. baseline: as the definition has it."""
-    name = user_metric(metric)
+    """How good the typical model is. metric, mode: of the run. baseline: as the definition has it."""
     score = typical["test_score"]
     if score is None:
         best = value_text(typical["cv_score"])
-        return f"The typical best score is {best} ({metric_text(metric, mode)})." if best else ""
-    known = f"On rows that no model has seen, the model of the median customer has {name} {value_text(score)}"
+        return f"The typical best score is {best} ({better_text(metric, mode)})." if best else ""
+    known = f"On rows that no model has seen, the model of the median customer has {metric} {value_text(score)}"
     nothing, over = typical["constant_test_score"], typical["gain_over_constant"]
     if nothing is None or over is None:
-        known += f" ({metric_text(metric, mode)})"
+        known += f" ({better_text(metric, mode)})"
     elif is_error(metric):
         known += f", {_less(over)} than a constant guess"
     else:

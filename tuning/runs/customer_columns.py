@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from tuning.records.gains import user_metric
-
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -35,7 +33,7 @@ def shown_metric(table: pa.Table, given: str | None) -> str:
     named = [each for each in found if each is not None]
     if not named:
         raise TypeError("name the metric of these scores, such as metric='rmse': the table has no column `metric`.")
-    return user_metric(named[0])
+    return str(named[0])
 
 
 def numbers(table: pa.Table, column: str) -> np.ndarray:

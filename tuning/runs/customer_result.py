@@ -15,8 +15,7 @@ from tuning.notes import Note
 from tuning.records.figures import TRIAL_FIGURES, shown_in
 from tuning.records.gains import is_error
 from tuning.records.ownership import begun_term
-from tuning.records.schema import FAILED, POOLED, STOPPED, Config, StudyRecord, TrialRecord
-from tuning.records.user_scores import user_note, user_record, user_score
+from tuning.records.schema import FAILED, POOLED, STOPPED, Config, StudyRecord, TrialRecord, as_row
 from tuning.reporting.cells import listed, paragraph, table
 from tuning.runs.leaderboard import model_name, parameters
 from tuning.runs.other_names import OfCustomer
@@ -74,7 +73,7 @@ class CustomerResult(OfCustomer):
         """What was left out, is missing or is to be known of the model."""
         if self.study is None:
             return []
-        return [found for note in self.study.notes if (found := user_note(note, self.study.metric))]
+        return [*self.study.notes]
 
     def trials(self) -> pd.DataFrame:
         """One row per trial, with the configuration in columns named `config.…`."""
@@ -86,10 +85,7 @@ class CustomerResult(OfCustomer):
         import pandas as pd
 
         steps = [(each, step) for each in self.trial_records for step in each.steps]
-        rows = [
-            (each.study, each.trial, each.family, step.step, user_score(step.score, each.metric), step.seconds)
-            for each, step in steps
-        ]
+        rows = [(each.study, each.trial, each.family, step.step, step.score, step.seconds) for each, step in steps]
         found = pd.DataFrame(rows, columns=["study", "trial", "family", "step", "score", "seconds"])
         return found.join(pd.DataFrame([step.metrics for _, step in steps], index=found.index).add_prefix("metrics."))
 
@@ -174,7 +170,7 @@ class CustomerResult(OfCustomer):
             return f"{answers}{str(self.reason).rstrip('.')}; {trials}"
         if not study.trials:
             return f"{model_name(study.family, study.ensemble)}, whose configuration was known; {trials}"
-        row = user_record(study)
+        row = as_row(study)
         folds, best = "" if self._of_objective else " on the folds", score_text(row["cv_score"], study.cv_error)
         if study.ensemble_score is not None:
             best = f"{score_text(row['ensemble_score'])} (its best trial {best})"
@@ -213,7 +209,7 @@ class CustomerResult(OfCustomer):
         study = self.study
         if study is None or self.params is None:
             return []
-        row = {**user_record(study), "verdict": self.verdict}
+        row = {**as_row(study), "verdict": self.verdict}
         if self._of_objective:
             row["baseline"] = None  # all of its trials are of one family, "objective"
         shown = [(each.name, each.text(row)) for each in shown_in("customer") if each.text(row)]
@@ -243,7 +239,7 @@ class CustomerResult(OfCustomer):
         rows = []
         for each in sorted(self.trial_records, key=order)[:most]:
             row = {
-                **user_record(each),
+                **as_row(each),
                 "trial": f"{each.trial}{' (won)' if each is winner else ''}",
                 "family": "" if self._of_objective else each.family,
                 "state": each.state if each.state != STOPPED else f"{STOPPED} after {len(each.steps)}",
@@ -261,7 +257,7 @@ def trials_frame(records: Iterable[TrialRecord]) -> pd.DataFrame:
     rows: list[dict[str, object]] = []
     configs: dict[str, dict[int, object]] = {}  # by parameter, then by row
     for number, record in enumerate(records):
-        row = {**user_record(record), "steps": len(record.steps)}
+        row = {**as_row(record), "steps": len(record.steps)}
         row["reason"] = str(row["reason"] or "")
         for name, value in row.pop("config").items():
             configs.setdefault(f"config.{name}", {})[number] = value

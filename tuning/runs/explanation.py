@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
+from schedulers.direction import worth_of
 from tuning.basics.public import typing
 from tuning.basics.seeds import derive
 from tuning.basics.wording import amount, name_list, raised, without_text
@@ -63,7 +64,6 @@ class Winner:
         y: (n,) what they should be answered: numbers, or codes of classes.
         weight: (n,) of the rows; None where all count alike.
         metric: of the run.
-        sign: 1 where a larger score is better, else -1.
         seed: of the shuffling.
         refits: of trials of its study, on the rows of the search.
     """
@@ -74,7 +74,6 @@ class Winner:
     y: np.ndarray
     weight: np.ndarray | None
     metric: Metric
-    sign: float
     seed: int
     refits: Refits
 
@@ -141,7 +140,7 @@ class Winner:
                 said = self.model.prediction(asked)
                 for number, repeat in enumerate(part):
                     falls[place, repeat] = whole - self._score(said.part(number * count, count))
-        return self.sign * falls
+        return worth_of(falls, self.metric.mode)
 
     def _score(self, said: Prediction) -> float:
         with ignore_warnings():  # of scikit-learn: a class that nobody predicts
@@ -254,7 +253,6 @@ class Winners:
             y=data.y[data.split.test],
             weight=None if data.weight is None else data.weight[data.split.test],
             metric=self._data.metric(data),
-            sign=1.0 if spec.mode == "max" else -1.0,
             seed=derive(spec.definition.seed, "importance", customer) % 2**32,
             refits=refits,
         )

@@ -24,9 +24,7 @@ from tuning.models.registry import families
 from tuning.notes import from_row
 from tuning.records.columns import NOTE, FigureRow
 from tuning.records.figures import RECORDED, STUDY_FIGURES, named, notebook_table, shown_in
-from tuning.records.gains import is_error, user_metric
 from tuning.records.schema import MODEL, NO_MODEL, OK, POOLED, QUARANTINED, RUNNING, UNFINISHED, Config, canonical
-from tuning.records.user_scores import SCORES, SHARES, percents, user_mode, user_note
 from tuning.runs.standings import Standings, UnfinishedCustomers
 
 _FIGURES = named(each for each in STUDY_FIGURES if "leaderboard" in each.shown)
@@ -47,9 +45,7 @@ ORDER = (OK, RUNNING, UNFINISHED, POOLED, NO_MODEL, QUARANTINED)  # of customers
 class Leaderboard:
     """One row per customer.
 
-    Scores are as users read them (`tuning.records.user_scores`).
-
-    standings: of all customers. metric, mode: of the run, as recorded. unfinished: what is shown where no study has
+    standings: of all customers. metric, mode: of the run. unfinished: what is shown where no study has
     ended. sort: the column to sort by, of `LEADERBOARD`: numbers as `Figure.larger_first` has them, texts by the
     alphabet, nothing last. By customer, those with a model come first.
     """
@@ -68,7 +64,7 @@ class Leaderboard:
             return self.standings.order(pc.index_in(column, value_set=pa.array(ORDER)).to_numpy())
         if not (pa.types.is_string(column.type) or pa.types.is_nested(column.type)):
             values = column.to_numpy(zero_copy_only=False).astype(np.float64)
-            larger_first = _FIGURES[self.sort].larger_first(user_mode(self.metric, self.mode))
+            larger_first = _FIGURES[self.sort].larger_first(self.mode)
             return self.standings.order(-values if larger_first else values)
         if pa.types.is_nested(column.type):
             column = as_cells(column, self.sort)
@@ -175,8 +171,8 @@ class _Columns:
         standings, rows = self.board.standings, len(self.places)
         made: dict[str, Callable[[], pa.Array]] = {
             "customer": lambda: standings.customers.take(pa.array(self.places)),
-            "metric": lambda: pa.repeat(user_metric(self.board.metric), rows),
-            "mode": lambda: pa.repeat(user_mode(self.board.metric, self.board.mode), rows),
+            "metric": lambda: pa.repeat(self.board.metric, rows),
+            "mode": lambda: pa.repeat(self.board.mode, rows),
             "model": lambda: _models(self._best),
             "verdict": lambda: standings.verdicts.take(pa.array(self.places)),
             "trials": self._trials,
@@ -185,15 +181,7 @@ class _Columns:
         }
         if name in made:
             return made[name]()
-        found = self._best[name]
-        if is_error(self.board.metric) and name in SHARES:
-            return percents(found, self._best[SHARES[name]])
-        if is_error(self.board.metric) and name in SCORES:
-            return pc.subtract(0.0, found)
-        if name == "notes" and is_error(self.board.metric):
-            notes = ([user_note(from_row(row), self.board.metric) for row in rows or ()] for rows in found.to_pylist())
-            return pa.array([[note.to_row() for note in some if note] for some in notes], pa.list_(NOTE))
-        return found
+        return self._best[name]
 
     def _trials(self) -> pa.Array:
         standings = self.board.standings

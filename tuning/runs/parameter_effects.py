@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from schedulers.direction import worth_of
 from tuning.records.schema import FINISHED, MODEL, Config, canonical
 
 #: The columns of trial records that effects are found in.
@@ -88,7 +89,7 @@ def _of_family(family: str, rows: list[tuple[str, float, Config]], mode: str) ->
     for place, (study, _, _) in enumerate(rows):
         groups.setdefault(study, []).append(place)
     ranks = np.full(len(rows), np.nan)
-    scores = np.array([score for _, score, _ in rows]) * (1.0 if mode == "max" else -1.0)
+    scores = worth_of(np.array([score for _, score, _ in rows]), mode)
     for places in groups.values():
         if len(places) > 1:  # one alone was neither better nor worse
             order = np.unique(scores[places], return_inverse=True)[1]

@@ -24,9 +24,8 @@ from matplotlib.ticker import LogFormatter, MaxNLocator
 
 from tuning.basics.public import own_functions
 from tuning.basics.wording import amount, setting_text, shorten
-from tuning.records.gains import ERRORS, user_metric
+from tuning.records.gains import ERRORS
 from tuning.records.schema import FAILED, FINISHED, OK, STOPPED, StepRecord, TrialRecord, best_first
-from tuning.records.user_scores import user_mode, user_score
 from tuning.reporting.figure import COLOURS, give_room, shown_axes
 from tuning.reporting.scale import cut_scale, log_x_scale
 from tuning.runs.customer_columns import customer_table, ids_of, numbers, shown_metric
@@ -111,15 +110,15 @@ def learning_curves(
     `trial_records`. figure: a further one that an objective reports, in place of the score.
     """
 
-    def value(trial: TrialRecord, step: StepRecord) -> float:
-        return user_score(step.score, trial.metric) if figure is None else step.metrics.get(figure, np.nan)
+    def value(step: StepRecord) -> float:
+        return step.score if figure is None else step.metrics.get(figure, np.nan)
 
     trials = found if isinstance(found, Sequence) else found.trial_records
     axes = ax or shown_axes()
     best = next((trial for trial in best_first(trials) if trial.steps), None)
     drawn = [trial for trial in trials if trial.steps]
     for trial in drawn:
-        steps, scores = [step.step for step in trial.steps], [value(trial, step) for step in trial.steps]
+        steps, scores = [step.step for step in trial.steps], [value(step) for step in trial.steps]
         is_best = trial is best
         colour = ORANGE if is_best else GREY if trial.state == STOPPED else RED if trial.state == FAILED else BLUE
         axes.plot(steps, scores, color=colour, linewidth=2.4 if is_best else 0.9, zorder=3 if is_best else 2)
@@ -130,9 +129,7 @@ def learning_curves(
         axes.plot([], [], color=ORANGE, marker="o", label=f"the best: trial {best.trial}")
         counted = next((step for step in best.steps if step.step == best.best_step), None)
         if counted is not None and counted is not best.steps[-1]:  # its line may end far below others
-            axes.plot(
-                counted.step, value(best, counted), "*", color=ORANGE, markersize=12, label="its step that counts"
-            )
+            axes.plot(counted.step, value(counted), "*", color=ORANGE, markersize=12, label="its step that counts")
     kinds = [
         (FINISHED, BLUE, "o", "more went the whole way"),
         (STOPPED, GREY, "x", "stopped early"),
@@ -141,16 +138,16 @@ def learning_curves(
     for state, colour, mark, what in kinds:
         if counts[state]:
             axes.plot([], [], color=colour, marker=mark, label=f"{counts[state]} {what}")
-    every = [each for trial in trials for step in trial.steps if math.isfinite(each := value(trial, step))]
+    every = [each for trial in trials for step in trial.steps if math.isfinite(each := value(step))]
     # Bad trials would flatten the others: of errors, which have no end. What has one, as an accuracy, is to be seen.
-    errors = max(every, default=0) > 1 if figure else any(user_mode(t.metric, t.mode) == "min" for t in trials)
+    errors = max(every, default=0) > 1 if figure else any(t.mode == "min" for t in trials)
     if every and errors and min(every) > 0 and max(every) > 8 * min(every):
         axes.set_yscale("log")
         for formatter in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
             formatter(LogFormatter())  # 0.5, not 5 × 10⁻¹
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("step")
-    axes.set_ylabel(figure or (user_metric(trials[0].metric) if trials else "score"))
+    axes.set_ylabel(figure or (trials[0].metric if trials else "score"))
     if drawn:
         axes.legend(frameon=False, fontsize=8)
     return axes

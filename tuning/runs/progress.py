@@ -40,7 +40,7 @@ class Progress:
         noun: what a study stands for: "customer", or "study" where a customer has several or there is none.
         share: the work that is done, from 0 to 1.
         median_gain: the median of the models' gains over the baseline on hold-out rows; None without a model.
-        relative: whether the gain is a share of the baseline's error, as with metrics that are errors.
+        relative: whether the gain is in % of the baseline's error, as with metrics that are errors.
         best: the best score so far, of a run of one study.
         no_model: studies that ended without one.
         failed_trials: trials that raised or crashed.
@@ -109,7 +109,8 @@ class Progress:
             "" if self.seconds_left is None else f"{duration(self.seconds_left)} left",
             ""
             if self.median_gain is None
-            else f"{'median ' * (max(self.customers, self.studies) > 1)}gain {self._median_gain}",
+            else f"{'median ' * (max(self.customers, self.studies) > 1)}gain "
+            f"{gain_text(self.median_gain, self.relative, '+')}",
             "" if self.best is None or several else f"best {value_text(self.best)}",
             f"{self.no_model} without a model" * bool(self.no_model and several),
             f"{amount(self.failed_trials, 'trial')} failed" * bool(self.failed_trials),
@@ -127,11 +128,6 @@ class Progress:
         if self.noun == "study":
             return "choosing the winner" if left == 1 else f"choosing {amount(left, 'winner')}"
         return "the last fit goes on" if left == 1 else f"{left} last fits go on"
-
-    @property
-    def _median_gain(self) -> str:
-        share = 100 * self.median_gain if self.relative and self.median_gain is not None else self.median_gain
-        return gain_text(share, self.relative, "+")
 
 
 def now_text() -> str:

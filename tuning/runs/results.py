@@ -23,7 +23,6 @@ from tuning.records.ownership import begun_term
 from tuning.records.parts import POOL, STUDIES, TRIALS, accepted, read_some_trials, read_table
 from tuning.records.schema import OK, RUNNING, UNFINISHED, Config, StudyRecord, TrialRecord
 from tuning.records.tables import records_of
-from tuning.records.user_scores import user_table
 from tuning.reporting.cells import listed, paragraph
 from tuning.runs.answer import to_use
 from tuning.runs.customer_result import CustomerResult, trials_frame
@@ -151,7 +150,7 @@ class RunResult(OfResult):
         trials = read_table(self.directory, self._parts, TRIALS, SO_FAR, self._damaged)
         trials = trials.filter(pc.is_in(trials["customer"], value_set=none))
         status = RUNNING if self.goes_on else UNFINISHED
-        return UnfinishedCustomers.of(self.pending, trials, plan.metric, plan.mode, status)
+        return UnfinishedCustomers.of(self.pending, trials, plan.mode, status)
 
     @cached_property
     def _plan(self) -> PlannedNames:
@@ -277,7 +276,7 @@ class RunResult(OfResult):
     def best_studies(self) -> pa.Table:
         """Each customer's best study in columns, which is what `tuning.runs.plots` draws; scores as on the
         leaderboard."""
-        return user_table(self._standings.best_studies(_NEEDED), self._plan.metric)
+        return self._standings.best_studies(_NEEDED)
 
     def parameter_effects(self) -> list[ParameterEffect]:
         """Which hyperparameters decide how well a trial does among its customer's, the largest first; from some
@@ -287,10 +286,10 @@ class RunResult(OfResult):
         return parameter_effects(self.some_trials(NEEDED, MOST_TRIALS), self._plan.mode)
 
     def ended_before(self) -> tuple[pa.Table, np.ndarray]:
-        """The studies that had ended before the newest owner began, and their gains, as of `compared_gains`."""
+        """The studies that had ended before the newest owner began, and their gains."""
         ended = self._plan.ended["study"]
         studies = self._studies.filter(pc.is_in(self._studies["study"], value_set=ended))
-        return studies, self._standings.gains_of(ended, self._plan.metric)
+        return studies, self._standings.gains_of(ended)
 
     def some_trials(self, columns: Sequence[str], most: int) -> pa.Table:
         """Columns of recorded trials, "study" and "trial" among them; of about so many where there are more, from parts

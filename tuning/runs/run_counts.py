@@ -111,7 +111,7 @@ def run_counts(
         "contradicted": _count(has_note(best["notes"], FitCode.CONTRADICTED)),
         "leaking": _leaking(best),
         "too_good": 0 if plan.of_objective else _too_good(plan.metric, best),
-        "typical": typical_of(best, plan.metric),
+        "typical": typical_of(best),
         "with_notes": _count(pc.greater(pc.list_value_length(best["notes"]), 0)),
         "without_target": _count(best["without_target"]),
         "trials": trials,

@@ -10,13 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from schedulers.direction import loss_of
 from tuning.basics.wording import amount, did_you_mean, name_list, natural_order
 from tuning.definition.baselines import GivenBaseline
 from tuning.errors import UnknownCustomerError
 from tuning.notes import EndCode, Note
-from tuning.records.gains import compared_gains
 from tuning.records.schema import FINISHED, OK, UNFINISHED
-from tuning.records.user_scores import user_score
 from tuning.runs.verdicts import JUDGED, verdicts
 
 #: The columns of trial records that tell how far an unfinished study is.
@@ -43,16 +42,13 @@ class UnfinishedCustomers:
     status: str = UNFINISHED
 
     @classmethod
-    def of(
-        cls, reason: Note, trials: pa.Table, metric: str, mode: str, status: str = UNFINISHED
-    ) -> UnfinishedCustomers:
-        """trials: that are recorded, with the columns `SO_FAR`. metric, mode: as recorded."""
+    def of(cls, reason: Note, trials: pa.Table, mode: str, status: str = UNFINISHED) -> UnfinishedCustomers:
+        """trials: that are recorded, with the columns `SO_FAR`. mode: of the metric."""
         counts = pc.value_counts(trials["customer"]).to_pylist()
         full = trials.filter(pc.and_(pc.equal(trials["state"], FINISHED), pc.is_finite(trials["score"])))
         best = full.group_by("customer", use_threads=False).aggregate([("score", mode)])
         scores = zip(best["customer"].to_pylist(), best[f"score_{mode}"].to_pylist(), strict=True)
-        shown = {customer: user_score(score, metric) for customer, score in scores}
-        return cls(reason, {each["values"]: each["counts"] for each in counts}, shown, status)
+        return cls(reason, {each["values"]: each["counts"] for each in counts}, dict(scores), status)
 
     def why(self, customer: str) -> Note:
         """Return the reason, with the best score of the customer's trials so far."""
@@ -72,7 +68,7 @@ class Standings:
     def __init__(self, studies: pa.Table, planned: pa.ChunkedArray, mode: str, baseline: GivenBaseline = None) -> None:
         self.studies = studies
         self._baseline = baseline
-        self._sign = 1.0 if mode == "max" else -1.0
+        self._mode = mode
         names = pc.unique(pa.chunked_array([*planned.chunks, *studies["customer"].chunks], pa.string()))
         self.customers: pa.StringArray = names.take(pc.sort_indices(names))
         self._codes = pc.index_in(studies["customer"], value_set=self.customers).to_numpy()
@@ -88,7 +84,7 @@ class Standings:
         order[pc.sort_indices(self.studies["study"]).to_numpy()] = np.arange(len(order))
         score = self.studies["cv_score"].to_numpy(zero_copy_only=False)
         scored = pc.and_(pc.equal(self.studies["status"], OK), self.studies["cv_score"].is_valid()).to_numpy()
-        lost = np.where(scored, -self._sign * np.nan_to_num(score), 0.0)
+        lost = np.where(scored, loss_of(np.nan_to_num(score), self._mode), 0.0)
         # The best one of each customer is written last.
         rows = np.lexsort((order, lost, ~scored, self._codes))[::-1]
         best[self._codes[rows]] = rows
@@ -144,13 +140,10 @@ class Standings:
             return found
         return found.set_column(list(columns).index("seconds"), "seconds", pa.array(self.seconds[there]))
 
-    def gains_of(self, studies: pa.ChunkedArray, metric: str) -> np.ndarray:
-        """The gains of some studies by their ids, as `compared_gains` has them; those without one are left out."""
-        some = self.studies.filter(pc.is_in(self.studies["study"], value_set=studies))
-        gains, baselines = (some[name].to_pylist() for name in ("gain", "baseline_test_score"))
-        found = np.asarray(compared_gains(gains, baselines, metric))
-        kept: np.ndarray = found[~np.isnan(found)]
-        return kept
+    def gains_of(self, studies: pa.ChunkedArray) -> np.ndarray:
+        """The gains of some studies by their ids; those without one are left out."""
+        gains = self.studies["gain"].filter(pc.is_in(self.studies["study"], value_set=studies))
+        return np.array(gains.drop_null().to_pylist(), dtype=float)
 
     @cached_property
     def trials(self) -> np.ndarray:

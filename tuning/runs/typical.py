@@ -8,14 +8,12 @@ from typing import TypedDict
 import numpy as np
 import pyarrow as pa
 
-from tuning.records.user_scores import GAINS, SCORES, user_table
-
 #: What is needed of customers' best studies.
-ANSWERED = ["test_score", "cv_score", *(name for pair in GAINS.items() for name in pair)]
+ANSWERED = ["test_score", "cv_score", "constant_test_score", "gain", "gain_over_constant"]
 
 
 class Typical(TypedDict):
-    """Customers' medians, as users read scores and gains; None where nothing is known.
+    """Customers' medians; None where nothing is known.
 
     test_score to gain_over_constant: on the hold-out rows. gain_low, gain_high: an interval of the median gain that
     holds it at least 19 times of 20, by ranks (Conover, Practical Nonparametric Statistics, 1999, section 3.2); from 6
@@ -31,10 +29,9 @@ class Typical(TypedDict):
     gain_high: float | None
 
 
-def typical_of(best: pa.Table, metric: str) -> Typical:
+def typical_of(best: pa.Table) -> Typical:
     """Of customers with a model. best: records of their best studies, with the columns `ANSWERED`."""
-    shown = user_table(best, metric)
-    values = {name: _there(shown[name]) for name in (*GAINS, *SCORES) if name in shown.column_names}
+    values = {name: _there(best[name]) for name in ANSWERED}
     gains = np.sort(values["gain"])
     rank = median_rank(len(gains))
     return {

@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import schedulers
+from schedulers.direction import Mode
 from schedulers.mutation import NO_MUTATIONS
 from schedulers.protocols import Scheduler
-from schedulers.spec import Mode
 from tuning.basics.seeds import derive
 from tuning.records.schema import MODEL, TrialRecord
 from tuning.study.core import StudyCore

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Generic, NoReturn
 
+from schedulers.direction import worth_of
 from schedulers.protocols import Reason, Scheduler
 from tuning.basics.wording import raised
 from tuning.errors import StudyError
@@ -294,8 +295,7 @@ class StudyCore(Generic[TrialT]):
         position = len(steps) - 1
         if trial.shape.best_prefix:
             finite = [index for index, step in enumerate(steps) if math.isfinite(step.score)]
-            pick = max if self.mode == "max" else min
-            position = pick(finite, key=lambda index: steps[index].score, default=position)
+            position = max(finite, key=lambda index: worth_of(steps[index].score, self.mode), default=position)
         return position, steps[position].score
 
     def _tell(self, trial: TrialT) -> None:

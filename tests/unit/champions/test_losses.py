@@ -25,13 +25,13 @@ def prediction_of(task: str, right: float) -> Prediction:
 @pytest.mark.parametrize(
     ("metric", "task", "loss", "of_rows"),
     [
-        ("neg_root_mean_squared_error", REGRESSION, "squared error", True),
+        ("rmse", REGRESSION, "squared error", True),
         ("r2", REGRESSION, "squared error", True),
-        ("neg_max_error", REGRESSION, "squared error", False),
-        ("neg_mean_absolute_error", REGRESSION, "absolute error", True),
-        ("neg_median_absolute_error", REGRESSION, "absolute error", False),
-        ("neg_mean_absolute_percentage_error", REGRESSION, "absolute error", False),
-        ("neg_log_loss", MULTICLASS, "log loss", True),
+        ("max_error", REGRESSION, "squared error", False),
+        ("mae", REGRESSION, "absolute error", True),
+        ("median_absolute_error", REGRESSION, "absolute error", False),
+        ("mape", REGRESSION, "absolute error", False),
+        ("log_loss", MULTICLASS, "log loss", True),
         ("roc_auc", BINARY, "log loss", False),
         ("accuracy", BINARY, "0/1", True),
         ("f1_macro", MULTICLASS, "0/1", False),
@@ -49,9 +49,9 @@ def test_each_metric_has_a_loss_of_rows(metric: str, task: str, loss: str, of_ro
 @pytest.mark.parametrize(
     ("metric", "task"),
     [
-        ("neg_mean_squared_error", REGRESSION),
-        ("neg_mean_absolute_error", REGRESSION),
-        ("neg_log_loss", BINARY),
+        ("mse", REGRESSION),
+        ("mae", REGRESSION),
+        ("log_loss", BINARY),
         ("accuracy", BINARY),
     ],
 )
@@ -61,20 +61,20 @@ def test_the_mean_of_the_losses_is_the_metric(metric: str, task: str) -> None:
     given = prediction_of(task, 0.3)
     score = one.score(y, given)
     mean = row_loss(one).of(y, given).mean()
-    assert mean == pytest.approx(-score if metric.startswith("neg_") else 1 - score)
+    assert mean == pytest.approx(score if one.mode == "min" else 1 - score)
 
 
 def test_classifiers_without_probabilities_are_right_or_wrong() -> None:
     assert row_loss(Metric("roc_auc", TASKS[BINARY]), probabilities=False) == RowLoss("0/1", of_rows=False)
     assert row_loss(Metric("accuracy", TASKS[BINARY])).bound == 1
-    assert row_loss(Metric("neg_log_loss", TASKS[BINARY])).bound == np.inf
+    assert row_loss(Metric("log_loss", TASKS[BINARY])).bound == np.inf
 
 
 def test_a_wrong_certainty_costs_no_more_than_the_least_chance_where_the_metric_does_not_see_it() -> None:
     certain = Prediction(np.array([1]), np.array([[0.0, 1.0]]))
     y = np.array([0])
     assert row_loss(Metric("roc_auc", TASKS[BINARY])).of(y, certain) == pytest.approx(-np.log(0.001))
-    assert row_loss(Metric("neg_log_loss", TASKS[BINARY])).of(y, certain) > 30
+    assert row_loss(Metric("log_loss", TASKS[BINARY])).of(y, certain) > 30
 
 
 def test_a_users_own_metric_says_by_what_it_is_given_which_loss_is_like_it() -> None:

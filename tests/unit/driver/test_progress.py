@@ -51,10 +51,10 @@ def test_the_line_says_what_has_come_of_the_run_so_far() -> None:
     )
 
 
-@pytest.mark.parametrize(("gain", "said"), [(0.1234, "+12.3 %"), (-0.5, "-50 %"), (-0.0, "+0 %")])
+@pytest.mark.parametrize(("gain", "said"), [(12.34, "+12.3 %"), (-50.0, "-50 %"), (-0.0, "+0 %")])
 def test_of_an_error_the_median_gain_is_in_percent(gain: float, said: str) -> None:
     counter = Counter(n_trials=40, n_studies=4, relative=True)
-    counter(PartWritten("a", studies=3, gains=(gain, 9.0, -9.0)))
+    counter(PartWritten("a", studies=3, gains=(gain, 900.0, -900.0)))
     assert f"median gain {said}" in str(counter.now)
     assert (counter.now.to_dict()["median_gain"], counter.now.relative) == (gain, True)
 

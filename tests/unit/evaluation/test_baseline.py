@@ -66,11 +66,11 @@ def test_own_predictions_are_scored_as_they_stand_and_are_no_feature_in_any_form
             frame = frames[study.customer]
             assert study.baseline == NAME, form
             unseen = frame.iloc[result.customer(study.customer).hold_out().index]
-            assert -study.baseline_test_score == pytest.approx(mean_absolute_error(unseen["y"], unseen["predicted"]))
+            assert study.baseline_test_score == pytest.approx(mean_absolute_error(unseen["y"], unseen["predicted"]))
             left = frame.drop(unseen.index)
             on_folds = mean_absolute_error(left["y"], left["predicted"])
-            assert -study.baseline_cv_score == pytest.approx(on_folds, rel=0.05)
-            assert study.gain == study.test_score - study.baseline_test_score
+            assert study.baseline_cv_score == pytest.approx(on_folds, rel=0.05)
+            assert study.gain == pytest.approx(100 * (1 - study.test_score / study.baseline_test_score))
             assert [column.name for column in result.model(study.customer).columns] == ["a", "b"]
             np.testing.assert_array_equal(
                 result.model(study.customer).predict(frame[["a", "b"]]), result.model(study.customer).predict(frame)
@@ -251,12 +251,12 @@ def test_labels_and_probabilities_are_read_as_the_metric_takes_them() -> None:
     assert labelled(BINARY, "accuracy", YES, SWAPPED) == accuracy_score(YES, SWAPPED) == 0.95
     assert labelled(BINARY, "accuracy", YES, SURE) == accuracy_score(ONE, np.array(SURE) >= 0.5)
     assert labelled(BINARY, "roc_auc", YES, SURE) == pytest.approx(roc_auc_score(ONE, SURE))
-    assert -labelled(BINARY, "neg_log_loss", ONE, SURE) == pytest.approx(log_loss(ONE, SURE))
+    assert labelled(BINARY, "log_loss", ONE, SURE) == pytest.approx(log_loss(ONE, SURE))
     assert labelled(BINARY, "roc_auc", ONE, ONE) == 1.0
     assert labelled(BINARY, "accuracy", ONE, list(map(float, ONE))) == 1.0
     three = ["a", "b", "c"] * 8
     assert labelled(MULTICLASS, "accuracy", three, ["b", *three[1:]]) == pytest.approx(23 / 24)
-    assert labelled(REGRESSION, "neg_mean_absolute_error", SURE, [str(each + 1) for each in SURE]) == pytest.approx(-1)
+    assert labelled(REGRESSION, "mae", SURE, [str(each + 1) for each in SURE]) == pytest.approx(1)
 
 
 @pytest.mark.parametrize(

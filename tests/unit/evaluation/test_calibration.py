@@ -11,7 +11,8 @@ from mlflow_records import trial
 from prepared_rows import prepare_data
 
 from tuning.evaluation.calibration import temperature_of
-from tuning.evaluation.metrics import Metric
+from tuning.evaluation.fast_scores import LOG_LOSS
+from tuning.evaluation.metrics import Metric, mode_of
 from tuning.evaluation.out_of_fold import KeptPredictions
 from tuning.evaluation.study_data import StudyData, full_steps, train
 from tuning.evaluation.winner import StudyOutcome, conclude, fitted_on_all
@@ -20,7 +21,7 @@ from tuning.preprocessing.task import BINARY, Prediction, calibrated
 from tuning.records.schema import Config
 from tuning.storage.run_directory import RunDirectory
 
-LOG_LOSS, AUC = "neg_log_loss", "roc_auc"
+AUC = "roc_auc"
 TIMID: Config = {"model": "logistic", "C": 0.02}  # nearly the shares of the classes, though the order is right
 
 
@@ -33,7 +34,7 @@ def table(rows: int = 200) -> pd.DataFrame:
 
 def data_of(rows: int = 200) -> StudyData:
     data = prepare_data(table(rows), target="y", task=BINARY, seed=0)
-    data.kept = KeptPredictions.of_rows(rows, data.task, "max")
+    data.kept = KeptPredictions.of_rows(rows, data.task, mode_of(LOG_LOSS))
     return data
 
 
@@ -41,7 +42,7 @@ def concluded(data: StudyData, metric: str) -> StudyOutcome:
     scored = Metric(metric, data.task)
     *_, last = train(TIMID, data, scored, 5)
     record = trial(
-        config=TIMID, family="logistic", metric=metric, mode="max", seed=5, score=last.score, trial=0,
+        config=TIMID, family="logistic", metric=metric, mode=scored.mode, seed=5, score=last.score, trial=0,
         fold_scores=last.fold_scores, best_step=full_steps(TIMID, data), schedule=None, lineage=None,
     )  # fmt: skip
     return conclude([record], data, scored, "acme")
@@ -88,7 +89,7 @@ def test_a_model_is_scored_and_answers_with_its_temperature(tmp_path: Path) -> N
     assert plain.temperature == 1.0
     metric = Metric(LOG_LOSS, data.task)
     score, without = (metric.score(data.y[data.split.test], each.prediction(unseen)) for each in (model, plain))
-    assert score == outcome.test_score > without
+    assert score == outcome.test_score < without
     np.testing.assert_array_equal(model.predict(unseen), plain.predict(unseen))
     directory = RunDirectory(str(tmp_path))
     kept = fitted_on_all(outcome, data).model

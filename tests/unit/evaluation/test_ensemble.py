@@ -100,11 +100,11 @@ def test_an_ensemble_is_better_than_its_winner_and_is_one_model(tmp_path: Path) 
     assert sorted(member["family"] for member in members) == ["KNeighborsRegressor", "LinearRegression"]
     assert members[0]["trial"] == study.trial
     assert sum(member["weight"] for member in members) == pytest.approx(1)
-    assert study.ensemble_score > study.cv_score
-    assert study.test_score > single.test_score
-    assert study.gain == study.test_score - study.baseline_test_score
+    assert study.ensemble_score < study.cv_score
+    assert study.test_score < single.test_score
+    assert study.gain == 100 * (study.baseline_test_score - study.test_score) / study.baseline_test_score
     shown = together.customer(study.customer)
-    own, best = (float(f"{-score:.4g}") for score in (study.ensemble_score, study.cv_score))
+    own, best = (float(f"{score:.4g}") for score in (study.ensemble_score, study.cv_score))
     assert re.findall(r"([\d.]+) \(its best trial ([\d.]+) ± .*\) on the folds", str(shown)) == [(f"{own}", f"{best}")]
     assert dict(shown.facts())["held_back"] == "0"
     assert "best trial" not in str(alone.customer(study.customer))

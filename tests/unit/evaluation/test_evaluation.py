@@ -242,8 +242,8 @@ def test_a_weighted_log_loss_needs_no_rows_of_every_class_as_an_unweighted_one_d
     task = Task(MULTICLASS, ("a", "b", "c"))
     y, proba = np.array([0, 1, 1]), np.array([[0.5, 0.3, 0.2], [0.2, 0.7, 0.1], [0.1, 0.3, 0.6]])
     said, weight = Prediction(values=proba.argmax(axis=1), proba=proba), np.array([1.0, 2.0, 0.5])
-    wanted = -log_loss(y, proba, sample_weight=weight, labels=[0, 1, 2])
-    assert Metric("neg_log_loss", task).score(y, said, weight) == pytest.approx(wanted)
+    wanted = log_loss(y, proba, sample_weight=weight, labels=[0, 1, 2])
+    assert Metric("log_loss", task).score(y, said, weight) == pytest.approx(wanted)
 
 
 # --- metrics ------------------------------------------------------------------------------------

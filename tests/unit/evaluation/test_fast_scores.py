@@ -13,13 +13,14 @@ from tuning.evaluation.fast_scores import CLASSIFICATION, REGRESSION, quick_scor
 from tuning.evaluation.metrics import Metric, _ScoredRows, _shim_classes
 from tuning.preprocessing.task import BINARY, MULTICLASS, Prediction, Task
 from tuning.preprocessing.task import REGRESSION as NUMBERS
+from tuning.records.gains import ERRORS
 
 
 def by_scikit_learn(name: str, y: np.ndarray, prediction: Prediction, task: Task) -> float:
     shim = _shim_classes()[task.classification](prediction, len(task.classes))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return float(get_scorer(name)(shim, _ScoredRows(len(y)), y))
+        return (-1 if name in ERRORS else 1) * float(get_scorer(ERRORS.get(name, name))(shim, _ScoredRows(len(y)), y))
 
 
 def agree(name: str, y: np.ndarray, prediction: Prediction, task: Task) -> bool:
@@ -81,8 +82,8 @@ def test_rows_that_lack_a_class(name: str) -> None:
 def test_log_loss_of_rows_that_lack_a_class_is_defined() -> None:
     task = Task(MULTICLASS, ("a", "b", "c"))
     proba = np.array([[0.5, 0.25, 0.25], [0.1, 0.1, 0.8]])
-    score = Metric("neg_log_loss", task).score(np.array([0, 2]), Prediction(proba.argmax(axis=1), proba))
-    assert score == pytest.approx((math.log(0.5) + math.log(0.8)) / 2)
+    score = Metric("log_loss", task).score(np.array([0, 2]), Prediction(proba.argmax(axis=1), proba))
+    assert score == pytest.approx(-(math.log(0.5) + math.log(0.8)) / 2)
 
 
 @pytest.mark.parametrize(
@@ -104,9 +105,7 @@ def test_undefined_scores_are_scikit_learns(name: str, y: list[float], predictio
 
 def test_a_prediction_that_is_not_a_number_is_refused_as_scikit_learn_refuses_it() -> None:
     with pytest.raises(ValueError, match="NaN"):
-        Metric("neg_mean_absolute_error", Task(NUMBERS)).score(
-            np.array([1.0, 2.0]), Prediction(np.array([1.0, np.nan]))
-        )
+        Metric("mae", Task(NUMBERS)).score(np.array([1.0, 2.0]), Prediction(np.array([1.0, np.nan])))
     missing = Prediction(np.array([0, 1]), np.array([[np.nan, np.nan], [0.5, 0.5]]))
     with pytest.raises(ValueError, match="NaN"):
         Metric("roc_auc", Task(BINARY, (0, 1))).score(np.array([0, 1]), missing)

@@ -59,7 +59,7 @@ def test_the_error_of_a_mean_over_rows_is_its_standard_error() -> None:
     data = prepared(4000)
     truth = data.y[data.split.test]
     errors = np.random.default_rng(0).exponential(size=len(truth))
-    mae = Metric("neg_mean_absolute_error", data.task)
+    mae = Metric("mae", data.task)
     found = hold_out_error(scores_without(Prediction(truth + errors), data, mae))
     assert found == pytest.approx(errors.std() / np.sqrt(len(truth)), rel=0.4)  # of 20 groups it is known to a sixth
 
@@ -68,7 +68,7 @@ def test_a_gain_is_surer_than_both_scores_where_both_models_err_on_the_same_rows
     data = prepared(4000)
     truth = data.y[data.split.test]
     errors = np.random.default_rng(0).exponential(size=len(truth))
-    mae = Metric("neg_mean_absolute_error", data.task)
+    mae = Metric("mae", data.task)
     one, other = (scores_without(Prediction(truth + errors * by), data, mae) for by in (1.0, 1.1))
     assert one is not None
     assert other is not None

@@ -93,8 +93,8 @@ def test_one_standard_error_takes_the_strongest_penalty_of_a_family_without_step
     )  # fmt: skip
     result = runner.run(str(tmp_path / "run"), progress=False, in_process=True)
     trials = result.trial_records
-    best = max(trials, key=lambda record: record.score)
-    within = [record for record in trials if record.score >= best.score - standard_error(best.fold_scores)]
+    best = min(trials, key=lambda record: record.score)
+    within = [record for record in trials if record.score <= best.score + standard_error(best.fold_scores)]
     (study,) = result.study_records
     assert study.config["alpha"] == max(record.config["alpha"] for record in within)
     assert study.trial != min(record.trial for record in within)
@@ -145,4 +145,4 @@ def test_the_saved_model_knows_the_hold_out_rows_and_the_scored_one_did_not(
     assert known["search"].sum() == 40
     if split:
         assert not known["search"][40:].any()
-    assert scores["all"] == scores["search"] < 0.5
+    assert scores["all"] == scores["search"] > 0

@@ -25,7 +25,7 @@ from tuning.preprocessing.task import REGRESSION
 from tuning.records.schema import Config, TrialRecord
 from tuning.storage.run_directory import RunDirectory
 
-RMSE = "neg_root_mean_squared_error"
+RMSE = "rmse"
 EXTRAPOLATING = (
     "ridge", "lasso", "elastic_net", "linear_svm", "sgd", "mlp",
     ("ridge", {"target": "log"}), ("svm", {"kernel": "linear"}),
@@ -48,7 +48,7 @@ def data_of(frame: pd.DataFrame, **fields: Any) -> StudyData:
 def recorded(number: int, config: Config, data: StudyData) -> TrialRecord:
     *_, last = train(config, data, Metric(RMSE, data.task), 5)
     return trial(
-        config=config, family=config["model"], metric=RMSE, mode="max", seed=5, score=last.score, trial=number,
+        config=config, family=config["model"], metric=RMSE, mode="min", seed=5, score=last.score, trial=number,
         fold_scores=last.fold_scores, best_step=full_steps(config, data), schedule=None, lineage=None,
     )  # fmt: skip
 
@@ -91,25 +91,25 @@ def test_the_folds_are_scored_by_what_would_be_answered() -> None:
     scores = {}
     for bounds in ("auto", "off"):
         data = data_of(frame, bounds=bounds)
-        kept = data.kept = KeptPredictions.of_rows(60, data.task, "max")
+        kept = data.kept = KeptPredictions.of_rows(60, data.task, "min")
         config = {"model": "ridge", "alpha": 1e-6}
         scores[bounds] = recorded(0, config, data).fold_scores
         found = kept.of(config, 5)
         assert found is not None
         for (rows, unseen), answers, score in zip(data.split.folds, found.folds, scores[bounds], strict=True):
             y = data.y[data.split.search]
-            assert score == pytest.approx(-np.sqrt(np.mean((answers - y[unseen]) ** 2)))
+            assert score == pytest.approx(np.sqrt(np.mean((answers - y[unseen]) ** 2)))
             if bounds == "auto":
                 assert answers.max() <= 2 * y[rows].max() - y[rows].min()
-    assert scores["auto"][0] > -20
-    assert scores["off"][0] < -1000
+    assert scores["auto"][0] < 20
+    assert scores["off"][0] > 1000
 
 
 def test_each_member_of_an_ensemble_is_held_also_after_the_last_fit(tmp_path: Path) -> None:
     frame = runaway()
     frame["y"] += np.random.default_rng(1).normal(size=len(frame))
     data = data_of(frame)
-    data.kept = KeptPredictions.of_rows(60, data.task, "max")
+    data.kept = KeptPredictions.of_rows(60, data.task, "min")
     outcome = concluded(data, {"model": "ridge"}, {"model": "knn"}, {"model": "linear_svm"})
     assert outcome.ensemble is not None
     assert outcome.model is not None

@@ -24,7 +24,7 @@ from tuning.preprocessing.task import BINARY, REGRESSION
 from tuning.records.schema import Config, TrialRecord
 from tuning.storage.run_directory import RunDirectory
 
-RMSE = "neg_root_mean_squared_error"
+RMSE = "rmse"
 
 
 def of(residuals: np.ndarray, answers: np.ndarray | None = None, **fields: Any) -> Residuals:
@@ -153,14 +153,14 @@ def table(rows: int = 90) -> pd.DataFrame:
 def data_of(frame: pd.DataFrame, *, kept: bool = True, **fields: Any) -> StudyData:
     data = prepare_data(frame, target="y", task=REGRESSION, seed=0, **fields)
     if kept:
-        data.kept = KeptPredictions.of_rows(len(frame), data.task, "max")
+        data.kept = KeptPredictions.of_rows(len(frame), data.task, "min")
     return data
 
 
 def recorded(number: int, config: Config, data: StudyData, metric: str = RMSE) -> TrialRecord:
     *_, last = train(config, data, Metric(metric, data.task), 5)
     return trial(
-        config=config, family=config["model"], metric=metric, mode="max", seed=5, score=last.score, trial=number,
+        config=config, family=config["model"], metric=metric, mode="min", seed=5, score=last.score, trial=number,
         fold_scores=last.fold_scores, best_step=full_steps(config, data), schedule=None, lineage=None,
     )  # fmt: skip
 
@@ -229,8 +229,8 @@ def test_what_is_no_share_is_refused(level: float, says: str) -> None:
 def test_classes_have_probabilities_in_place_of_intervals() -> None:
     frame = table(60).assign(y=lambda rows: np.where(rows["y"] > 2, "large", "small"))
     data = prepare_data(frame, target="y", task=BINARY, seed=0)
-    record = recorded(0, {"model": "logistic"}, data, "neg_log_loss")
-    model = conclude([record], data, Metric("neg_log_loss", data.task), "acme").model
+    record = recorded(0, {"model": "logistic"}, data, "log_loss")
+    model = conclude([record], data, Metric("log_loss", data.task), "acme").model
     assert model is not None
     assert model.residuals is None
     with pytest.raises(DefinitionError, match="predict_proba"):

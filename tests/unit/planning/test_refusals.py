@@ -225,7 +225,7 @@ def test_a_metric_of_probabilities_leaves_out_models_without_them(tmp_path: Path
         ({"stop": {"study_plateau": 3}}, "stop.study_plateau: no effect, since a study has only 3 trials."),
         ({"stop": {"trial_plateau": 3}}, "stop.trial_plateau: no effect, since no trial grows for more than 0"),
         (
-            {"warm_start": [{"config": {}, "score": -1.0}], "algorithm": "sobol"},
+            {"warm_start": [{"config": {}, "score": 1.0}], "algorithm": "sobol"},
             "warm_start: sobol learns nothing from known scores.",
         ),
         ({"save_models": False, "mlflow": {"record_models": "all"}}, "mlflow.record_models: no effect, since"),
@@ -266,7 +266,8 @@ def test_a_population_that_never_changes_is_refused() -> None:
     ("metric", "target", "message"),
     [
         ("r2", 95, "stop.target: 95 is above 1, the best that r2 can be."),
-        ("rmse", 1e308, "stop.target: -1e+308 is what every score of neg_root_mean_squared_error reaches"),
+        ("rmse", 1e308, "stop.target: 1e+308 is what every score of rmse reaches"),
+        ("rmse", -0.5, "stop.target: -0.5 is below 0, the best that rmse can be."),
         ("r2", -1e308, "stop.target: -1e+308 is what every score of r2 reaches"),
     ],
 )
@@ -276,18 +277,21 @@ def test_a_target_beyond_the_metric_is_refused(metric: str, target: float, messa
 
 
 def test_the_target_of_an_error_is_given_as_it_is_read() -> None:
-    for target in (0.5, -0.5):
-        given = {"data": frame(), "target": "y", "task": "regression", "search_space": "ridge", "metric": "rmse"}
-        (rule,) = make_plan(define({**given, "stop": {"target": target}})).spec.stop
-        assert rule.to_dict() == {"score": -0.5}
+    given = {"data": frame(), "target": "y", "task": "regression", "search_space": "ridge", "metric": "rmse"}
+    spec = make_plan(define({**given, "stop": {"target": 0.5}})).spec
+    assert (spec.metric, spec.mode, spec.stop[0].to_dict()) == ("rmse", "min", {"score": 0.5})
 
 
-@pytest.mark.parametrize(("metric", "score"), [("r2", 1.5), ("rmse", 3.2)])
-def test_a_known_score_that_the_metric_cannot_give_is_refused(metric: str, score: float) -> None:
+@pytest.mark.parametrize(
+    ("metric", "score", "known", "ends"), [("r2", 1.5, -3.2, "-inf to 1"), ("rmse", -3.2, 3.2, "0 to inf")]
+)
+def test_a_known_score_that_the_metric_cannot_give_is_refused(
+    metric: str, score: float, known: float, ends: str
+) -> None:
     entries = [{"config": {}}, {"config": {}, "score": score}]
-    with pytest.raises(PlanError, match=rf"warm_start\.1\.score: {score} is no score of .*goes from -inf to [01]\."):
+    with pytest.raises(PlanError, match=rf"warm_start\.1\.score: {score} is no score of .*goes from {ends}\."):
         notes(data=frame(), metric=metric, warm_start=entries)
-    entries[1]["score"] = -3.2
+    entries[1]["score"] = known
     notes(data=frame(), metric=metric, warm_start=entries)
 
 

@@ -29,7 +29,7 @@ def test_a_model_that_ends_its_process_costs_itself(tmp_path: Path, monkeypatch:
     weeks = ShopWeeks.begun(tmp_path, ["a"], trials=1)
     weeks.promote("second", models=FLAT, trials=1, prepare=f"{tmp_path}/ends.py:prepare")
     champions, challengers = weeks.state()
-    models = ComparedModels(NAME, str(tmp_path / "runs"), "y", "neg_root_mean_squared_error", least_gain=0.0)
+    models = ComparedModels(NAME, str(tmp_path / "runs"), "y", "rmse", least_gain=0.0)
     usual = UnseenRows(rows(0, 70)[60:], None)
     fatal = UnseenRows(usual.frame.assign(x=1e4), None)
     with ChildProcess() as child:

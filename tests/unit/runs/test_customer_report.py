@@ -63,7 +63,7 @@ def test_what_is_drawn_is_what_the_model_was_scored_by(many: RunResult) -> None:
     assert found.study is not None
     table = found.hold_out()
     error = np.sqrt(np.mean((table["actual"] - table["prediction"]) ** 2))
-    assert -error == pytest.approx(found.study.test_score)
+    assert error == pytest.approx(found.study.test_score)
     assert found.winner is not None
     assert found.explained().alone(found.winner)["test_score"] == found.study.test_score
     np.testing.assert_allclose(rows(1)["y"].iloc[table.index], table["actual"])

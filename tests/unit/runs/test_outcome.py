@@ -80,26 +80,26 @@ def test_a_model_that_the_hold_out_rows_contradict_is_said_first(contradicted: P
 
 
 def _row(scores: tuple[float, ...], test: float, error: float, rows: int = 100) -> bool:
-    """Whether folds with these scores are contradicted by a hold-out score, where a constant has -10 everywhere."""
+    """Whether folds with these scores are contradicted by a hold-out score, where a constant has 10 everywhere."""
     data = prepare_data(make_frame(rows), target="y", task="regression", seed=0, split={"folds": len(scores)})
-    metric = Metric("neg_root_mean_squared_error", data.task)
-    constant = ConstantPrediction({}, (-10.0,) * len(scores), -10.0)
-    promise = Promise(sum(scores) / len(scores), scores, larger=True)
+    metric = Metric("rmse", data.task)
+    constant = ConstantPrediction({}, (10.0,) * len(scores), 10.0)
+    promise = Promise(sum(scores) / len(scores), scores)
     return promise.broken(data, metric, test, error, constant)
 
 
 @pytest.mark.parametrize(
     ("scores", "test", "error", "broken"),
     [
-        ((-2.0, -2.1, -1.9), -3.0, 0.1, False),  # surely worse, but most of what was promised is kept
-        ((-2.0, -2.1, -1.9), -8.0, 0.5, True),
-        ((-2.0, -2.1, -1.9), -8.0, 2.5, False),  # a few rows decide the score, and so its error
-        ((-2.0, -2.0, -2.0), -8.0, 2.5, False),  # folds that agree by luck are no surer
-        ((-2.0, -2.0, -2.0), -8.0, 1.85, False),  # with 80 rows at the best half as sure as 20
-        ((-2.0, -2.0, -2.0), -8.0, 1.7, True),
-        ((-2.0, -6.0, -1.0), -8.0, 2.5, False),
-        ((-9.9, -9.8, -9.7), -10.5, 0.05, True),  # promised little, and is worse than the constant
-        ((-9.5, -9.0, -10.0), -11.0, 1.0, False),  # worse than the constant, as chance makes weak models
+        ((2.0, 2.1, 1.9), 3.0, 0.1, False),  # surely worse, but most of what was promised is kept
+        ((2.0, 2.1, 1.9), 8.0, 0.5, True),
+        ((2.0, 2.1, 1.9), 8.0, 2.5, False),  # a few rows decide the score, and so its error
+        ((2.0, 2.0, 2.0), 8.0, 2.5, False),  # folds that agree by luck are no surer
+        ((2.0, 2.0, 2.0), 8.0, 1.85, False),  # with 80 rows at the best half as sure as 20
+        ((2.0, 2.0, 2.0), 8.0, 1.7, True),
+        ((2.0, 6.0, 1.0), 8.0, 2.5, False),
+        ((9.9, 9.8, 9.7), 10.5, 0.05, True),  # promised little, and is worse than the constant
+        ((9.5, 9.0, 10.0), 11.0, 1.0, False),  # worse than the constant, as chance makes weak models
     ],
 )
 def test_a_contradiction_is_much_worse_and_no_chance(
@@ -123,11 +123,11 @@ def _caused(
         frame["y"] = np.where(frame["y"] > 5, "high", "low")
     split = {"type": "time", "column": "t"}
     data = prepare_data(frame, target="y", task=task, seed=0, split=split, drop=drop)
-    metric = Metric("neg_log_loss" if task == "binary" else "neg_root_mean_squared_error", data.task)
+    metric = Metric("log_loss" if task == "binary" else "rmse", data.task)
     config = {"model": "logistic" if task == "binary" else "ridge"}
     *_, step = train(config, data, metric, 5)
     record = trial(
-        config=config, family=config["model"], metric=metric.name, mode="max", seed=5, score=step.score,
+        config=config, family=config["model"], metric=metric.name, mode=metric.mode, seed=5, score=step.score,
         fold_scores=step.fold_scores, best_step=len(step.fold_scores), schedule=None, lineage=None,
     )  # fmt: skip
     first = next(map(str, conclude([record], data, metric, "acme").notes), "")

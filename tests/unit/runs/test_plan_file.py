@@ -31,7 +31,7 @@ def started(folder: Path, **fields: object) -> OwnedRun:
 
 
 def test_what_is_read_is_what_was_planned(tmp_path: Path) -> None:
-    owned = started(tmp_path, stop={"target": -0.001})
+    owned = started(tmp_path, stop={"target": 0.001})
     recorded = read_plan(owned.directory, owned.term)
     assert recorded.run == owned.run
     assert recorded.spec.to_dict() == owned.plan.spec.to_dict()

@@ -20,12 +20,14 @@ from click.testing import CliRunner
 from paths import ROOT
 from scipy.stats import binom
 
+from schedulers.direction import worth_of
 from search_spaces.yaml_text import dump_yaml
 from tuning import RunResult, TuneRunner
 from tuning.basics.timing import Timing
 from tuning.cli.program import main
+from tuning.evaluation.metrics import mode_of
 from tuning.notes.note import uncoded
-from tuning.records.gains import is_error
+from tuning.records.gains import gain_over, is_error
 from tuning.reporting.html import Page, Points, Section
 from tuning.runs.answer import of_many
 from tuning.runs.report import failures, page
@@ -247,16 +249,16 @@ def test_told_otherwise_a_run_leaves_none(tmp_path: Path) -> None:
 
 def typical(gains: list[float], metric: str = "roc_auc") -> Typical:
     """Of customers whose baselines score 2 (or err by it), and whose constants score 1 (or err by 4)."""
-    sign = -1.0 if is_error(metric) else 1.0
-    columns: dict[str, list[float] | list[str]] = {
-        "gain": gains,
-        "baseline_test_score": [2 * sign] * len(gains),
-        "test_score": [2 * sign + gain for gain in gains],
-        "cv_score": [2 * sign] * len(gains),
-        "constant_test_score": [-4.0 if is_error(metric) else 1.0] * len(gains),
-        "gain_over_constant": [2 * sign + gain + (4 if is_error(metric) else -1) for gain in gains],
+    mode, constant = mode_of(metric), 4.0 if is_error(metric) else 1.0
+    scores = [worth_of(worth_of(2.0, mode) + gain, mode) for gain in gains]
+    columns: dict[str, list[float | None]] = {
+        "gain": [gain_over(2.0, score, metric, mode) for score in scores],
+        "test_score": [*scores],
+        "cv_score": [2.0] * len(gains),
+        "constant_test_score": [constant] * len(gains),
+        "gain_over_constant": [gain_over(constant, score, metric, mode) for score in scores],
     }
-    return typical_of(pa.table(columns), metric)
+    return typical_of(pa.table(columns))
 
 
 @pytest.mark.parametrize(
@@ -270,16 +272,16 @@ def typical(gains: list[float], metric: str = "roc_auc") -> Typical:
         ),
         (
             [0.1] * 6 + [-0.1] * 4,
-            "neg_mean_absolute_error",
+            "mae",
             "has mae 1.9, 52.5 % less error than a constant guess. Compared with the baseline, the first model tried, "
             "its gain is +5 % of the error (95 % confidence interval: -5 to +5).",
         ),
         ([0.1] * 5, "roc_auc", "its gain is +0.1."),
-        ([-np.inf] * 9, "neg_mean_absolute_error", ""),
+        ([-np.inf] * 9, "mae", ""),
     ],
 )
 def test_the_typical_gain_is_said_with_its_interval(gains: list[float], metric: str, said: str) -> None:
-    assert said in of_many(typical(gains, metric), metric, "max")
+    assert said in of_many(typical(gains, metric), metric, mode_of(metric))
 
 
 @pytest.mark.parametrize("count", [0, 5, 6, 9, 18, 20, 100, 1000, 1001, 100_000])

@@ -16,7 +16,7 @@ import pandas as pd
 from scipy import stats
 
 from tuning.basics.wording import amount
-from tuning.compare.analysis.curves import AXES, CURVE, Curves
+from tuning.compare.analysis.curves import AXES, CURVE, Curves, losses
 from tuning.compare.analysis.statistics import TIE_DECIMALS
 from tuning.errors import DataError
 
@@ -225,7 +225,7 @@ def _given_bounds(curves: Curves, bounds: pd.DataFrame) -> pd.DataFrame:
     if limits.isna().any().any():
         raise DataError(f"bounds has no figures for task {limits.index[limits.isna().any(axis=1)][0]!r}.")
     mode = curves.frame.drop_duplicates("task").set_index("task")["mode"].reindex(list(curves.tasks))
-    return limits.mul(np.where(mode == "max", -1.0, 1.0), axis=0)
+    return limits.apply(losses, modes=mode)
 
 
 def _worst_for_missing(seeds: list[list[np.ndarray]]) -> tuple[tuple[np.ndarray, ...], ...]:

@@ -25,6 +25,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from schedulers.direction import loss_of
 from tuning.errors import DataError
 from tuning.records.schema import FAILED, FINISHED, TRIAL_STATES
 
@@ -65,8 +66,7 @@ class Curves:
         methods, tasks = tuple(frame["method"].unique()), tuple(frame["task"].unique())
         _check_mode(frame)
         frame["state"] = _states(frame)
-        sign = np.where(frame["mode"] == "max", -1.0, 1.0)
-        frame["loss"] = np.where(frame["state"] == FINISHED, frame["score"] * sign, np.nan)
+        frame["loss"] = losses(frame["score"], frame["mode"]).where(frame["state"] == FINISHED)
         for name, order in (("method", methods), ("task", tasks)):
             frame[name] = pd.Categorical(frame[name], categories=order)
         frame = frame.sort_values([*CURVE, "trial"], kind="stable", ignore_index=True)
@@ -124,6 +124,11 @@ def read_frame(path: str | Path) -> pd.DataFrame:
     except (OSError, ValueError, UnicodeDecodeError) as error:
         raise DataError(f"{str(path)!r} cannot be read: {error}.") from error
     raise DataError(f"{str(path)!r} is neither .csv, .csv.gz nor .parquet; convert it to one of these.")
+
+
+def losses(scores: pd.Series, modes: pd.Series) -> pd.Series:
+    """Return scores, each by its own mode, turned so that smaller is better."""
+    return loss_of(scores, "max").where(modes == "max", scores)
 
 
 def _columns(given: pd.DataFrame, mode: str | None) -> pd.DataFrame:

@@ -13,6 +13,7 @@ from scipy import stats
 
 from tuning.basics.wording import amount
 from tuning.compare.analysis.anytime import Anytime
+from tuning.compare.analysis.curves import losses
 from tuning.compare.analysis.statistics import TIE_DECIMALS, Counts, SignedRank, counts, wilcoxon
 
 
@@ -59,7 +60,7 @@ def hold_out(frame: pd.DataFrame, result: Anytime) -> HoldOut | None:
     scored = frame[frame["score"].notna() & frame["task"].isin(result.tasks)]
     if scored.empty or len(result.tasks) < 2:
         return None
-    loss = scored["score"].where(scored["mode"] == "min", -scored["score"])
+    loss = losses(scored["score"], scored["mode"])
     scale = dict(zip(result.tasks, result.scale, strict=True))
     loss = loss / scored["task"].map(scale).astype(float)
     worst = loss.groupby(scored["task"]).max()

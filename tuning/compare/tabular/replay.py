@@ -13,7 +13,7 @@ from typing import Unpack
 import numpy as np
 import pandas as pd
 
-from schedulers.spec import Mode
+from schedulers.direction import Mode
 from search_spaces.values import Point
 from tuning.basics.seeds import derive
 from tuning.compare.comparison import AnalysisOptions, Comparison, analyse

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
+from schedulers.direction import Mode
 from schedulers.protocols import Scheduler
-from schedulers.spec import Mode
 from search_spaces import SearchSpace
 from search_spaces.values import Point
 from tuning.basics.seeds import derive

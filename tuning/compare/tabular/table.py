@@ -31,7 +31,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from schedulers.spec import Mode
+from schedulers.direction import Mode, loss_of, worth_of
 from search_spaces import SearchSpace, SpaceError
 from search_spaces.values import Configuration, PlainValue, Point
 from tuning.basics.wording import amount
@@ -65,9 +65,8 @@ class Evaluations:
         rows = np.arange(len(self.counts))
         reached = np.arange(self.scores.shape[1]) < self.counts[:, None]
         failed = (reached & np.isnan(self.scores)).any(axis=1)
-        worst = -np.inf if mode == "max" else np.inf
-        filled = np.where(reached & ~np.isnan(self.scores), self.scores, worst)
-        best = filled.max(axis=1) if mode == "max" else filled.min(axis=1)
+        worth = np.where(reached & ~np.isnan(self.scores), worth_of(self.scores, mode), -np.inf)
+        best = worth_of(worth.max(axis=1), mode)
         last = self.scores[rows, self.counts - 1]
         return np.where(failed, np.nan, np.where(self.best_step, best, last))
 
@@ -219,18 +218,17 @@ class Table:
             trials: how many, or an array of numbers.
             start: a configuration (of the level space) that is tried first, as a study does with the default.
         """
-        sign = -1.0 if self.modes[task] == "max" else 1.0
         counts = np.atleast_1d(np.asarray(trials))
         curves = []
         for found in self.evaluations[task]:
-            losses = sign * found.finals(self.modes[task])
+            losses = loss_of(found.finals(self.modes[task]), self.modes[task])
             if start is None:
                 curves.append(expected_best(losses, counts, weights=self.levels.weights(self.configs)))
             else:
                 first = losses[self.row[canonical(start)]]
                 kept = np.fmin(np.where(np.isnan(losses), np.nanmax(losses), losses), first)
                 curves.append(expected_best(kept, counts - 1, weights=self.levels.weights(self.configs)))
-        return sign * np.mean(curves, axis=0)
+        return loss_of(np.mean(curves, axis=0), self.modes[task])
 
 
 def _check_columns(frame: pd.DataFrame, mode: str | None) -> None:

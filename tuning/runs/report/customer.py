@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from tuning.basics.wording import amount, command, raised, shorten, value_text
+from tuning.basics.wording import amount, better_text, command, raised, shorten, value_text
 from tuning.definition.definition import Definition
 from tuning.errors import TuningError
 from tuning.models.pooled import POOL
 from tuning.records.schema import STOPPED, TrialRecord, best_first
-from tuning.records.user_scores import metric_text, user_score
 from tuning.reporting.html import Block, HtmlTable, Page, Picture, PictureRow, Points, Section, Text
 from tuning.runs.answer import of_one
 from tuning.runs.customer_result import CustomerResult
@@ -63,7 +62,7 @@ def customer_page(result: RunResult, customer: str) -> str:
     found, board = result.customer(customer), result.board()
     row = next(each for each in board if each["customer"] == customer)
     run = result.summary()["run"]
-    metric = metric_text(board.metric, board.mode)
+    metric = better_text(board.metric, board.mode)
     lead = _without_own(found) if found.params is None else of_one(row, metric, result.baseline)
     facts = pd.DataFrame(found.facts(), columns=["", "value"])
     blocks: list[Block] = [HtmlTable(facts)] if len(facts) else []
@@ -205,8 +204,8 @@ def _families(found: CustomerResult, winner: Winner) -> HtmlTable | None:
             {
                 "family": record.family,
                 "trial": f"{record.trial}{' (won)' if record is found.winner else ''}",
-                "cv_score": value_text(user_score(record.score, record.metric)),
-                "test_score": value_text(user_score(alone["test_score"], record.metric)),
+                "cv_score": value_text(record.score),
+                "test_score": value_text(alone["test_score"]),
                 **{name: value_text(alone[name]) for name in ("refit_seconds", "predict_ms_per_row")},
             }
         )

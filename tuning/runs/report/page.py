@@ -20,10 +20,9 @@ from tuning.definition.baselines import baseline_name
 from tuning.notes import FitCode, Note, from_row
 from tuning.records.columns import Figure, View
 from tuning.records.figures import shown_in
-from tuning.records.gains import is_error, user_metric
+from tuning.records.gains import is_error
 from tuning.records.schema import FAILED, OK, POOLED
 from tuning.records.tables import has_note
-from tuning.records.user_scores import GAINS, user_mode, user_table
 from tuning.reporting.data_table import DataColumn, DataTable
 from tuning.reporting.html import Block, HtmlTable, Page, Picture, PictureRow, Points, Section, Text
 from tuning.runs.leaderboard import SCHEMA, as_recorded_notes
@@ -95,7 +94,7 @@ def pictures(result: RunResult, trials: pa.Table) -> list[Block]:
     from tuning.reporting.figure import new_figure
     from tuning.runs import plots
 
-    studies = user_table(board.standings.best_studies([*_DRAWN]), board.metric)
+    studies = board.standings.best_studies([*_DRAWN])
     blocks: list[Block] = []
     if len(studies) > MOST_DRAWN:
         blocks.append(Text(f"The pictures are of a part of the {amount(len(board), 'customer')}, taken from all over."))
@@ -107,8 +106,8 @@ def pictures(result: RunResult, trials: pa.Table) -> list[Block]:
         picture(axes)
         found.append(Picture(figure, alt, caption))
 
-    metric = user_metric(board.metric)
-    better = "rise" if user_mode(board.metric, board.mode) == "max" else "fall"
+    metric = board.metric
+    better = "rise" if board.mode == "max" else "fall"
     if studies["gain"].null_count < len(studies):
         draw(
             lambda axes: plots.gains(studies, metric, axes),
@@ -157,7 +156,7 @@ def _customers(result: RunResult) -> DataTable:
     unit = " in %" if is_error(board.metric) else ""
     columns = [
         DataColumn(
-            f"{each.name}{unit}" if each.name in GAINS else each.name,
+            f"{each.name}{unit}" if each.name in ("gain", "gain_over_constant") else each.name,
             _values(rows, each),
             filtered=each.name in ("status", "model", "verdict"),
             narrow=each.essential and not each.long,
@@ -258,9 +257,7 @@ def _settled(result: RunResult) -> list[Section]:
         how = "guessed from the target" if given.task == "auto" else "given"
         facts.append(f"The task is {spec.task} ({how}); the target is {given.target!r}.")
         how = "the default of the task" if given.metric is None else "given"
-        facts.append(
-            f"The metric is {user_metric(spec.metric)} ({how}); {given.split.test:.0%} of the rows were held out."
-        )
+        facts.append(f"The metric is {spec.metric} ({how}); {given.split.test:.0%} of the rows were held out.")
     if given.drop:
         facts.append(f"Left out by drop: {', '.join(map(repr, given.drop))}.")
     notes = result.board().standings.best_studies(["customer", "notes"])[:MOST_NOTED]

@@ -22,7 +22,6 @@ from tuning.basics.wording import did_you_mean
 from tuning.errors import DefinitionError, MissingError
 from tuning.notes import from_row
 from tuning.records.columns import FigureRow
-from tuning.records.user_scores import user_row
 from tuning.runs.leaderboard import LEADERBOARD, as_cells, as_recorded_notes
 
 LEADERBOARD_FILE, ORDERS_FILE = "leaderboard.arrow", "orders.arrow"
@@ -164,7 +163,7 @@ def _record(row: Json) -> dict[str, object]:
         plain["reason"] = from_row(plain["reason"])
     if "notes" in plain:
         plain["notes"] = [from_row(each) for each in plain["notes"] or []]
-    return _finite(user_row(plain))
+    return _finite(plain)
 
 
 def _mapping(text: str | None) -> Json | None:

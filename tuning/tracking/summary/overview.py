@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from tuning.basics.wording import amount, command, shorten
 from tuning.records.figures import shown_in
-from tuning.records.gains import is_error, relative_gains
 from tuning.records.schema import FAILED, FINISHED, OK, STOPPED
 from tuning.runs.leaderboard import Leaderboard
 from tuning.runs.outcome import LEADERBOARD_FILE, REPORT, answer
@@ -51,8 +48,6 @@ def overview(
         values = best[name].filter(pc.equal(best["status"], OK)).to_pandas().dropna()
         if len(values):
             figures[f"median_{name}"] = float(values.median())
-    if is_error(board.metric) and len(shares := _relative_gains(best)):
-        figures["median_relative_gain"] = float(np.median(shares))
     trials = f"{result.outcome(counts)}, {amount(counts['trials'], 'trial')}."
     said = [trials] if comparison else answer(result, counts)
     summary = Summary(
@@ -96,12 +91,6 @@ def _note(said: list[str], board: Leaderboard, unfinished: int, where: str) -> s
     if len(board) > SHOWN:
         lines.append(f"\n… and {len(board) - SHOWN} more.")
     return "\n".join(lines)
-
-
-def _relative_gains(studies: pa.Table) -> np.ndarray:
-    ok = studies.filter(pc.equal(studies["status"], OK))
-    shares = relative_gains(ok["gain"].to_pylist(), ok["baseline_test_score"].to_pylist())
-    return shares[np.isfinite(shares)]
 
 
 def _cell(text: str) -> str:

@@ -16,10 +16,9 @@ from starlette.responses import RedirectResponse, Response
 
 from search_spaces.yaml_text import dump_yaml
 from tuning.basics.documents import Json
-from tuning.basics.wording import shorten
+from tuning.basics.wording import better_text, shorten
 from tuning.errors import DefinitionError, NotAllowedError, QuotaError
 from tuning.planning.run_time import RunTime
-from tuning.records.user_scores import metric_text
 from tuning.service.admission import admit
 from tuning.service.database.tokens import TokenHolder
 from tuning.service.plans import OPEN, AskedPlan
@@ -147,7 +146,7 @@ def _facts(result: Json, asks_slots: bool) -> list[tuple[str, str]]:
         ("Studies", f"{result['studies']:,}"),
         ("Trials", f"{result['trials']:,}"),
         ("Task", f"{result['task'] or 'objective'}{class_text}"),
-        ("Metric", metric_text(result["metric"], result["mode"])),
+        ("Metric", better_text(result["metric"], result["mode"])),
         ("Search algorithm", str(result["algorithm"])),
         ("Scheduler", str(result["scheduler"])),
         ("Placement", str(result["placement"])),

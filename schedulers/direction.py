@@ -1,0 +1,29 @@
+"""Which scores are better, and where a score is turned for that: a loss is smaller where it is better."""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol, Self, TypeVar
+
+Mode = Literal["max", "min"]
+
+
+class Number(Protocol):
+    """What has a sign: a number, or an array of them."""
+
+    def __neg__(self) -> Self: ...
+
+
+N = TypeVar("N", bound=Number)
+
+
+def loss_of(score: N, mode: str) -> N:
+    """Return a score turned so that smaller is better; the loss of a loss is the score.
+
+    mode: "min" where smaller scores are better, else "max".
+    """
+    return score if mode == "min" else -score
+
+
+def worth_of(score: N, mode: str) -> N:
+    """Return a score turned so that larger is better; the worth of a worth is the score. mode: as of `loss_of`."""
+    return score if mode == "max" else -score
