@@ -19,13 +19,20 @@ from tuning.service.client import TuningClient
 class ServedFolder:
     """A server on loopback, and the environment in which its user's commands find their token.
 
-    options: of `tuning serve`. environment: variables of the server and of all that it starts.
+    options: of `tuning serve`. environment: variables of the server and of all that it starts. descriptors: how many
+    the server may have; 0 for as many as this process.
     """
 
     def __init__(
-        self, folder: Path, *options: str, customers: int = 3, slots: int = 2, environment: Mapping[str, str] = {}
+        self,
+        folder: Path,
+        *options: str,
+        customers: int = 3,
+        slots: int = 2,
+        environment: Mapping[str, str] = {},
+        descriptors: int = 0,
     ) -> None:
-        self.folder, self.port = folder, 0
+        self.folder, self.port, self.descriptors = folder, 0, descriptors
         write_customers(folder / "data", customers)
         self.definition = folder / "shops.yaml"
         given = {"data": "data/*.csv", "target": "y", "metric": "r2", "search_space": "ridge", "trials": 2}
@@ -44,9 +51,10 @@ class ServedFolder:
 
     def start(self) -> subprocess.Popen[str]:
         """Start it, also after it was killed: then on the same port."""
+        limited = ["prlimit", f"--nofile={self.descriptors}"] if self.descriptors else []
         with (self.folder / "served.txt").open("a") as said:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "tuning.cli", "serve", "--port", str(self.port), *self.options],
+                [*limited, sys.executable, "-m", "tuning.cli", "serve", "--port", str(self.port), *self.options],
                 cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, stderr=said, text=True,
             )  # fmt: skip
         assert self.process.stdout is not None

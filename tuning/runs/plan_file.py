@@ -121,6 +121,16 @@ def frozen_definition(directory: RunDirectory, term: Term | None = None) -> Defi
     return _defined(decoded, shown)
 
 
+def trials_refusal(before: Definition, trials: int) -> str:
+    """Why a resume cannot have so many trials per study; empty where it can. before: what the run works on."""
+    text = f"trials: {before.trials} there, {trials} here"
+    if trials < before.trials:
+        return f"{text}; they can only become more"
+    if trials > before.trials and before.scheduler.pauses:
+        return f"{text}; under {before.scheduler.name} the trials of a study are one race, which has ended"
+    return ""
+
+
 @lru_cache(maxsize=1)
 def _defined(text: str, where: str) -> Definition:
     """A worker asks for the same definition with every shard."""

@@ -32,7 +32,7 @@ from tuning.records.parts import (
 )
 from tuning.records.schema import QUARANTINED
 from tuning.records.tables import KEYS, decode_table, distinct, encode_table, no_rows
-from tuning.runs.plan_file import plain
+from tuning.runs.plan_file import plain, trials_refusal
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.record import versions
 from tuning.study.study import SPREAD, StudyTable, placed
@@ -192,13 +192,8 @@ def merge(directory: RunDirectory, before: Definition, now: Definition) -> Defin
             differences.append(f"{key}: {short(old)} there, {short(new)} here, or its file changed")
     if not same_models(before.models, now.models, directory):
         differences.append(f"models: {short(there.get('models'))} there, {short(here.get('models'))} here")
-    if now.trials < before.trials:
-        differences.append(f"trials: {before.trials} there, {now.trials} here; they can only become more")
-    if now.trials > before.trials and now.scheduler.pauses:
-        differences.append(
-            f"trials: {before.trials} there, {now.trials} here; under {now.scheduler.name} the trials of a study are "
-            "one race, which has ended"
-        )
+    if refused := trials_refusal(before, now.trials):
+        differences.append(refused)
     if differences:
         raise RunError(refusal(directory, differences))
     objective = now.objective if callable(now.objective) else before.objective

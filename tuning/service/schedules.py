@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from functools import cache
+from zoneinfo import ZoneInfo, available_timezones
 
 from cronsim import CronSim, CronSimError
 from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 
 from tuning.basics.documents import Json
-from tuning.basics.wording import shorten
-from tuning.errors import DefinitionError, MissingError, ServiceError, UnavailableError
+from tuning.basics.wording import amount, one_line, shorten
+from tuning.errors import DefinitionError, MissingError, TuningError, UnavailableError
 from tuning.service.database.connection import Database
 from tuning.service.database.runs import Submission, new_id
 from tuning.service.database.tables import RUNS, SCHEDULES
 from tuning.service.states import OPEN
+
+FIELDS = 5  # of a cron expression; a sixth would be seconds
+UNUSABLE_S = 3600.0  # until a row that cannot be used is looked at again
 
 
 @dataclass(frozen=True)
@@ -40,14 +44,14 @@ def next_time(cron: str, time_zone: str, after: float) -> float:
 
     `DefinitionError` for an expression or a zone that is none.
     """
-    try:
-        zone = ZoneInfo(time_zone)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+    if time_zone not in _zones():
         raise DefinitionError(
             f"schedule: {shorten(time_zone, 60)!r} is not a time zone. Give one such as Europe/Berlin, or UTC."
-        ) from error
+        )
     try:
-        return next(CronSim(cron, datetime.fromtimestamp(after, zone))).timestamp()
+        if len(cron.split()) != FIELDS:
+            raise CronSimError(f"it has {amount(len(cron.split()), 'field')}, and five are expected")
+        return next(CronSim(cron, datetime.fromtimestamp(after, ZoneInfo(time_zone)))).timestamp()
     except CronSimError as error:
         raise DefinitionError(
             f"schedule: {shorten(cron, 60)!r} is not a cron expression ({error}). Give minute, hour, day, month and "
@@ -55,6 +59,12 @@ def next_time(cron: str, time_zone: str, after: float) -> float:
         ) from error
     except StopIteration:
         raise DefinitionError(f"schedule: {shorten(cron, 60)!r} never comes. Give a day that there is.") from None
+
+
+@cache
+def _zones() -> frozenset[str]:
+    """The names that every machine with the database of time zones knows, so not `posix/…`, which some have beside."""
+    return frozenset(available_timezones() - {"Factory", "localtime"})
 
 
 class Schedules:
@@ -99,21 +109,23 @@ class Schedules:
     def submit_due(self, submit: Callable[[Submission, float], object], now: float) -> None:
         """Submit what is due, each once however many of its times were missed; not beside a run that goes on.
 
-        submit: takes what is to be queued, and the time; what it refuses is the schedule's `problem`.
+        submit: takes what is to be queued, and the time. What it refuses is the schedule's `problem`, and so is a row
+        that cannot be used: it is looked at again in an hour, and keeps nobody else's schedule.
         """
         with self._database.read() as connection:
             found = connection.execute(select(SCHEDULES).where(SCHEDULES.c.next <= now)).mappings()
             due = [_schedule(row) for row in found]
         for schedule in due:
-            values: dict[str, object] = {"next": next_time(schedule.cron, schedule.time_zone, now)}
-            if not self._goes_on(schedule):
-                try:
+            values: dict[str, object] = {"next": now + UNUSABLE_S}
+            try:
+                values["next"] = next_time(schedule.cron, schedule.time_zone, now)
+                if not self._goes_on(schedule):
                     submit(_submission(schedule), now)
                     values |= {"last": schedule.next, "problem": None}
-                except UnavailableError:
-                    raise
-                except ServiceError as error:
-                    values |= {"problem": str(error)}
+            except UnavailableError:
+                raise
+            except Exception as error:
+                values["problem"] = str(error) if isinstance(error, TuningError) else one_line(error)
             with self._database.write() as connection:
                 connection.execute(update(SCHEDULES).where(SCHEDULES.c.id == schedule.id).values(values))
 

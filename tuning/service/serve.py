@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import ipaddress
 import logging
 import os
+import resource
 import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import ClassVar
 
 import h11
 import uvicorn
@@ -32,7 +35,11 @@ from tuning.service.web.app import create_app
 
 FIRST_TEAM, FIRST_TOKEN = "default", "first of this machine"
 GRACE_S = 3  # for answers that are being sent when the server ends; streams end at once
-WAITING = 256  # connections that are not accepted yet
+WAITING = 256  # connections that are not accepted yet, at most
+CONNECTIONS, OTHERS = 10_000, 64  # at once at most; descriptors for all else, such as the database and child processes
+NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)  # why a connection cannot be accepted
+TOLD_S = 60.0  # between two words on that
+BUSY = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 10\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 logger = logging.getLogger(__name__)
 
@@ -104,7 +111,7 @@ class _Server(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config, end: threading.Event, ready: Callable[[], None]) -> None:
         super().__init__(config)
-        self._end, self._ready = end, ready
+        self._end, self._ready, self._told = end, ready, -TOLD_S
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -119,7 +126,17 @@ class _Server(uvicorn.Server):
         self._end.set()
         super().handle_exit(sig, frame)  # type: ignore[arg-type]  # the frame is that of the signal module
 
+    def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+        """Tell of connections that cannot be accepted now and then: asyncio does so of each try."""
+        error = context.get("exception")
+        if not isinstance(error, OSError) or error.errno not in NO_ROOM:
+            loop.default_exception_handler(context)
+        elif loop.time() - self._told >= TOLD_S:
+            self._told = loop.time()
+            logger.warning("connections cannot be accepted: %s", error)
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        asyncio.get_running_loop().set_exception_handler(self._failed)
         await super().startup(sockets)
         self._ready()
 
@@ -130,28 +147,43 @@ class _Server(uvicorn.Server):
 class _PromptProtocol(H11Protocol):
     """HTTP on one connection, which is closed where a request's headers do not come in time.
 
-    uvicorn itself waits for ever for the first ones, and for those that have begun.
+    uvicorn itself waits for ever for the first ones, and for those that have begun. Where there are as many connections
+    as may be, a new one is taken in place of the one that has waited longest for headers.
     """
 
-    headers_s = 20.0
+    headers_s, most = 20.0, CONNECTIONS
+    waiting: ClassVar[dict[_PromptProtocol, None]] = {}  # for headers, the longest first
     _closing: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
-        self._closing = self.loop.call_later(self.headers_s, transport.close)
+        if len(self.connections) > self.most:
+            longest = next(iter(self.waiting), None)
+            if longest is None:
+                transport.write(BUSY)
+                transport.close()
+                return
+            longest._wait_no_longer()
+            longest.transport.abort()
+        self._wait()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         if self.conn.their_state is not h11.IDLE:
             self._wait_no_longer()
         elif self._closing is None:
-            self._closing = self.loop.call_later(self.headers_s, self.transport.close)
+            self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._wait_no_longer()
         super().connection_lost(exc)
 
+    def _wait(self) -> None:
+        self.waiting[self] = None
+        self._closing = self.loop.call_later(self.headers_s, self.transport.close)
+
     def _wait_no_longer(self) -> None:
+        self.waiting.pop(self, None)
         if self._closing is not None:
             self._closing.cancel()
             self._closing = None
@@ -159,12 +191,16 @@ class _PromptProtocol(H11Protocol):
 
 def _uvicorn(settings: ServiceSettings, service: Service) -> uvicorn.Config:
     behind_proxy = settings.public_url is not None
+    descriptors = min(resource.getrlimit(resource.RLIMIT_NOFILE)[0] % 2**63, CONNECTIONS)  # -1 is no limit
+    backlog = min(WAITING, descriptors // 8)  # as many may be accepted at once before one of them is looked at
+    most = max(1, descriptors - OTHERS - backlog)
     return uvicorn.Config(
         create_app(service),
         access_log=False,  # `middleware.Frame` has one that holds no token
         log_config=None,
         # h11 takes 64 KB of headers at most; another library that is installed would have no limit.
-        http=type("Protocol", (_PromptProtocol,), {"headers_s": settings.headers_seconds}),
+        http=type("Protocol", (_PromptProtocol,), {"headers_s": settings.headers_seconds, "most": most, "waiting": {}}),
+        backlog=backlog,
         server_header=False,
         lifespan="off",
         ws="none",

@@ -12,8 +12,10 @@ from functools import cached_property
 from pathlib import Path
 
 from tuning.champions.kept_runs import refusal
-from tuning.errors import RefusedChangeError, RunOwnedError
+from tuning.errors import DefinitionError, RefusedChangeError, RunOwnedError
+from tuning.records.ownership import newest_term
 from tuning.runs.deletion import delete_run
+from tuning.runs.plan_file import frozen_definition, trials_refusal
 from tuning.service.admission import Admitted, check_again
 from tuning.service.champions import Champions
 from tuning.service.database.connection import Database
@@ -130,8 +132,13 @@ class Service:
             return self.runs.get(run.id)
 
     def resume(self, run: SubmittedRun, *, trials: int | None = None, slots: int | None = None) -> SubmittedRun:
-        """Queue a run again, as `Requests.resume`; `NotAllowedError` for one that its team may not run any more."""
+        """Queue a run again, as `Requests.resume`; `NotAllowedError` for one that its team may not run any more,
+        `DefinitionError` for trials that its directory cannot have any more."""
         check_again(run.definition, run.team, self.settings)
+        directory = RunDirectory(run.run_directory)
+        term = None if trials is None else newest_term(directory)
+        if term is not None and (refused := trials_refusal(frozen_definition(directory, term), trials or 0)):
+            raise DefinitionError(f"{refused}. Nothing was changed.")
         return self.requests.resume(run.id, run.team, self.clock(), trials=trials, slots=slots)
 
     def delete(self, run: SubmittedRun) -> None:

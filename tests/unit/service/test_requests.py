@@ -6,13 +6,18 @@ import threading
 from pathlib import Path
 
 import pytest
+from builders import definition, write_customers
+from service_app import bearer
 from sqlalchemy import event
+from starlette.testclient import TestClient
 
+from tuning import TuneRunner
 from tuning.errors import MissingError, QuotaError, RefusedChangeError
 from tuning.service.database.connection import Database
 from tuning.service.database.runs import Runs, Submission, SubmittedRun, change
 from tuning.service.queue.claim import Places, claim
 from tuning.service.requests import Requests
+from tuning.service.service import Service
 from tuning.service.settings import GB, Quotas, ServiceSettings, Team
 from tuning.service.states import WORKING, RunState
 
@@ -201,3 +206,41 @@ def test_a_claim_sees_what_another_has_claimed_since_it_looked(server: Server) -
     thread.join()
     event.remove(server.database.engine, "after_cursor_execute", note)
     assert claimed == [None]  # of four slots three are taken
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("scheduler", "trials", "why"),
+    [
+        (None, 3, "trials: 4 there, 3 here; they can only become more. Nothing was changed."),
+        (
+            "hyperband",
+            6,
+            "trials: 4 there, 6 here; under hyperband the trials of a study are one race, which has ended",
+        ),
+        (None, 4, ""),
+        (None, 6, ""),
+        ("hyperband", 4, ""),
+        ("nothing began", 1, ""),  # such as after a refusal of too many trials
+    ],
+)
+def test_a_resume_with_trials_that_a_run_cannot_have_is_refused_before_anything_changes(
+    service: Service, web: TestClient, scheduler: str | None, trials: int, why: str
+) -> None:
+    data, headers = Path(service.settings.data[0]), bearer(service)
+    write_customers(data, 1)
+    given = definition(data, trials=4, **({"scheduler": scheduler} if scheduler == "hyperband" else {}))
+    run, _ = service.requests.submit(Submission("churn", "week", given), 1.0)
+    service.runs.change(run.id, RunState.RUNNING, 2.0, slots=1)
+    service.runs.change(run.id, RunState.FAILED, 3.0)
+    if scheduler != "nothing began":
+        TuneRunner(given).run(run.run_directory, progress=False, in_process=True)
+    answer = web.post(f"/api/v1/runs/{run.id}/resume", json={"trials": trials}, headers=headers)
+    after = service.runs.get(run.id)
+    if why:
+        assert (answer.status_code, answer.json()["key"]) == (422, "trials")
+        assert answer.json()["detail"].startswith(why)
+        assert (after.state, after.definition["trials"]) == (RunState.FAILED, 4)
+    else:
+        assert answer.status_code == 202
+        assert (after.state, after.definition["trials"]) == (RunState.QUEUED, trials)

@@ -6,12 +6,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import update
 from supervised import Supervised
 
 from tuning.errors import DefinitionError, MissingError
 from tuning.service.admission import admit
 from tuning.service.database.connection import Database
 from tuning.service.database.runs import Runs, Submission, SubmittedRun
+from tuning.service.database.tables import SCHEDULES
 from tuning.service.requests import Requests
 from tuning.service.schedules import Schedules, next_time
 from tuning.service.settings import Quotas, ServiceSettings, Team
@@ -51,7 +53,21 @@ def test_times_are_those_of_the_zone(cron: str, zone: str, after: str, expected:
         ("0 3 * *", "UTC", "not a cron expression"),
         ("61 3 * * 1", "UTC", "not a cron expression"),
         ("0 3 30 2 *", "UTC", "schedule: '0 3 30 2"),
+        ("0 3 * * 1 *", "UTC", "it has 6 fields"),
+        ("*/5 0 3 * * 1", "UTC", "it has 6 fields"),
+        ("0 3 * * 1 2026 2027", "UTC", "it has 7 fields"),
+        ("@daily", "UTC", "it has 1 field,"),
+        ("", "UTC", "it has 0 fields"),
         ("0 3 * * 1", "Mars/Base", "not a time zone"),
+        ("0 3 * * 1", "posix/Europe/Berlin", "not a time zone"),
+        ("0 3 * * 1", "right/Europe/Berlin", "not a time zone"),
+        ("0 3 * * 1", "posixrules", "not a time zone"),
+        ("0 3 * * 1", "localtime", "not a time zone"),
+        ("0 3 * * 1", "Factory", "not a time zone"),
+        ("0 3 * * 1", "europe/berlin", "not a time zone"),
+        ("0 3 * * 1", "Europe", "not a time zone"),
+        ("0 3 * * 1", "zone.tab", "not a time zone"),
+        ("0 3 * * 1", "/etc/localtime", "not a time zone"),
         ("0 3 * * 1", "../../etc/passwd", "not a time zone"),
         ("0 3 * * 1", "", "not a time zone"),
     ],
@@ -59,6 +75,46 @@ def test_times_are_those_of_the_zone(cron: str, zone: str, after: str, expected:
 def test_what_is_no_schedule_is_refused(cron: str, zone: str, says: str) -> None:
     with pytest.raises(DefinitionError, match=says):
         next_time(cron, zone, 0.0)
+
+
+WEEKLY = Submission("churn", "week", {"target": "y", "slots": 3}, priority=2)
+MONDAY = at("2026-06-08T03:00+00:00")
+WEEK = timedelta(days=7).total_seconds()
+BAD_ROWS: list[dict[str, object]] = [
+    {"time_zone": "posix/Europe/Berlin"},
+    {"time_zone": "Mars/Base"},
+    {"time_zone": "\x00"},
+    {"cron": "every monday"},
+    {"cron": "0 0 3 * * 1"},
+    {"cron": "0 3 30 2 *"},
+    {"definition": ["no", "mapping"]},
+    {"definition": None},
+]
+
+
+@pytest.mark.parametrize("bad", BAD_ROWS, ids=str)
+def test_a_row_that_cannot_be_used_has_a_problem_and_holds_nobody_up(
+    database: Database, tmp_path: Path, bad: dict[str, object]
+) -> None:
+    server = Supervised(database, tmp_path)
+    schedules, name = Schedules(database), next(iter(bad))
+    made = schedules.add(Submission("churn", "bad", {"target": "y"}), "0 3 * * 1", "UTC", 0.0)
+    other = schedules.add(Submission("credit", "good", {"target": "y"}), "0 3 * * 1", "UTC", 0.0)
+    with database.write() as connection:  # as another machine, an older version or a hand has left it
+        row = {name: bad[name], "next": 1.0}
+        connection.execute(update(SCHEDULES).where(SCHEDULES.c.id == made.id).values(row))
+    server.now = MONDAY
+    queued = server.submit("sales")
+    server.supervisor.look()
+    server.look_until(queued, RunState.FINISHED)
+    assert schedules.get(other.id, "credit").last is not None
+    assert server.runs.page("churn") == []
+    after = schedules.get(made.id, "churn")
+    assert after.problem
+    assert MONDAY < after.next <= MONDAY + WEEK
+    asked = list[object]()
+    schedules.submit_due(lambda *submission: asked.append(submission), MONDAY + 60)
+    assert asked == []  # not at every look
 
 
 class Server:
@@ -72,11 +128,6 @@ class Server:
     def look(self, now: float) -> list[SubmittedRun]:
         self.schedules.submit_due(self.requests.submit, now)
         return self.runs.page("churn")
-
-
-WEEKLY = Submission("churn", "week", {"target": "y", "slots": 3}, priority=2)
-MONDAY = at("2026-06-08T03:00+00:00")
-WEEK = timedelta(days=7).total_seconds()
 
 
 def test_a_time_that_was_missed_is_made_up_once(database: Database) -> None:

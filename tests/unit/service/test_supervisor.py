@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 from chaos import wait_for
+from sqlalchemy import update
 from supervised import Supervised, gone
 
 from tuning.errors import UnavailableError
@@ -20,6 +21,7 @@ from tuning.records.ownership import Owner
 from tuning.service.database import connection
 from tuning.service.database.connection import Database
 from tuning.service.database.runs import Submission
+from tuning.service.database.tables import RUNS
 from tuning.service.queue.claim import claim
 from tuning.service.settings import Team
 from tuning.service.states import RunState
@@ -263,6 +265,31 @@ def test_a_folder_that_cannot_be_written_is_a_reason_and_the_next_run_is_started
     server.look_until(second, RunState.FINISHED)
     assert server.get(first).state is RunState.QUEUED
     assert server.get(first).reason.startswith("its process could not be started: ")
+
+
+@pytest.mark.parametrize("definition", [["no", "mapping"], "none", 7, None])
+def test_a_run_whose_row_cannot_be_used_fails_and_the_next_begins(
+    database: Database, tmp_path: Path, definition: object
+) -> None:
+    server = Supervised(database, tmp_path, slots=1)
+    bad, good = server.submit(), server.submit()
+    with database.write() as connection:
+        connection.execute(update(RUNS).where(RUNS.c.id == bad).values(definition=definition))
+    server.look_until(good, RunState.FINISHED)
+    assert server.get(bad).state is RunState.FAILED
+    assert server.get(bad).reason
+    assert server.starts() == 1
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"driver": 1}', '{"driver": {"of": "another version"}}'])
+def test_a_damaged_file_of_a_launcher_holds_no_other_run_up(database: Database, tmp_path: Path, content: str) -> None:
+    server = Supervised(database, tmp_path)
+    run = server.submit()
+    assert claim(database, server.settings, 4, server.now) is not None
+    folder = server.work_of(run)
+    folder.mkdir(parents=True)
+    (folder / launcher.LAUNCHER).write_text(content)
+    server.look_until(server.submit(), RunState.FINISHED)
 
 
 def test_the_definition_of_a_driver_has_the_slots_that_its_run_got(database: Database, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tuning.basics.wording import duration, one_line
-from tuning.errors import FULL, DefinitionError, NotAllowedError, UnavailableError, code_of
+from tuning.errors import FULL, TuningError, UnavailableError, code_of
 from tuning.service.admission import check_again
 from tuning.service.database.connection import Database
 from tuning.service.database.runs import Runs, Submission, SubmittedRun, change, one
@@ -73,6 +73,7 @@ class Supervisor:
         self._problem: str | None = None
         self._looked, self._busy = monotonic(), False
         self._killed: dict[str, str] = {}  # why drivers were killed from here, by run
+        self._unseen: dict[str, str] = {}  # why drivers could not be looked at, by run
 
     def start(self) -> None:
         """Look after the runs, in a thread, until `close`."""
@@ -155,8 +156,8 @@ class Supervisor:
         """Start a driver, unless the team may no longer run this: the settings may have changed since it was queued."""
         try:
             check_again(run.definition, run.team, self._settings)
-        except (NotAllowedError, DefinitionError) as error:
-            self._end(run, Gone(WRONG[0], str(error)))
+        except Exception as error:  # also of a row that cannot be used, which keeps no other run from its beginning
+            self._end(run, Gone(WRONG[0], str(error) if isinstance(error, TuningError) else one_line(error)))
             return
         try:
             self._drivers.start(run)
@@ -167,8 +168,10 @@ class Supervisor:
     def _look_at(self, run: SubmittedRun) -> None:
         try:
             found = self._drivers.look(run)
-        except OSError as error:  # such as too many open files; the run may be well
-            logger.warning("run %s cannot be looked at: %s", run.id, error)
+        except Exception as error:  # such as too many open files; the run may be well
+            if self._unseen.get(run.id) != str(error):
+                logger.warning("run %s cannot be looked at: %s", run.id, one_line(error))
+            self._unseen[run.id] = str(error)
             return
         if found is None:
             self._begin(run)
