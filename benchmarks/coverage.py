@@ -31,7 +31,7 @@ import numpy as np
 
 from benchmarks.quality.rounds import Round, error, rounds
 from benchmarks.quality.sets import CLASSES, TARGET, NotHereError, sets
-from benchmarks.quality.tools import METRICS
+from benchmarks.quality.tools import METRICS, SPLITS
 from tuning.models.residuals import Residuals
 
 if TYPE_CHECKING:
@@ -67,14 +67,21 @@ def searched(name: str, chosen: list[Round], keys: dict[str, object]) -> Iterato
     """One run of all customers of a set, without Ray."""
     from tuning import TuneRunner
 
-    metric = METRICS[chosen[0].customer.task]
+    metric, split = (of_task[chosen[0].customer.task] for of_task in (METRICS, SPLITS))
     with tempfile.TemporaryDirectory() as folder:
         files = {}
         for one in chosen:
             files[one.customer.name] = str(Path(folder, f"{len(files)}.parquet"))
             one.given.to_parquet(files[one.customer.name])
         runner = TuneRunner(
-            name=f"coverage-{name}", data=files, target=TARGET, metric=metric, mlflow=False, report=False, **keys
+            name=f"coverage-{name}",
+            data=files,
+            target=TARGET,
+            metric=metric,
+            split=split,
+            mlflow=False,
+            report=False,
+            **keys,
         )
         yield runner.run(f"{folder}/run", progress=False, in_process=True)
 

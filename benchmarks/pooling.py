@@ -28,7 +28,7 @@ from benchmarks.portfolio.prefixes import FittedOnce
 from benchmarks.quality.judgement import Paired
 from benchmarks.quality.rounds import Round, rounds
 from benchmarks.quality.sets import TARGET, Customer, churn, diamonds, flights, sets
-from benchmarks.quality.tools import METRICS
+from benchmarks.quality.tools import METRICS, SPLITS
 from benchmarks.workload import ONE_THREAD
 from tuning.basics.seeds import derive
 from tuning.definition.definition import define
@@ -136,7 +136,8 @@ def _searched(chosen: Sequence[Round], folder: str) -> Iterator[Searched]:
         path = Path(folder, f"{number}.parquet")
         one.given.to_parquet(path)
         files[str(number)] = str(path)
-    keys = {"target": TARGET, "metric": METRICS[chosen[0].customer.task], "trials": TRIALS, "storage": folder}
+    task = chosen[0].customer.task
+    keys = {"target": TARGET, "metric": METRICS[task], "split": SPLITS[task], "trials": TRIALS, "storage": folder}
     plan = make_plan(define({"data": files, "pool": "on", **keys}), in_process=True)
     context = WorkerContext.open(RunDirectory(folder), "pooling", plan.spec, list(plan.studies))
     for study in plan.studies:

@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.quality.defaults import nothing
 from benchmarks.quality.rounds import Round, error
 from benchmarks.quality.sets import CLASSES, TARGET
-from benchmarks.quality.tools import METRICS
+from benchmarks.quality.tools import METRICS, SPLITS
 from schedulers.direction import loss_of
 from tuning.definition.definition import define
 from tuning.evaluation.constant import find_constant
@@ -79,6 +79,7 @@ def prefixes(one: Round, trials: int) -> Prefixes:
         path = Path(folder, "given.parquet")
         one.given.to_parquet(path)
         keys = {"target": TARGET, "metric": METRICS[one.customer.task], "trials": trials, "storage": folder}
+        keys["split"] = SPLITS[one.customer.task]
         plan = make_plan(define({"data": {one.key.replace("/", "_"): str(path)}, **keys}), in_process=True)
         study = plan.studies[0]
         context = WorkerContext.open(RunDirectory(folder), "prefixes", plan.spec, [study])

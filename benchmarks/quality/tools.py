@@ -16,6 +16,7 @@ from benchmarks.quality.rounds import Answers, Round
 from benchmarks.quality.sets import CLASSES, TARGET
 
 METRICS = {CLASSES: "log_loss", "regression": "rmse"}
+SPLITS = {CLASSES: "stratified", "regression": "random"}  # rounds are drawn at random, whatever dates their rows have
 
 
 def ours(rounds: Sequence[Round], keys: Mapping[str, Any]) -> Answers:
@@ -43,6 +44,7 @@ def _of_set(name: str, rounds: Sequence[Round], keys: Mapping[str, Any], folder:
         data={customer: str(path) for customer, path in files.items()},
         target=TARGET,
         metric=METRICS[task],
+        split=SPLITS[task],
         **keys,
     )
     result = runner.run(str(folder / "run"))

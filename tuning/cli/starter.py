@@ -20,7 +20,7 @@ from tuning.errors import CustomerError, DefinitionError
 from tuning.evaluation.metrics import is_of_classes, resolve_metric
 from tuning.preprocessing.classes import guess_positive
 from tuning.preprocessing.roles import read_target
-from tuning.preprocessing.row_order import RowOrder, order_text, row_orders
+from tuning.preprocessing.row_order import RowOrder, date_of, order_text, row_orders
 from tuning.preprocessing.task import BINARY, REGRESSION, agreed_task, is_comparable
 from tuning.storage.names import is_uri, slug, without_query
 
@@ -188,11 +188,8 @@ def _column_lines(columns: Sequence[SeenColumn], telling: Container[str], looked
 
 
 def _split_lines(columns: Sequence[SeenColumn], orders: Sequence[RowOrder]) -> list[str]:
-    if orders and orders[0].is_date:
-        return [
-            f"  type: time  # {order_text(orders)}: the latest are held out",
-            f"  column: {_scalar(orders[0].column)}",
-        ]
+    if (column := date_of(orders)) is not None:
+        return [f"  type: time  # {order_text(orders)}: the latest are held out", f"  column: {_scalar(column)}"]
     if orders:
         by = _scalar(orders[0].column or "COLUMN")
         return [f"  # type: time  # {order_text(orders)}: is there an order of time?", f"  # column: {by}"]

@@ -16,7 +16,7 @@ from tuning.data.customers import Customer
 from tuning.data.prepare_process import PrepareProcess
 from tuning.definition.definition import Definition
 from tuning.definition.run_spec import RunSpec
-from tuning.errors import DefinitionError
+from tuning.errors import CustomerError, DefinitionError
 from tuning.evaluation.baseline import given_prediction
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.objective import Objective, resolve_objective
@@ -125,16 +125,14 @@ class CustomerData:
     def prepared(self, customer: Customer) -> StudyData:
         """The customer's rows checked and split for its study; `CustomerError` says why they cannot be used."""
         spec = self.spec
-        assert spec.task is not None
         rows = self.rows(customer)
         frame = self.code.frame(rows, customer.id)
-        seed = derive(spec.definition.seed, "data", customer.id)
-        data = study_data(frame, spec.definition, spec.task, seed, self.code.families, spec.positive)
+        data = self.divided(frame, derive(spec.definition.seed, "data", customer.id))
         preparation = self.code.preparation(rows)
         if preparation is not None:
             note = self._several_rows_note(customer, rows, frame, data)
             data = replace(data, preparation=preparation, example=preparation.example, notes=(*data.notes, *note))
-        data = replace(keep_scorable_folds(data, self.metric(data)), pool=self.pool)
+        data = replace(data, pool=self.pool)
         if data.given is not None:
             given_prediction(data, self.metric(data))  # what is wrong with it is known before anything is trained
         if not spec.definition.wants_ensembles:
@@ -142,6 +140,23 @@ class CustomerData:
         left_out = sum(len(unseen) for _, unseen in data.split.folds)
         kept = KeptPredictions.of_rows(left_out, data.task, spec.mode)
         return replace(data, kept=kept) if kept.most > 1 else data
+
+    def divided(self, frame: pd.DataFrame, seed: int) -> StudyData:
+        """A customer's rows checked and split, with the folds that the metric scores.
+
+        Rows that the run's `time_column` cannot divide are split at random, with a note.
+        """
+        if self.spec.time_column is None:
+            return self._divided(frame, self.spec.definition, seed)
+        try:
+            return self._divided(frame, self.spec.by_time, seed)
+        except CustomerError as error:
+            data = self._divided(frame, self.spec.definition, seed)
+            return replace(data, notes=(*data.notes, f"split at random, not by {self.spec.time_column!r}: {error}"))
+
+    def _divided(self, frame: pd.DataFrame, definition: Definition, seed: int) -> StudyData:
+        data = study_data(frame, definition, str(self.spec.task), seed, self.code.families, self.spec.positive)
+        return keep_scorable_folds(data, self.metric(data))
 
     def _several_rows_note(
         self, customer: Customer, rows: pd.DataFrame, frame: pd.DataFrame, data: StudyData

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from schedulers import stopping
 from schedulers.direction import Mode
@@ -28,6 +29,7 @@ class RunSpec:
         space: the run's search space, without models that cannot do the task. A customer may have another one.
         stop: the stopping rules of every study, the seconds of a comparison among them.
         positive: the positive class of a binary task; None where no customer looked at has two classes.
+        time_column: the date by which the latest rows are held out where `split` does not say how; None for at random.
         portfolio: the configurations that studies try first, each as far as its search space has them.
     """
 
@@ -38,7 +40,14 @@ class RunSpec:
     space: SearchSpace
     stop: tuple[RuleSpec, ...]
     positive: str | int | float | bool | None = None
+    time_column: str | None = None
     portfolio: tuple[Mapping[str, object], ...] = ()
+
+    @cached_property
+    def by_time(self) -> Definition:
+        """The definition with `time_column` in its `split`."""
+        split = self.definition.split.model_copy(update={"column": self.time_column})
+        return self.definition.model_copy(update={"split": split})
 
     def to_dict(self) -> dict[str, object]:
         """Everything but the definition as plain values."""
@@ -49,6 +58,7 @@ class RunSpec:
             "space": self.space.to_dict(),
             "stop": {rule.name: rule.to_dict() for rule in self.stop},
             "positive": self.positive,
+            "time_column": self.time_column,
             "portfolio": list(self.portfolio),
         }
 
@@ -63,5 +73,6 @@ class RunSpec:
             space=SearchSpace.from_dict(values["space"]),
             stop=stopping.parse(values["stop"]),
             positive=values["positive"],
+            time_column=values["time_column"],
             portfolio=tuple(values["portfolio"]),
         )

@@ -23,7 +23,7 @@ from tuning.models import bounds
 from tuning.planning.column_values import odd_text_notes
 from tuning.planning.model_space import check_models, common_tasks, space_of
 from tuning.planning.portfolios.sources import check_portfolio, find_portfolio
-from tuning.planning.random_split import random_split_notes
+from tuning.planning.time_split import time_split
 from tuning.preprocessing.classes import Label, find_label, guess_positive, read_classes
 from tuning.preprocessing.roles import read_target
 from tuning.preprocessing.splitting import STRATIFIED
@@ -53,9 +53,9 @@ def resolve(definition: Definition, customers: Customers, code: OwnCode) -> tupl
     """The spec of a definition, and notes on what was chosen for the user; `PlanError` says what cannot work."""
     notes: list[str] = []
     _check_mode(definition)
-    task, metric, positive = None, definition.metric or "objective", None
+    task, metric, positive, time_column = None, definition.metric or "objective", None, None
     if definition.objective is None:
-        task, positive = _predicted(definition, customers, code, notes)
+        task, positive, time_column = _predicted(definition, customers, code, notes)
     try:
         if task is not None:
             metric = _metric(definition, task, code)
@@ -75,6 +75,7 @@ def resolve(definition: Definition, customers: Customers, code: OwnCode) -> tupl
         space=space,
         stop=_stopping_rules(definition),
         positive=positive,
+        time_column=time_column,
         portfolio=find_portfolio(definition, task),
     )
     return spec, [*notes, *left_out, *check_portfolio(definition, spec.portfolio, space)]
@@ -118,8 +119,8 @@ def _stopping_rules(definition: Definition) -> tuple[RuleSpec, ...]:
 
 def _predicted(
     definition: Definition, customers: Customers, code: OwnCode, notes: list[str]
-) -> tuple[str, Label | None]:
-    """The task and its positive class, each given or guessed from some of the largest customers, and notes on these."""
+) -> tuple[str, Label | None, str | None]:
+    """The task, its positive class and the date to split by, given or guessed from the largest customers, and notes."""
     task: str = definition.task
     sample = sample_target(definition, customers, code)
     if task == "auto":
@@ -133,9 +134,10 @@ def _predicted(
     _check_task(definition, task)
     notes += _without_target(sample)
     notes += _beyond_metric(definition, sample) if task == REGRESSION else ()
-    notes += random_split_notes(definition, task, sample.frames)
+    time_column, said = time_split(definition, task, sample.frames)
+    notes += said
     notes += odd_text_notes(definition, sample.frames)
-    return task, _positive(definition, task, sample, notes)
+    return task, _positive(definition, task, sample, notes), time_column
 
 
 def _beyond_metric(definition: Definition, sample: TargetSample) -> list[str]:

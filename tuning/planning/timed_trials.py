@@ -21,7 +21,7 @@ from tuning.data.sampling import ROWS, sample_frames
 from tuning.definition.definition import Definition
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import CustomerError, NotLookedAtError
-from tuning.evaluation.study_data import keep_scorable_folds, study_data, train
+from tuning.evaluation.study_data import train
 from tuning.models.compute import trains_with
 from tuning.planning.plan import Plan
 from tuning.planning.run_time import RunTime
@@ -104,9 +104,9 @@ def _timed(spec: RunSpec, customer: Customer, first: bool) -> TimedTrials:
         ((_, frame),) = sample_frames(spec.definition, Columnar.of(Customer, [customer]), code)
         if isinstance(frame, CustomerError):
             raise frame
-        data = study_data(frame, spec.definition, str(spec.task), 0, code.families, spec.positive)
-        metric = CustomerData(spec, code, lambda _: frame).metric(data)
-        data = keep_scorable_folds(data, metric)
+        customers = CustomerData(spec, code, lambda _: frame)
+        data = customers.divided(frame, 0)
+        metric = customers.metric(data)
         rng = np.random.default_rng(0)
         configs = warm_start.fitting(spec.portfolio, spec.space)[:TRIALS]
         configs += [spec.space.sample(rng) for _ in range(TRIALS - len(configs))]

@@ -65,6 +65,11 @@ def order_text(orders: Sequence[RowOrder]) -> str:
     return f"{follows}{f', in the order of {column!r}' * bool(column)} {figure}"
 
 
+def date_of(orders: Sequence[RowOrder]) -> str | None:
+    """The date by which rows are to be split; None where they have no order, or none by a date."""
+    return orders[0].column if orders and orders[0].is_date else None
+
+
 def row_order(frame: pd.DataFrame, target: str, task: str, dates: str | None = None) -> RowOrder | None:
     """The order of a customer's first rows; None where they are too few, or none is to be seen.
 

@@ -149,7 +149,7 @@ def test_names_below_a_folder_and_others_that_only_look_so(tmp_path: Path) -> No
         "data: /srv/data": "data: .",
         "(/srv/data/, /srv/data)": "(., .)",
         "See /srv/data.": "See ..",
-        "/srv/data.csv and /srv/database/x and /mnt/srv/data/x": "/srv/data.csv and /srv/database/x and /mnt/srv/data/x",
+        "/srv/data.csv, /srv/database/x, /mnt/srv/data/x": "/srv/data.csv, /srv/database/x, /mnt/srv/data/x",
         "tuning resume /srv/runs/churn/5f0c --set trials=…": "tuning resume 5f0c --set trials=…",
         "/srv/runs/credit/5f0c": "/srv/runs/credit/5f0c",
         "/srv/work/5f0c/driver/1.0/log.txt": "5f0c/driver/1.0/log.txt",
