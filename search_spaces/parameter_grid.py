@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from search_spaces.conditions import holds
 from search_spaces.errors import SpaceError, did_you_mean
@@ -102,37 +100,3 @@ class ParameterGrid:
 
     def __len__(self) -> int:
         return self.size
-
-
-class Untried:
-    """The points of a grid that have not been tried, in order; picklable, which an iterator is not."""
-
-    def __init__(self, grid: ParameterGrid, tried: Iterable[Point] = ()) -> None:
-        self._grid, self._configs, self._taken = grid, iter(grid), 0
-        self._tried = {*map(_key, tried)}
-
-    def next(self) -> Configuration | None:
-        """One of them; None when all have been tried."""
-        for config in self._configs:
-            self._taken += 1
-            if config in self:
-                return config
-        return None
-
-    def add(self, config: Point) -> None:
-        """It has been tried."""
-        self._tried.add(_key(config))
-
-    def __contains__(self, config: Point) -> bool:
-        return not self._tried or _key(config) not in self._tried
-
-    def __getstate__(self) -> dict[str, object]:
-        return {name: value for name, value in self.__dict__.items() if name != "_configs"}
-
-    def __setstate__(self, state: dict[str, object]) -> None:
-        self.__dict__.update(state)
-        self._configs = islice(iter(self._grid), self._taken, None)
-
-
-def _key(config: Point) -> str:
-    return json.dumps(config, sort_keys=True)

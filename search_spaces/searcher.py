@@ -10,11 +10,9 @@ from collections.abc import Sequence
 
 from search_spaces.direction import Mode
 from search_spaces.outcome import Result, read_outcome
-from search_spaces.parameter_grid import Untried
 from search_spaces.proposer import Proposer, RungProposer
 from search_spaces.values import Configuration, Point, own_copy
 
-PATIENCE = 10  # with an algorithm that proposes what has been tried
 FINISHED = "FINISHED"  # Ray Tune's word for "no more configurations"
 
 
@@ -23,19 +21,11 @@ class StudySearcher:
 
     Results need the metric and, where known, `training_iteration`; a true `stopped` in the last one says
     that the scheduler ended the trial early. Trial ids are only remembered while a trial runs; unknown ones
-    are ignored. untried: the points of the space, where each is suggested once.
+    are ignored.
     """
 
-    def __init__(
-        self,
-        proposer: Proposer,
-        *,
-        metric: str,
-        mode: Mode,
-        points: Sequence[Point] = (),
-        untried: Untried | None = None,
-    ) -> None:
-        self.metric, self.mode, self._untried = metric, mode, untried
+    def __init__(self, proposer: Proposer, *, metric: str, mode: Mode, points: Sequence[Point] = ()) -> None:
+        self.metric, self.mode = metric, mode
         self.proposer = proposer
         self._points = [dict(point) for point in points]
         self._running: dict[str, int] = {}
@@ -43,28 +33,17 @@ class StudySearcher:
 
     def suggest(self, trial_id: str) -> Configuration | str:
         number = self._suggested
-        given = number < len(self._points)
-        config = self._points[number] if given else self._propose(number)
-        if config is None:
-            return FINISHED
-        if given:
+        if number < len(self._points):
+            config = self._points[number]
             self.proposer.adopt(number, config)
-        if self._untried is not None:
-            self._untried.add(config)
+        else:
+            proposed = self.proposer.propose(number)
+            if proposed is None:
+                return FINISHED
+            config = proposed
         self._suggested += 1
         self._running[trial_id] = number
         return own_copy(config)  # the trial's; what is done to it changes no other trial
-
-    def _propose(self, number: int) -> Configuration | None:
-        """What the algorithm proposes; if it keeps to points that have been tried, the next one that has not."""
-        for _ in range(PATIENCE):
-            config = self.proposer.propose(number)
-            if config is None or self._untried is None or config in self._untried:
-                return config
-        assert self._untried is not None
-        if (config := self._untried.next()) is not None:
-            self.proposer.adopt(number, config)
-        return config
 
     def on_trial_complete(self, trial_id: str, result: Result | None = None, error: bool = False) -> None:
         number = self._running.pop(trial_id, None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from itertools import islice
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -10,7 +12,7 @@ from search_spaces.algorithms.base import Algorithm
 from search_spaces.direction import Mode
 from search_spaces.errors import SpaceError
 from search_spaces.outcome import Outcome
-from search_spaces.parameter_grid import MOST_LEVELS, Untried
+from search_spaces.parameter_grid import MOST_LEVELS
 from search_spaces.proposer import Proposer
 from search_spaces.space import SearchSpace
 from search_spaces.values import Configuration, Point
@@ -69,19 +71,37 @@ class Grid(Algorithm):
 
 
 class _Combinations:
-    """A position in the grid."""
+    """A position in the grid; picklable, which an iterator is not."""
 
     def __init__(self, spec: Grid, space: SearchSpace) -> None:
-        self._untried = Untried(space.grid(spec.levels))
+        self._grid = space.grid(spec.levels)
+        self._configs = iter(self._grid)
+        self._taken = 0
+        self._done: set[str] = set()
 
     def propose(self, number: int) -> Configuration | None:
-        return self._untried.next()
+        for config in self._configs:
+            self._taken += 1
+            if not self._done or _key(config) not in self._done:
+                return config
+        return None
 
     def adopt(self, number: int, config: Point) -> None:
-        self._untried.add(config)
+        self._done.add(_key(config))
 
     def learn(self, number: int, outcome: Outcome) -> None:
         """Nothing to learn."""
 
     def remember(self, config: Point, value: float) -> None:
-        self._untried.add(config)
+        self._done.add(_key(config))
+
+    def __getstate__(self) -> dict[str, object]:
+        return {name: value for name, value in self.__dict__.items() if name != "_configs"}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state)
+        self._configs = islice(iter(self._grid), self._taken, None)
+
+
+def _key(config: Point) -> str:
+    return json.dumps(config, sort_keys=True)

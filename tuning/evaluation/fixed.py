@@ -53,7 +53,7 @@ class FixedMember:
 def _stages(record: TrialRecord) -> Sequence[FixedStage]:
     """Up to an exploit the donor trained, with its own seed: `lineage` names it, and each entry of `schedule` but the
     last ends with one."""
-    schedule = json.loads(record.schedule or "[]")
+    schedule = record.changes
     donors = [exploit["donor"] for exploit in json.loads(record.lineage or "[]")]
     seeds = [*(trial_seed(record.study_seed, donor) for donor in donors), record.seed]
     last = record.best_step or len(record.steps)

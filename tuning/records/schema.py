@@ -134,10 +134,14 @@ class TrialRecord:
         return user_name(self.metric, OURS - {"score"})
 
     @property
+    def changes(self) -> list[tuple[int, Config]]:
+        """(steps before, configuration) of a trial whose configuration changed while it trained, in order."""
+        return [(before, config) for before, config in json.loads(self.schedule or "[]")]
+
+    @property
     def stages(self) -> list[tuple[int, Config]]:
         """(first step, configuration) of each stretch of training on the way to the model; mostly there is one."""
-        begins = json.loads(self.schedule or "[]") or [(0, self.config)]
-        last = self.best_step or len(self.steps)
+        begins, last = self.changes or [(0, self.config)], self.best_step or len(self.steps)
         ends = [*(before for before, _ in begins[1:]), last]
         return [
             (before + 1, config) for (before, config), end in zip(begins, ends, strict=True) if before < min(end, last)

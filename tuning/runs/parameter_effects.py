@@ -46,6 +46,11 @@ class ParameterEffect:
     error: float = 0.0
 
     @property
+    def clear(self) -> bool:
+        """Whether chance is no likely reason."""
+        return self.share > 2 * self.error
+
+    @property
     def name(self) -> str:
         """For people."""
         return f"{self.family} {self.parameter}".strip()

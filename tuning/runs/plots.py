@@ -332,7 +332,7 @@ def parameters_across_customers(effects: Sequence[ParameterEffect], ax: Axes | N
 
         return _sentence(axes, TOO_FEW)
     shares, errors = (np.array([getattr(effect, name) for effect in shown]) for name in ("share", "error"))
-    colours = [BLUE if effect.share > 2 * effect.error else GREY for effect in shown]
+    colours = [BLUE if effect.clear else GREY for effect in shown]
     ends = [np.minimum(shares, 2 * errors), 2 * errors]
     axes.barh([shorten(each.name, 40) for each in shown], shares, xerr=ends, color=colours, ecolor="#555555")
     configurations = amount(max(effect.configurations for effect in shown), "configuration")

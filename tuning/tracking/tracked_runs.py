@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -270,7 +269,7 @@ def _trial_metrics(record: TrialRecord, start: int, end: int) -> Iterator[mlflow
     for name, value in record.reported({n: v for n, v in record.metrics.items() if n not in written}).items():
         yield names[name], value, last, end
     yield "fit_seconds", record.fit_seconds, 0, end  # the trial's own length is the run's
-    for step_number, config in json.loads(record.schedule or "[]"):
+    for step_number, config in record.changes:
         for name, setting in mlflow_limits.flatten(config):
             if isinstance(setting, int | float) and not isinstance(setting, bool):
                 yield mlflow_limits.key(f"hp.{name}"), float(setting), step_number, when.get(step_number, start)
