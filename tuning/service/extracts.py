@@ -93,10 +93,9 @@ class Extracts:
             child = "tuning.service.extract_child"
             end = run_child(child, [run.run_directory], allowed, LIMITS, folder=folder, given=arguments)
             if end.code == REFUSED:
-                raise _refusal(self._settings.as_written(run.team, json.loads(end.output), run.run_directory))
+                raise _refusal(json.loads(end.output), run)
             if end.code:
-                sentence = self._settings.as_written(run.team, end.sentence, run.run_directory)
-                raise RunError(f"this could not be made: {sentence}")
+                raise RunError(_outside(f"this could not be made: {end.sentence}", run))
             return open(folder / ANSWER, "rb")
 
     def _report(self, run: SubmittedRun, customer: str) -> BinaryIO:
@@ -124,7 +123,12 @@ class Extracts:
             yield Path(folder)
 
 
-def _refusal(told: Mapping[str, str]) -> TuningError:
-    """The error that the child has told, with the parameter in place of Python's argument."""
+def _refusal(told: Mapping[str, str], run: SubmittedRun) -> TuningError:
+    """The error that the child has told."""
     kind: type[TuningError] = getattr(errors, told["error"])
-    return kind(told["says"].replace("`customer`", "`id`"))
+    return kind(_outside(told["says"], run))
+
+
+def _outside(sentence: str, run: SubmittedRun) -> str:
+    """A sentence without the server's own places, and with the parameter in place of Python's argument."""
+    return sentence.replace(run.run_directory, f"run {run.id}").replace("`customer`", "`id`")

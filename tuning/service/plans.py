@@ -7,7 +7,7 @@ import logging
 import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 from sqlalchemy import Connection, RowMapping, delete, func, insert, select, update
@@ -93,12 +93,9 @@ class Plans:
         return asked
 
     def get(self, plan: str, team: str) -> AskedPlan:
-        """A plan as its team reads it; `MissingError` for another team's as for one that is not there."""
+        """`MissingError` for another team's as for one that is not there."""
         with self._database.read() as connection:
-            found = _one(connection, plan, team)
-        told = (found.definition, found.result, found.problem)
-        definition, result, problem = self._settings.as_written(team, told)
-        return replace(found, definition=definition, result=result, problem=problem)
+            return _one(connection, plan, team)
 
     def go_on(self) -> None:
         """Make the plans that an earlier server has left unmade."""
@@ -118,7 +115,7 @@ class Plans:
             try:
                 values: dict[str, object] = {"state": PlanState.PLANNED, "result": self._answer(plan)}
             except TuningError as error:
-                values = {"state": PlanState.REFUSED, "problem": str(error)}
+                values = {"state": PlanState.REFUSED, "problem": self._settings.as_written(plan.team, str(error))}
             except Exception:
                 logger.exception("plan %s", plan.id)
                 problem = "The plan could not be made; the server's log says why."

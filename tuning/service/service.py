@@ -90,7 +90,7 @@ class Service:
 
     @cached_property
     def views(self) -> Views:
-        return Views(self.settings.work, write_in_child, self.clock, self.settings.as_written)
+        return Views(self.settings.work, write_in_child, self.clock)
 
     @cached_property
     def extracts(self) -> Extracts:
@@ -108,11 +108,9 @@ class Service:
         """The place of each queued run of all teams; 1 is next."""
         return self._places.at(self.clock(), self.slots() or 1)
 
-    def shown(self, run: SubmittedRun) -> SubmittedRun:
-        """The run as its team reads it: with a reason also where its row has none, without the server's own folders."""
-        told = (run.reason or self.remark(run), run.outcome, run.definition)
-        reason, outcome, definition = self.settings.as_written(run.team, told, run.run_directory)
-        return replace(run, reason=reason, outcome=outcome, definition=definition)
+    def remarked(self, run: SubmittedRun) -> SubmittedRun:
+        """The run with a reason also where its row has none."""
+        return run if run.reason else replace(run, reason=self.remark(run))
 
     def work_folder(self, run: str) -> Path:
         """Where the service keeps what is its own of a run: definition, log, tables for pages."""
@@ -136,7 +134,7 @@ class Service:
     def resume(self, run: SubmittedRun, *, trials: int | None = None, slots: int | None = None) -> SubmittedRun:
         """Queue a run again, as `Requests.resume`; `NotAllowedError` for one that its team may not run any more,
         `DefinitionError` for trials that its directory cannot have any more."""
-        check_again(self.runs.get(run.id).definition, run.team, self.settings)
+        check_again(run.definition, run.team, self.settings)
         directory = RunDirectory(run.run_directory)
         term = None if trials is None else newest_term(directory)
         if term is not None and (refused := trials_refusal(frozen_definition(directory, term), trials or 0)):

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import html
-import json
 import os
 import re
-import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from tuning.basics.documents import Json
 from tuning.basics.user_folder import user_folder
 from tuning.definition.complaints import complaints
 from tuning.definition.yaml_file import load_yaml
 from tuning.errors import DefinitionError
-from tuning.notes import Note
 from tuning.storage.names import is_uri
 
 GB = 2**30
 NO_MLFLOW = "none"  # in place of a tracking URI
-T = TypeVar("T")
 SECRET_FILES = ("TUNING_TOKEN_FILE", "PGPASSFILE")  # variables that name files with secrets
 
 
@@ -106,28 +99,12 @@ class ServiceSettings(_Settings):
         given = self.data if own is None else own
         return tuple(root.rstrip("/") if is_uri(root) else os.path.abspath(root) for root in given)
 
-    def as_written(self, team: str, value: T, run_directory: str = "") -> T:
-        """Return a text, or a document with all of its texts, as a team reads it: without the server's own folders.
-
-        Files are called as definitions call them, and runs by their ids. Of a folder alone a dot is left.
-        """
-        roots = [root for root in self.roots(team) if not is_uri(root)]
-        own = (f"{self.storage}/{team}", os.path.dirname(run_directory), str(self.work), sys.prefix)
-        found = {*roots, *map(os.path.realpath, roots), *own} - {"", "/"}
-        forms = {form for text in found for form in (text, html.escape(text), json.dumps(text)[1:-1])}
-        folders = "|".join(map(re.escape, sorted(forms, key=len, reverse=True)))
-        place = re.compile(rf"(?<![\w.-])(?:{folders})(?:(/)(?=[^\s'\"`),;&])|/?(?![\w-]|\.\w))")
-
-        def shown(part: object) -> object:
-            if isinstance(part, str):
-                return place.sub(lambda match: "" if match[1] else ".", part) if "/" in part else part
-            if isinstance(part, Note):
-                return Note(part.code, str(shown(part.subject)), cast(Json, shown(part.values)))
-            if isinstance(part, Mapping):
-                return {name: shown(inner) for name, inner in part.items()}
-            return [shown(inner) for inner in part] if isinstance(part, list | tuple) else part
-
-        return cast(T, shown(value))
+    def as_written(self, team: str, text: str) -> str:
+        """A text in which the team's files are called as its definitions do: below its folders, not on the machine."""
+        folders = [root for root in self.roots(team) if not is_uri(root) and root != "/"]
+        for folder in sorted(folders, key=len, reverse=True):
+            text = text.replace(f"{folder}/", "").replace(folder, os.path.basename(folder))
+        return text
 
     @property
     def missing_folders(self) -> list[str]:

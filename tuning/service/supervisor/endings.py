@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from tuning.basics.documents import Json
 from tuning.basics.wording import amount, duration, kinds_text, shorten
@@ -12,7 +13,7 @@ from tuning.runs.exit_codes import ALL_WITHOUT_MODEL, OWNED, REFUSED, SOME_WITHO
 from tuning.service.database.runs import SubmittedRun
 from tuning.service.settings import ServiceSettings
 from tuning.service.states import RunState
-from tuning.service.supervisor.drivers import Gone
+from tuning.service.supervisor.drivers import Gone, claim_folder
 from tuning.service.supervisor.outages import Outages
 
 ENDED_BY_ITSELF = (0, SOME_WITHOUT_MODEL, ALL_WITHOUT_MODEL)
@@ -33,7 +34,8 @@ class Sequel:
 
 def sequel(run: SubmittedRun, gone: Gone, settings: ServiceSettings, now: float, outages: Outages) -> Sequel:
     """What becomes of a run whose driver has ended. outages: learns of a failure of the machine."""
-    said = shorten(settings.as_written(run.team, str(gone.told.get("reason") or ""), run.run_directory), LONGEST)
+    said = _shown(str(gone.told.get("reason") or ""), run, claim_folder(settings.work, run))
+    said = settings.as_written(run.team, said)
     values = {"outcome": dict(gone.told) or None}
     if run.state is RunState.STOPPING and run.ending == RunState.CANCELLED:
         return Sequel(RunState.CANCELLED, _how(gone, "cancelled"), values)
@@ -86,3 +88,9 @@ def _summary(told: Json) -> str:
     if missing := told.get("not_copied"):
         text += f"; the copy in MLflow lacks {kinds_text(missing)}: resume the run once MLflow answers"
     return text
+
+
+def _shown(sentence: str, run: SubmittedRun, folder: Path) -> str:
+    """A sentence for a team, to which the server's own folders say nothing."""
+    without = sentence.replace(f"{folder}/", "").replace(run.run_directory, f"run {run.id}")
+    return shorten(without, LONGEST)

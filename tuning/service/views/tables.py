@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,10 +28,6 @@ LEADERBOARD_FILE, ORDERS_FILE = "leaderboard.arrow", "orders.arrow"
 STUDIES_FILE, TRIALS_FILE = "studies.arrow", "trials.arrow"
 SUMMARY_FILE = "summary.json"
 MOST_ROWS = 500  # of a page
-
-
-#: As of `ServiceSettings.as_written`.
-Told = Callable[[Any], Any]
 
 
 @cache
@@ -62,14 +57,11 @@ class LeaderboardPage:
 
 
 class RunTables:
-    """The tables of one run in a folder that `write` has made.
+    """The tables of one run in a folder that `write` has made."""
 
-    told: makes of a document what the team may read of it.
-    """
-
-    def __init__(self, folder: Path, told: Told = lambda document: document) -> None:
-        self.folder, self._told = folder, told
-        self.summary: Json = told(json.loads((folder / SUMMARY_FILE).read_text(encoding="utf-8")))
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.summary: Json = json.loads((folder / SUMMARY_FILE).read_text(encoding="utf-8"))
         self._board = _mapped(folder / LEADERBOARD_FILE)
 
     @property
@@ -96,17 +88,13 @@ class RunTables:
             order = order[self._chosen(search, status)[order]]
         places, found = order[start : start + rows], len(order)
         taken = self._board.select(LEADERBOARD).take(pa.array(places)).to_pylist()
-        return LeaderboardPage(self._told([_row(row) for row in taken]), found, len(self))
+        return LeaderboardPage([_row(row) for row in taken], found, len(self))
 
     def all_rows(self, sort: str = "customer") -> pa.Table:
         """The whole leaderboard in the order of a column, `params` as JSON; `DefinitionError` as of `page`."""
         rows = self._board.select(LEADERBOARD)
         found = rows if sort == "customer" else rows.take(pa.array(self._order(sort)))
-        table = pa.table({name: as_cells(found[name], name) for name in LEADERBOARD})
-        for name in ("reason", "notes"):
-            texts = pa.array(self._told(table[name].to_pylist()), table[name].type)
-            table = table.set_column(table.column_names.index(name), name, texts)
-        return table
+        return pa.table({name: as_cells(found[name], name) for name in LEADERBOARD})
 
     def _order(self, sort: str) -> np.ndarray:
         """(customers,) the rows' numbers in the order of a column."""
@@ -138,8 +126,11 @@ class RunTables:
             raise MissingError(f"no customer {customer!r} in this run. GET …/leaderboard?search= finds its customers.")
         row = self._board.select(LEADERBOARD).slice(place, 1).to_pylist()[0]
         trials = self._records("trials", TRIALS_FILE, place) if self.summary["trials_kept"] else None
-        studies = self._records("studies", STUDIES_FILE, place)
-        return self._told({**_row(row), "studies": studies, "trials": trials})
+        return {
+            **_row(row),
+            "studies": self._records("studies", STUDIES_FILE, place),
+            "trials": trials,
+        }
 
     def _records(self, kind: str, file: str, place: int) -> list[dict[str, object]]:
         firsts, records = self._board[starts(kind)], _mapped(self.folder / file)

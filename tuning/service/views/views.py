@@ -11,7 +11,6 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tuning.errors import MissingError, QuotaError, RunError, TuningError
 from tuning.service.children import ChildLimits, ChildQueue, run_child
@@ -48,18 +47,11 @@ class ShownTables:
 class Views:
     """The tables of all runs, below a folder of the service.
 
-    work: its folder, with one per run. write: starts a child process, and waits for it. told: as of
-    `ServiceSettings.as_written`. Safe for threads.
+    work: its folder, with one per run. write: starts a child process, and waits for it. Safe for threads.
     """
 
-    def __init__(
-        self,
-        work: Path,
-        write: Writer,
-        clock: Callable[[], float] = time.time,
-        told: Callable[[str, Any, str], Any] = lambda _, document, __: document,
-    ) -> None:
-        self._work, self._write, self._clock, self._told = work, write, clock, told
+    def __init__(self, work: Path, write: Writer, clock: Callable[[], float] = time.time) -> None:
+        self._work, self._write, self._clock = work, write, clock
         self._shown = OrderedDict[str, ShownTables]()  # the one that was looked at last is the last
         self._being_written = dict[str, Future[ShownTables]]()
         self._queue = ChildQueue("tables of runs", AT_ONCE, MOST_OPEN)
@@ -75,7 +67,7 @@ class Views:
         The first ones, and those of a run that has ended, are to be waited for. `MissingError` before it has recorded
         anything; `QuotaError` at once where many of its team are being written.
         """
-        shown = self._newest(run)
+        shown = self._newest(run.id)
         if shown is not None and not self._too_old(shown, run):
             return _known(shown)
         if shown is None or run.state not in WORKING:
@@ -99,18 +91,15 @@ class Views:
             return self._clock() - shown.written > FRESH_S
         return run.ended is not None and shown.written < run.ended
 
-    def _newest(self, run: SubmittedRun) -> ShownTables | None:
+    def _newest(self, run: str) -> ShownTables | None:
         with self._lock:
-            shown = self._shown.get(run.id)
+            shown = self._shown.get(run)
             if shown is not None:
-                self._shown.move_to_end(run.id)
+                self._shown.move_to_end(run)
                 return shown
-        folders = sorted(self._folder(run.id).glob(f"*/{SUMMARY_FILE}"), key=lambda file: int(file.parent.name))
-        tables = self._tables(run, folders[-1].parent) if folders else None
-        return self._keep(run.id, tables) if tables is not None and tables.current else None
-
-    def _tables(self, run: SubmittedRun, folder: Path) -> RunTables:
-        return RunTables(folder, lambda document: self._told(run.team, document, run.run_directory))
+        folders = sorted(self._folder(run).glob(f"*/{SUMMARY_FILE}"), key=lambda file: int(file.parent.name))
+        tables = RunTables(folders[-1].parent) if folders else None
+        return self._keep(run, tables) if tables is not None and tables.current else None
 
     def _keep(self, run: str, tables: RunTables) -> ShownTables:
         shown = ShownTables(tables, int(tables.folder.name) / 1e6)
@@ -136,7 +125,7 @@ class Views:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._write(run.run_directory, folder)
-            found = self._keep(run.id, self._tables(run, folder))
+            found = self._keep(run.id, RunTables(folder))
             for older in self._folder(run.id).iterdir():
                 if older != folder:
                     shutil.rmtree(older, ignore_errors=True)  # who has them mapped can still read them
@@ -146,7 +135,7 @@ class Views:
             with contextlib.suppress(OSError):  # of a run that was deleted meanwhile nothing is left
                 folder.parent.rmdir()
                 folder.parent.parent.rmdir()
-            why = self._told(run.team, str(error), run.run_directory)
+            why = str(error).replace(run.run_directory, "its folder")  # whose place is the server's own matter
             raise MissingError(f"run {run.id} has no tables: {why}") from error
         finally:
             with self._lock:

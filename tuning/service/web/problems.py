@@ -115,9 +115,6 @@ def answer(
     headers: Mapping[str, str] | None = None,
 ) -> Response:
     """A problem as response: JSON, or a page for a browser where `app.state.problem_page` makes one."""
-    holder = getattr(request.state, "holder", None)
-    if holder is not None:
-        detail = request.app.state.service.settings.as_written(holder.team, detail)
     message = ProblemMessage(
         title=HTTPStatus(status).phrase,
         status=status,

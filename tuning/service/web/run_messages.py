@@ -25,7 +25,7 @@ LINKS = ("events", "leaderboard", "report", "model", "stop", "cancel", "resume")
 
 async def team_run(run: RunId, holder: Asking, service: ServiceOf) -> SubmittedRun:
     """The run that a path names; 404 where the team has none of that id."""
-    return service.shown(await run_in_threadpool(service.runs.get, run, holder.team))
+    return service.remarked(await run_in_threadpool(service.runs.get, run, holder.team))
 
 
 def progress_of(run: SubmittedRun) -> ProgressMessage | None:

@@ -44,7 +44,7 @@ def runs_page(
         runs=[
             {
                 **{key: getattr(run, key) for key in ("id", "name", "state", "submitted")},
-                "reason": shorten(service.shown(run).reason, MOST_TEXT),
+                "reason": shorten(service.remarked(run).reason, MOST_TEXT),
                 "place": places.get(run.id),
                 "progress": progress_of(run) if run.state in WORKING else None,
             }

@@ -40,9 +40,9 @@ KEY = r"[0-9a-f]{32}"  # of a form, so that a second press of its button is no s
 
 @dataclass(frozen=True)
 class DataRoot:
-    """Where data may be: a URI, or without a name a folder with some of what it holds."""
+    """Where data may be: a folder by its last name with some of what it holds, or a URI."""
 
-    name: str = ""
+    name: str
     holds: Sequence[str] = ()
     has_more: bool = False
 
@@ -172,4 +172,4 @@ def _folder(root: Path, own: Sequence[Path]) -> DataRoot:
             )
     except OSError:
         names = []
-    return DataRoot("", names[:MOST_NAMES], len(names) > MOST_NAMES)
+    return DataRoot(root.name or str(root), names[:MOST_NAMES], len(names) > MOST_NAMES)

@@ -20,6 +20,7 @@ from tuning.records.columns import FigureRow
 from tuning.records.figures import shown_in
 from tuning.records.schema import OK
 from tuning.service.database.runs import SubmittedRun
+from tuning.service.settings import ServiceSettings
 from tuning.service.states import OPEN, WORKING
 from tuning.service.views.views import ShownTables
 from tuning.service.web.auth import ServiceOf
@@ -92,15 +93,11 @@ def run_page(
         age = duration(max(0.0, service.clock() - shown.written))
     return render(
         "run.html",
-        run={
-            **_facts(found),
-            "place": service.places().get(found.id),
-            "progress": progress,
-        },
+        run={**_facts(found), "place": service.places().get(found.id), "progress": progress},
         live=found.state in OPEN,
         seen=max((event.id for event in service.runs.events(found.id) if event.state is found.state), default=0),
         trials=found.definition.get("trials", Definition.model_fields["trials"].default),
-        definition=_definition(found),
+        definition=_definition(found, service.settings),
         tables=None if shown is None else _summary(shown.tables.summary),
         no_tables=without,
         board=None if shown is None else _board(shown, address, sort, search, status, start),
@@ -144,9 +141,10 @@ def picture(shown: Shown, name: str) -> Response:
     )
 
 
-def _definition(run: SubmittedRun) -> str:
+def _definition(run: SubmittedRun, settings: ServiceSettings) -> str:
     """As it was submitted, without what the server has added; of a very long one its beginning."""
     text = dump_yaml({name: value for name, value in run.definition.items() if name != "mlflow"})
+    text = settings.as_written(run.team, text)
     return (
         text
         if len(text) <= MOST_DEFINITION

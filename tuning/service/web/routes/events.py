@@ -54,9 +54,7 @@ async def events(
         changes, progress, ended = look
         for change in changes:
             told = change.id
-            data = event_message(change).model_dump(mode="json")
-            data = service.settings.as_written(found.team, data, found.run_directory)
-            yield ServerSentEvent(event="state", id=str(change.id), data=data)
+            yield ServerSentEvent(event="state", id=str(change.id), data=event_message(change).model_dump(mode="json"))
         if progress is not None and progress != shown:
             shown = progress
             yield ServerSentEvent(event="progress", data=progress.model_dump(mode="json"))

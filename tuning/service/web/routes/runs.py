@@ -57,7 +57,7 @@ def list_runs(
         limit=limit + 1,
     )
     further = cursor_of(found[limit - 1]) if len(found) > limit else None
-    return RunPage(runs=[run_message(service.shown(run)) for run in found[:limit]], next=further)
+    return RunPage(runs=[run_message(service.remarked(run)) for run in found[:limit]], next=further)
 
 
 @router.post(
@@ -115,4 +115,4 @@ def _changed(service: Service, run: SubmittedRun) -> RunMessage:
 
 def _whole(service: Service, run: SubmittedRun) -> RunMessage:
     place = service.places().get(run.id) if run.state is RunState.QUEUED else None
-    return run_message(service.shown(run), place, whole=True)
+    return run_message(run, place, whole=True)

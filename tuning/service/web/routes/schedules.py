@@ -7,7 +7,6 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 
 from tuning.service.schedules import Schedule
-from tuning.service.service import Service
 from tuning.service.web.auth import Asking, ServiceOf
 from tuning.service.web.limits import WITHOUT_NUL
 from tuning.service.web.messages import ScheduleMessage, SchedulePage, moment
@@ -19,13 +18,13 @@ ScheduleId = Annotated[str, Path(description="The schedule's id.", max_length=64
 @router.get("/api/v1/schedules")
 def list_schedules(service: ServiceOf, holder: Asking) -> SchedulePage:
     """The team's schedules, by name."""
-    return SchedulePage(schedules=[_message(each, service) for each in service.schedules.all(holder.team)])
+    return SchedulePage(schedules=[schedule_message(each) for each in service.schedules.all(holder.team)])
 
 
 @router.get("/api/v1/schedules/{schedule}")
 def show_schedule(service: ServiceOf, holder: Asking, schedule: ScheduleId) -> ScheduleMessage:
     """One schedule."""
-    return _message(service.schedules.get(schedule, holder.team), service)
+    return schedule_message(service.schedules.get(schedule, holder.team))
 
 
 @router.delete("/api/v1/schedules/{schedule}", status_code=204)
@@ -34,8 +33,15 @@ def delete_schedule(service: ServiceOf, holder: Asking, schedule: ScheduleId) ->
     service.schedules.delete(schedule, holder.team)
 
 
-def _message(schedule: Schedule, service: Service) -> ScheduleMessage:
-    times = {name: moment(getattr(schedule, name)) for name in ("next", "last")}
-    links = {"self": f"/api/v1/schedules/{schedule.id}", "runs": f"/api/v1/runs?name={schedule.name}"}
-    told = service.settings.as_written(schedule.team, {**vars(schedule), **times, "links": links})
-    return ScheduleMessage.model_validate(told)
+def schedule_message(schedule: Schedule) -> ScheduleMessage:
+    return ScheduleMessage(
+        id=schedule.id,
+        name=schedule.name,
+        cron=schedule.cron,
+        time_zone=schedule.time_zone,
+        next=moment(schedule.next),
+        last=moment(schedule.last),
+        problem=schedule.problem,
+        definition=schedule.definition,
+        links={"self": f"/api/v1/schedules/{schedule.id}", "runs": f"/api/v1/runs?name={schedule.name}"},
+    )
