@@ -7,13 +7,13 @@ from typing import Literal, Protocol, Self, TypeVar
 Mode = Literal["max", "min"]
 
 
-class Number(Protocol):
+class Negatable(Protocol):
     """What has a sign: a number, or an array of them."""
 
     def __neg__(self) -> Self: ...
 
 
-N = TypeVar("N", bound=Number)
+N = TypeVar("N", bound=Negatable)
 
 
 def loss_of(score: N, mode: str) -> N:

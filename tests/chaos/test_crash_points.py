@@ -212,6 +212,7 @@ def test_the_scenario_takes_every_kind_of_step(
     assert dict(kinds) == {
         "terms": 1, "leases": 2, "data": 2, "code": 2, "estimators": 1, "plan.yaml": 1, "definition.yaml": 1,
         "plan.parquet": 1, "trials": 6, "studies": 2, "models": 4, "leaderboard.csv": 1,
+        "outcome.json": 1,
     }  # fmt: skip
     assert len(steps) == STEPS
     crash(monkeypatch, runner, tmp_path / "run", MIDDLE, "after")

@@ -274,7 +274,7 @@ TABLE = [
     ),
     Protection(
         "records hold no secrets",
-        setting(tuning__records__schema__mask_in=lambda text: text),
+        setting(tuning__records__tables__mask_in=lambda text: text),
         "services/test_secrets.py::test_no_secret_is_in_logs_records_reasons_or_mlflow",
         slow,
     ),

@@ -17,6 +17,7 @@ from paths import ROOT
 from tuning import TuneRunner
 from tuning.driver.display import Display
 from tuning.driver.progress import Counter
+from tuning.notes.note import as_notes
 
 
 def test_a_cell_that_runs_a_search_shows_what_came_of_it(
@@ -38,7 +39,7 @@ def test_notes_that_an_earlier_cell_has_shown_are_not_shown_again(
     notes = ["the trials of 'mine' run side by side, on up to 2 slots.", "up to 7 trials of a study run at once."]
 
     def told(notes: list[str], style: str = "line") -> int:
-        Display(Counter(n_trials=1, n_studies=1), style).tell(notes)
+        Display(Counter(n_trials=1, n_studies=1), style).tell(as_notes(notes))
         return capsys.readouterr().err.count("\n")
 
     assert [told(notes[:1]), told(notes)] == [1, 2]  # two programs' runs, each on its own

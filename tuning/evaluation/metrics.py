@@ -209,8 +209,7 @@ def _check_fits(name: str, task: str, weighted: bool) -> None:
         kin = [other for other in _names() if other.startswith(f"{name}_") and _scores(other, task, weighted)]
         use = f" For {task} there are {', '.join(kin)}." if kin else ""
         raise DefinitionError(
-            f"metric: {name!r} does not fit {task}: {meant}.{use} The default for {task} is "
-            f"{DEFAULT_METRIC[task]!r}."
+            f"metric: {name!r} does not fit {task}: {meant}.{use} The default for {task} is {DEFAULT_METRIC[task]!r}."
         )
     if weighted and not _scores(name, task, weighted):
         raise DefinitionError(f"metric: {name!r} takes no sample weights; remove `weight`, or choose another metric.")

@@ -234,7 +234,7 @@ def as_recorded_notes(row: Json) -> dict[str, object]:
 def as_cells(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     """Return a column as CSV and pandas hold it: a reason as its sentence, notes as JSON with codes and values."""
     if name == "reason":
-        return pa.chunked_array([[row and str(from_row(row)) for row in column.to_pylist()]], pa.string())
+        return pa.chunked_array([[str(from_row(row)) if row else "" for row in column.to_pylist()]], pa.string())
     if name == "notes":
         return pa.chunked_array([[_notes_json(rows) for rows in column.to_pylist()]], pa.string())
     return column

@@ -142,7 +142,7 @@ def test_own_bounds_are_kept_and_counted_when_predicting(tmp_path: Path) -> None
     assert made.exit_code == 0, made.output
     row = RunResult(str(tmp_path / "run")).leaderboard().iloc[0]
     below = int((frame["y"] < 0).sum())
-    assert f"{below} targets of 60 lie beyond `bounds`, which no prediction does" in texts(row["notes"])
+    assert f"{below} targets of 60 lie beyond `bounds`, which no prediction does" in row["notes"]
     assert row["held_back"] >= 3
     new = pd.DataFrame({"x": [-1000.0, 0.5, 1000.0]})
     new.to_csv(tmp_path / "new.csv", index=False)

@@ -151,7 +151,7 @@ def test_gains_of_errors_are_in_percent() -> None:
         ("lost", -math.inf),
         ("none", None),
     ]
-    shown = [line.split()[6:8] for line in list(lines(found))[2:-1]]
+    shown = [line.split()[5:7] for line in list(lines(found))[2:-1]]
     assert shown == [["25", "%"], ["1", "%"], ["0", "%"], ["-inf", "%"]]
 
 

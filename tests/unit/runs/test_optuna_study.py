@@ -115,7 +115,7 @@ CURVES = [
     ("loss", "min", [0.4, 0.2], None, "linear"),
     ("accuracy", "max", [0.05, 0.9], None, "linear"),
     ("reward", "max", [1.0, 900.0], None, "linear"),
-    ("neg_root_mean_squared_error", "max", [-90.0, -1.0], None, "log"),
+    ("rmse", "min", [90.0, 1.0], None, "log"),
     ("roc_auc", "max", [0.05, 0.9], None, "linear"),
     ("loss", "min", [-1.0, 90.0], None, "linear"),
     ("loss", "min", [4.0, 0.1], "accuracy", "linear"),

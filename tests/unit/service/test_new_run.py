@@ -17,7 +17,7 @@ from tuning.service.states import RunState
 TYPED = "# of the shops\nname: week\ndata: rows.csv\ntarget: y\ntrials: 3\n"
 RESULT = {
     "name": "week", "customers": 1200, "studies": 1200, "trials": 24000, "task": "binary", "positive": "yes",
-    "metric": "rmse", "mode": "max", "algorithm": "optuna", "scheduler": "asha", "portfolio": 4,
+    "metric": "rmse", "mode": "min", "algorithm": "optuna", "scheduler": "asha", "portfolio": 4,
     "placement": "packed", "slots": 4, "shards": 16, "helpers": 0,
     "seconds": {"least": 600.0, "most": 1200.0, "source": "from an earlier run"},
     "notes": [{"text": "`metric` was chosen: <rmse>"}],

@@ -96,7 +96,7 @@ def test_steps_that_miss_the_end_are_refused(step: float) -> None:
 
 
 def quoted(text: str) -> str:
-    return ast.literal_eval(re.findall(r"write ('[^']*')", text)[-1])  # type: ignore[no-any-return]
+    return ast.literal_eval(re.findall(r"write ('[^']*')", text)[-1])  # type: ignore[no-any-return]  # a text of the advice
 
 
 NAMES = ["a.b", "a/b c", "1.5", "2x", "-x", "a b", "x!", "ä.ö", ".", "/", "x\n"]
@@ -112,7 +112,7 @@ def test_an_advised_name_is_accepted(name: str) -> None:
 @pytest.mark.parametrize("key", [1, 1.5, None, True, (1, 2), -3])
 def test_an_advised_key_is_accepted(key: object) -> None:
     with pytest.raises(SpaceError) as caught:
-        SearchSpace.from_ray_tune({key: 1})  # type: ignore[dict-item]
+        SearchSpace.from_ray_tune({key: 1})  # type: ignore[dict-item]  # a mistake on purpose
     assert SearchSpace.from_ray_tune({quoted(str(caught.value)): 1})
 
 

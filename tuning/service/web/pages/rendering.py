@@ -48,9 +48,9 @@ def iso_text(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
-def marked(text: str) -> Markup:
+def marked(text: object) -> Markup:
     """A sentence in which what stands between backticks looks like what can be typed."""
-    parts = text.split("`")
+    parts = str(text).split("`")
     closed = len(parts) - (len(parts) % 2 == 0)  # without a partner, the last backtick is one
     words = (
         Markup("<code>{}</code>").format(part) if number % 2 else escape(part)
