@@ -25,7 +25,7 @@ class Reason(NamedTuple):
 
     code: str
     name: str
-    values: Mapping[str, Any]
+    values: Mapping[str, object]
 
 
 class ScheduledTrial(Protocol):

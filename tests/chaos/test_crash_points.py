@@ -42,7 +42,7 @@ QUIET = {"progress": False, "in_process": True}
 MOMENTS = ("before", "during", "after")
 TIMING = Timing(heartbeat_s=1e6, parts_s=0.0, storage_pause_s=0.0)  # no beats in between, each trial a part
 MIDDLE = 12  # the step after which two trials are recorded
-STEPS, RESUME = 24, 18  # durable steps of the scenario, and of a resume of what is left after the middle
+STEPS, RESUME = 25, 19  # durable steps of the scenario, and of a resume of what is left after the middle
 
 
 def some(steps: int, every: int) -> list[Any]:

@@ -6,8 +6,8 @@ import os
 import platform
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
+from tuning.basics.documents import Json
 from tuning.basics.environment import installed_version
 from tuning.basics.wording import one_line
 
@@ -16,7 +16,7 @@ ANSWERS_S = 60  # a node that has not begun then is told
 COMPARED = ("tuning-service", "ray", "optuna", "scikit-learn", "xgboost", "catboost", "lightgbm", "pandas", "numpy")
 
 
-def different_nodes(nodes: Sequence[Mapping[str, Any]], files: Sequence[str]) -> Iterator[str]:
+def different_nodes(nodes: Sequence[Json], files: Sequence[str]) -> Iterator[str]:
     """What is not on a node as it is here, a sentence each. nodes: as of `ray.nodes`. files: that each has to see."""
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy

@@ -110,8 +110,8 @@ class SplitOptions(Options):
         "keeps rows with the same value of the column `group` together. `time` holds out the latest rows by the "
         "column `column`, and every fold is later than what it is predicted from. `stable` tells each row's part by a "
         "hash of its content, or of the columns `by`, so that rows which come later move none. `auto` is `group` when "
-        "`group` is given, `time` when `column` is given, `stable` when `by` is given, `time` where rows have an order by "
-        "a date, which a note names, else `stratified` for classes and `random` for numbers.",
+        "`group` is given, `time` when `column` is given, `stable` when `by` is given, `time` where rows have an order "
+        "by a date, which a note names, else `stratified` for classes and `random` for numbers.",
     )
     test: float = Field(0.2, gt=0, lt=1, description="Share of the rows held out for the final score, between 0 and 1.")
     folds: int = Field(3, ge=2, le=50, description="Number of cross-validation folds that score a trial.")

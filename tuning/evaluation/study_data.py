@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import compress
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,7 +17,7 @@ from tuning.errors import CustomerError
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.out_of_fold import KeptPredictions, PooledAnswers, Watch
 from tuning.evaluation.target_demands import demand_of, objection
-from tuning.models.base import FRAME, Family, Matrix, SteppedFamily
+from tuning.models.base import FRAME, Family, Matrix, State, SteppedFamily
 from tuning.models.bounds import AUTO, Bounds, GivenBounds, bounds_of
 from tuning.models.log_target import LOG, PLAIN, TARGET, in_logarithms
 from tuning.models.pooled import RunPool
@@ -312,9 +311,7 @@ def keep_scorable_folds(data: StudyData, metric: Metric) -> StudyData:
     return replace(data, split=replace(data.split, folds=kept), notes=(*data.notes, note))
 
 
-def train(
-    config: Config, data: StudyData, metric: Metric, seed: int, state: Mapping[str, Any] | None = None
-) -> Iterator[Step]:
+def train(config: Config, data: StudyData, metric: Metric, seed: int, state: State | None = None) -> Iterator[Step]:
     """The generator of one trial's steps for a built-in family.
 
     Stepped families advance all folds in lockstep and are scored at every step; for the others step k is
@@ -350,7 +347,7 @@ def _train_stepped(
     task: Task,
     metric: Metric,
     seed: int,
-    state: Mapping[str, Any] | None,
+    state: State | None,
     watch: Watch | None,
 ) -> Iterator[Step]:
     states = state["folds"] if state else [None] * len(folds)

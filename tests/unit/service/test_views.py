@@ -97,7 +97,7 @@ def test_a_customer_is_what_its_records_say(result: RunResult, tables: RunTables
         for trial, record in zip(trials, expected.trial_records, strict=True):
             assert trial["config"] == record.config
             assert trial["score"] == record.score
-            assert [step["score"] for step in trial["steps"]] == [-step.score for step in record.steps]
+            assert [step["score"] for step in trial["steps"]] == [step.score for step in record.steps]
     with pytest.raises(MissingError, match="no customer 'nobody'"):
         tables.customer("nobody")
 
