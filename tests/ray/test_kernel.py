@@ -121,7 +121,8 @@ def test_a_cell_shows_one_line_of_progress_the_outcome_and_a_table(outputs: list
     errors = [line for line in shown(frame, "stderr") if not line.startswith("note: ")]
     assert len(errors) == 1, errors
     assert re.search(r"100%\|.*3/3 customers, 9 trials", errors[0])
-    assert shown(frame, "stdout")[0].startswith("3 customers are undecided: ")
+    undecided = "3 customers are undecided: the hold-out rows are too few (fewer than 20, or than 5 of a class)."
+    assert shown(frame, "stdout")[0] == undecided
     html = value(frame)["text/html"]
     assert "<th>customer</th>" in html
     assert " ± " in html

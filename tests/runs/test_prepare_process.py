@@ -36,7 +36,7 @@ def prepare(rows):
     if name == "cannot be sent":
         return rows.assign(lock=[threading.Lock() for _ in range(len(rows))])
     breakpoint()
-    return rows.assign(double=2 * rows["x"], process=os.getpid())
+    return rows.assign(double=2 * rows["x"], parent=os.getppid())
 """
 
 
@@ -74,7 +74,7 @@ def test_a_customer_is_lost_and_the_next_one_is_prepared(prepare: str) -> None:
             prepared = process.frame(rows("acme"), "acme")
             assert list(process.lost) == list(LOSSES)[:number]
             assert list(prepared["double"]) == list(2 * rows("acme")["x"])
-            assert os.getpid() not in set(prepared["process"])
+            assert set(prepared["parent"]) == {os.getpid()}
 
 
 def test_a_function_of_a_module_is_imported_as_it_is_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

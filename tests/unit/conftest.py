@@ -10,7 +10,7 @@ import pytest
 from warm_children import WarmChild
 
 
-@pytest.fixture(scope="package", autouse=True)
+@pytest.fixture(scope="module", autouse=True)  # a package without a file of its own would be the whole session
 def warm_children() -> Iterator[None]:
     """A child process of the product has its libraries already; tests/contracts and tests/runs start real ones."""
     with pytest.MonkeyPatch.context() as patch:
