@@ -381,8 +381,10 @@ def _why_none(records: Sequence[TrialRecord]) -> Note:
     if not records:
         return EndCode.NO_TRIAL_RUN()
     states = Counter(record.state for record in records)
-    counts = {"trials": len(records), "failed": states[FAILED], "stopped": states[STOPPED]}
     reasons = Counter(record.reason for record in records if record.state == FAILED)
-    if not reasons:
-        return EndCode.NO_TRIAL_FINISHED("", **counts)
-    return EndCode.NO_TRIAL_FINISHED_BUT_FAILED("", **counts, most_often=str(reasons.most_common(1)[0][0]))
+    return EndCode.NO_TRIAL_FINISHED(
+        trials=len(records),
+        failed=states[FAILED],
+        stopped=states[STOPPED],
+        most_often=str(reasons.most_common(1)[0][0]) if reasons else "",
+    )

@@ -3,7 +3,7 @@
 from tuning.notes.data import DataCode
 from tuning.notes.ends import EndCode
 from tuning.notes.fits import FitCode
-from tuning.notes.note import Note, NoteCode, ShownAt, codes, from_row, texts
+from tuning.notes.note import Note, NoteCode, codes, from_row, texts
 from tuning.notes.plans import PlanCode
 
-__all__ = ["DataCode", "EndCode", "FitCode", "Note", "NoteCode", "PlanCode", "ShownAt", "codes", "from_row", "texts"]
+__all__ = ["DataCode", "EndCode", "FitCode", "Note", "NoteCode", "PlanCode", "codes", "from_row", "texts"]

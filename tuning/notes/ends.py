@@ -47,9 +47,8 @@ class EndCode(NoteCode):
     PART_FAILED = "the {subject} failed while {doing}: {error}"
     JOURNAL_BROKEN = "a part of its journal is damaged or deleted: the study ends with what is recorded"
     NO_TRIAL_RUN = "no trial was run."
-    NO_TRIAL_FINISHED = "no trial finished, of {trials} ({failed} failed, {stopped} stopped)"
-    NO_TRIAL_FINISHED_BUT_FAILED = (
-        "no trial finished, of {trials} ({failed} failed, {stopped} stopped); most often: {most_often}",
+    NO_TRIAL_FINISHED = (
+        "no trial finished, of {trials} ({failed} failed, {stopped} stopped){most_often:then ; most often: }",
         "The search ran, but no trial did to its end. The trials' own reasons are in the records.",
     )
     TRIALS_RUN = "{run} of {trials:of trial} were run"
@@ -61,7 +60,14 @@ class EndCode(NoteCode):
         "{subject} has ended its worker {times:of time}: {cause}. Reproduce it with: {command}",
         "The study is set aside. The command in the reason runs it in a debugger.",
     )
-    SHORTAGE = "{subject}: {why}; {remedy}"
+    SHORTAGE = (
+        "{subject}: {why}; {remedy}",
+        "Add a machine that is large enough, then resume the run with more trials.",
+    )
+    SHORTAGE_OF_FOLDER = (
+        "{subject}: {why}; {remedy}",
+        "Take xgboost with actors, or start a new run in such a folder.",
+    )
     BEST_SO_FAR = "{why}; best so far {best}"
     NOT_FINISHED_YET = "not finished yet"
     NOT_FINISHED = "not finished yet: resume the run", "Resume the run."

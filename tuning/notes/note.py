@@ -4,51 +4,25 @@ from __future__ import annotations
 
 import json
 import string
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import Enum, auto
+from enum import Enum
 from functools import cache
 from typing import Any
 
 from tuning.basics.documents import Json
-from tuning.basics.wording import (
-    amount,
-    duration,
-    name_list,
-    one_line,
-    option,
-    percent,
-    raised,
-    resume_advice,
-    size_text,
-    some_names,
-    value_text,
-)
-
-
-class ShownAt(Enum):
-    """Where a note is worth a line.
-
-    Attributes:
-        CUSTOMER: on the page of the customer that has it, and in the column `notes`.
-        PLAN: before the run, too.
-        END: at the end of the run, too.
-    """
-
-    CUSTOMER = auto()
-    PLAN = auto()
-    END = auto()
+from tuning.basics.wording import amount, duration, value_text
 
 
 class NoteCode(Enum):
-    """A kind of note: its sentence, what to do about it, and where it is shown. Each theme has a subclass.
+    """A kind of note: its sentence, and what to do about it. Each theme has a subclass.
 
     A member is called with the values that its sentence names, and makes a `Note`. In a sentence, `{subject!r}` is the
     subject's name, and a value may have a form of `FORMS`: `{rows:of row}` is "1 row" or "2 rows".
     """
 
-    def __init__(self, text: str, advice: str = "", place: ShownAt = ShownAt.CUSTOMER) -> None:
-        self.text, self.advice, self.place = text, advice, place
+    def __init__(self, text: str, advice: str = "") -> None:
+        self.text, self.advice = text, advice
 
     @property
     def id(self) -> str:
@@ -150,25 +124,11 @@ def _plain(value: object) -> object:
     return value.item() if hasattr(value, "item") else str(value)
 
 
-def _plural_verb(value: object) -> bool:
-    count = len(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
-    return count != 1
-
-
 #: The forms that a value may have in a sentence, with the argument behind the form's name.
 FORMS: Mapping[str, Callable[[Any, str], str]] = {
     "of": amount,  # {rows:of row}: 1 row, 2 rows
-    "is": lambda value, _: "are" if _plural_verb(value) else "is",
-    "has": lambda value, _: "have" if _plural_verb(value) else "has",
-    "does": lambda value, _: "do" if _plural_verb(value) else "does",
-    "names": lambda value, most: name_list(value, int(most or 10)),
-    "some": lambda value, most: some_names(value, int(most or 5)),
-    "size": lambda value, _: size_text(value),
     "seconds": lambda value, _: duration(value),
-    "percent": lambda value, _: percent(float(value)),
-    "resume": lambda value, change: resume_advice(value, change=change),
-    "option": lambda value, _: option(value),
-    "if": lambda value, text: text if value else "",
+    "then": lambda value, before: f"{before}{value}" if value else "",  # {why:then ; most often: }
 }
 
 
@@ -185,4 +145,3 @@ class _Words(string.Formatter):
 
 
 _WORDS = _Words()
-__all__ = ["Note", "NoteCode", "ShownAt", "codes", "from_row", "one_line", "raised", "read", "sentence", "texts"]

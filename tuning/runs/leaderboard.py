@@ -231,17 +231,28 @@ def as_recorded_notes(row: Json) -> dict[str, object]:
     return {"reason": reason and from_row(reason), "notes": [from_row(each) for each in row["notes"] or ()]}
 
 
-def as_cells(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
-    """Return a column as CSV and pandas hold it: a reason as its sentence, notes as JSON with codes and values."""
-    if name == "reason":
-        return pa.chunked_array([[str(from_row(row)) if row else "" for row in column.to_pylist()]], pa.string())
-    if name == "notes":
-        return pa.chunked_array([[_notes_json(rows) for rows in column.to_pylist()]], pa.string())
-    return column
+def as_cells(column: pa.Array | pa.ChunkedArray, name: str) -> pa.Array | pa.ChunkedArray:
+    """Return a column as CSV and pandas hold it: a reason as its sentence, notes as JSON with codes and values.
+
+    Of a million rows only some are Python objects at a time.
+    """
+    write = _WRITTEN.get(name)
+    if write is None:
+        return column
+    parts = (column.slice(start, BATCH).to_pylist() for start in range(0, len(column), BATCH))
+    return pa.chunked_array([pa.array(map(write, part), pa.string()) for part in parts], pa.string())
+
+
+def _sentence(row: Mapping[str, str] | None) -> str:
+    return str(from_row(row)) if row else ""
 
 
 def _notes_json(rows: Sequence[Mapping[str, str]] | None) -> str | None:
     return json.dumps([from_row(row).to_dict() for row in rows], ensure_ascii=False) if rows else None
+
+
+#: How columns of structs are written.
+_WRITTEN: Mapping[str, Callable[..., str | None]] = {"reason": _sentence, "notes": _notes_json}
 
 
 def _series(column: pa.ChunkedArray) -> pd.Series:

@@ -352,8 +352,7 @@ class RunResult(OfResult):
         customer, best = self._best(customer)
         config = best and exact_config(best["config"] and json.loads(best["config"]), best["family"], best["best_step"])
         if not best or config is None:
-            reason = best["reason"] and from_row(best["reason"]) if best else self._so_far.why(customer)
-            raise NoModelError(without_text(customer, "winner", str(reason)))
+            raise self._lacking("winner", customer, best)
         if not self._plan.of_objective:
             return config
         from tuning.runs.configurations import nested_config
@@ -374,11 +373,7 @@ class RunResult(OfResult):
                 return unseen
             raise
         if not best or best["model_path"] is None:
-            if not best:
-                why = str(self._so_far.why(customer))
-            else:
-                why = str(from_row(best["reason"])) if best["reason"] else _NO_MODELS[self._plan.of_objective]
-            raise NoModelError(without_text(customer, "model", why))
+            raise self._lacking("model", customer, best)
         return self._models.saved(best["model_path"], best["model_sha256"], allow_code)
 
     def predict(
@@ -386,15 +381,19 @@ class RunResult(OfResult):
     ) -> pd.DataFrame:
         """The rows of a frame or a file with predictions, by default of the model that each row's key columns name.
 
-        The rows stay as they are; of a CSV they are text. customer, allow_code: as of `model`. interval: as of its
-        `predict`. `attrs` of the answer has `without`, `held_back`, `pooled` and `unseen`, as of
-        `tuning.runs.batch.answers.AnswerCounts`.
+        The rows stay as they are; those of a CSV are text. customer, allow_code: see `model`. interval: see its
+        `predict`. `attrs` of the answer has the remarks of `tuning.runs.batch.answers.AnswerCounts`.
         """
         from tuning.runs.prediction import predict_rows
 
         found = predict_rows(self, rows, customer, allow_code=allow_code, interval=interval)
         found.rows.attrs.update(found.remarks)
         return found.rows
+
+    def _lacking(self, what: str, customer: str, best: Json) -> NoModelError:
+        """Return the error of a customer that lacks something. best: as of `_best`."""
+        none = _NO_MODELS[self._plan.of_objective] if best else self._so_far.why(customer)
+        return NoModelError(without_text(customer, what, str(from_row(best["reason"]) if best.get("reason") else none)))
 
     def _best(self, customer: object) -> tuple[str, Json]:
         """A customer and the record of its best study, by column; an empty one where none has ended."""

@@ -14,14 +14,13 @@ from collections.abc import Callable, Sequence
 from typing import Generic, NoReturn
 
 from schedulers.direction import worth_of
-from schedulers.protocols import Reason, Scheduler
+from schedulers.protocols import Scheduler
 from tuning.basics.wording import raised
 from tuning.errors import StudyError
 from tuning.notes import EndCode, Note
-from tuning.notes.note import read
 from tuning.records.schema import FAILED, FINISHED, STOPPED
 from tuning.study.interfaces import Configuration, ListeningSearcher, Rule, Searcher
-from tuning.study.race import Race
+from tuning.study.race import Race, note_of
 from tuning.study.scheduler_view import TrialT
 from tuning.study.trial import ERROR, PENDING, TERMINATED, AnyStep, Verdict, not_finite
 
@@ -104,7 +103,7 @@ class StudyCore(Generic[TrialT]):
         try:
             for rule in self.rules:
                 if not self.stopped_by and rule.stop_all():
-                    self.stopped_by = _note(rule.study_reason())
+                    self.stopped_by = note_of(rule.study_reason())
         except Exception as error:
             self._fail(RULE, "deciding whether the study goes on", error)
 
@@ -232,10 +231,10 @@ class StudyCore(Generic[TrialT]):
         """The verdict of a stopping rule that ends this trial now; None while none does."""
         for rule in self.rules:
             if rule.stop_all():
-                return Verdict(STOPPED, _note(rule.study_reason()))
+                return Verdict(STOPPED, note_of(rule.study_reason()))
             # Where steps are folds, one that is no better says nothing about the next.
             if rule(trial.trial_id, trial.last_result) and trial.shape.progress:
-                return Verdict(FINISHED, _note(rule.reason(trial.trial_id)))
+                return Verdict(FINISHED, note_of(rule.reason(trial.trial_id)))
         return None
 
     # End.
@@ -337,11 +336,6 @@ class StudyCore(Generic[TrialT]):
         if isinstance(error, StudyError):
             raise error
         raise StudyError(EndCode.PART_FAILED(part, doing=doing, error=raised(error))) from error
-
-
-def _note(reason: Reason | None) -> Note | None:
-    """Return the note of what a scheduler or a rule gives as its reason."""
-    return None if reason is None else read(reason.code, reason.name, reason.values)
 
 
 def same_config(one: Configuration, other: Configuration) -> bool:

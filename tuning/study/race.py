@@ -79,6 +79,9 @@ class Race(Generic[TrialT]):
     def reason(self, trial: TrialT) -> Note:
         """Return the scheduler's reason for a stop."""
         found: Reason | None = self.scheduler.reason(trial.trial_id) if hasattr(self.scheduler, "reason") else None
-        if found is None:
-            return EndCode.STOPPED_AT_STEP(type(self.scheduler).__name__, step=trial.steps[-1].step)
-        return read(found.code, found.name, found.values)
+        return note_of(found) or EndCode.STOPPED_AT_STEP(type(self.scheduler).__name__, step=trial.steps[-1].step)
+
+
+def note_of(reason: Reason | None) -> Note | None:
+    """Return the note of what a scheduler or a stopping rule gives as its reason."""
+    return None if reason is None else read(reason.code, reason.name, reason.values)

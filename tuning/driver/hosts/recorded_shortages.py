@@ -52,9 +52,8 @@ def record_shortages(owned: OwnedRun, listener: Listener) -> frozenset[Resources
         budgets = {study.id: study.budget for study, _ in left}
         writer = PartWriter(owned.directory, owned.term, number, listener, budgets=budgets)
         for study, shortage in left:
-            writer.add(
-                [abandoned(context, study, EndCode.SHORTAGE(shortage.key, why=shortage.why, remedy=shortage.remedy))]
-            )
+            code = EndCode.SHORTAGE_OF_FOLDER if shortage.of_folder else EndCode.SHORTAGE
+            writer.add([abandoned(context, study, code(shortage.key, why=shortage.why, remedy=shortage.remedy))])
         writers.append(writer)
     for writer in writers:
         writer.flush()

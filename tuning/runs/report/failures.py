@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tuning.notes import EndCode, Note
+from tuning.notes import DataCode, EndCode, Note
 
 EXAMPLES = 3  # ids that are named of a group
-#: Part of a message → what to do, in this order; the parts are words of the messages that customers get.
+#: Part of a message → what to do, in this order. Only sentences without a code of their own are looked up by it.
 ADVICE = {
     "fewer than min_rows": "Bring more rows; or lower min_rows, when so few are worth a model.",
     "at least two are needed": "There is nothing to tell apart yet. Leave these customers out, or wait for more rows.",
@@ -23,12 +23,12 @@ ADVICE = {
     "no usable feature": "The columns are empty, constant or ids. Bring others, or derive them with prepare.",
     "is not defined in any": "Choose another metric or split: the folds of these customers are too small for this one.",
     "holds infinite values": "Make the values finite, or leave their rows out with prepare.",
-    "more than limits.": "Raise the limit that is named, if the machines have the memory.",
-    "none has joined them within": "Add a machine that is large enough, then resume the run with more trials.",
-    "in a folder that all nodes share": "Take xgboost with actors, or start a new run in such a folder.",
-    "has ended its worker": "The study is set aside. The command in the reason runs it in a debugger.",
-    "the model could not be saved": "Remove the cause, or set save_models: false; then resume the run.",
-    "the data has changed": "Resume the run: it takes the new rows.",
+    "more than limits.": DataCode.OVER_LIMIT.advice,
+    "none has joined them within": EndCode.NO_PLACE.advice,
+    "in a folder that all nodes share": EndCode.SHORTAGE_OF_FOLDER.advice,
+    "has ended its worker": EndCode.QUARANTINED.advice,
+    "the model could not be saved": EndCode.UNSAVED_MODEL.advice,
+    "the data has changed": DataCode.DATA_CHANGED.advice,
     "counted when": "Start a new run where the data has changed; else write the key columns as text.",
     "goes beyond what the search rows hold": "See whether the column wraps, as a clock does at midnight, or means "
     "something else there. Derive a difference with prepare, or leave the column out with drop.",
@@ -42,8 +42,8 @@ ADVICE = {
     "to learn from and": "Bring more rows; until then a constant is safer.",
     "nothing in the columns": "Look at the rows with the largest errors in the customer's own report, before the model "
     "is used.",
-    "not finished": "Resume the run.",
-    "no trial finished": "The search ran, but no trial did to its end. The trials' own reasons are in the records.",
+    "not finished": EndCode.NOT_FINISHED.advice,
+    "no trial finished": EndCode.NO_TRIAL_FINISHED.advice,
 }
 OTHERWISE = "Run one of these customers alone, with --customer and --in-process: that prints the traceback."
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")

@@ -118,9 +118,7 @@ def customer_page(found: TeamRun, shown: Shown, render: Render, id: Annotated[st
         customer=customer,
         facts=[(each.name, shorten(text, MOST_TEXT)) for each in FACTS if (text := each.text(customer))],
         params=fitting((name, setting_text(value)) for name, value in _mapping(customer["params"]).items()),
-        notes=fitting(
-            [str(note) for note in found_notes] if isinstance(found_notes := customer["notes"], list) else []
-        ),
+        notes=fitting(map(str, notes if isinstance(notes := customer["notes"], list) else ())),
         links=_customer_links(found, id) if customer["status"] == OK else [],
         curves=drawn_curves(kept or [], winner, str(customer["metric"])),
         trials=None if kept is None else fitting(_trial(each, winner) for each in kept[:MOST_TRIALS]),
