@@ -17,7 +17,7 @@ N = TypeVar("N", bound=Negatable)
 
 
 def loss_of(score: N, mode: str) -> N:
-    """Return a score turned so that smaller is better; the loss of a loss is the score.
+    """Return a score turned so that smaller is better; applied twice it returns the score.
 
     mode: "min" where smaller scores are better, else "max".
     """
@@ -25,5 +25,5 @@ def loss_of(score: N, mode: str) -> N:
 
 
 def worth_of(score: N, mode: str) -> N:
-    """Return a score turned so that larger is better; the worth of a worth is the score. mode: as of `loss_of`."""
+    """Return a score turned so that larger is better; applied twice it returns the score. mode: see `loss_of`."""
     return score if mode == "max" else -score

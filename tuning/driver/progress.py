@@ -55,7 +55,7 @@ class Counter:
         relative: as of `Progress`.
         seen: names of the parts that were reported.
         errors: what kept workers from their work.
-        lost_nodes: as of `RunOutcome`.
+        lost_nodes: see `RunOutcome`.
         doing: as of `Progress`; the next report clears it.
         customers, slots: as of `Progress`.
         term: of the run's owner.

@@ -1,4 +1,4 @@
-"""Common metrics without the checks: the same figures as of scikit-learn's scorers at a fiftieth of their time.
+"""Common metrics without checks: the figures of scikit-learn's scorers in a fiftieth of the time.
 
 A scorer checks and converts its input for 0.25 to 1.5 ms per call, in each fold and step, which is more than a
 small fit takes. What it checks is known here: arrays of one length, class codes 0 to k - 1, probabilities that

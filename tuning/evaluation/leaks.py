@@ -36,7 +36,7 @@ def is_too_good(
     target.
 
     metric: a scorer's name; nothing is known of a user's own function. score, error, test: `cv_score`, `cv_error` and
-    `test_score`, None without a hold-out. rare_rows: as of `StudyData`; with few of them that is chance.
+    `test_score`, None without a hold-out. rare_rows: see `StudyData`; with few of them a perfect score is chance.
     """
     best = score_range(metric)[1]
     if rare_rows is not None and rare_rows < LEAST_OF_CLASS:
@@ -98,7 +98,7 @@ def _strong(score: float, constant: float | None, best: float) -> bool:
 
 
 def _telling(data: StudyData, metric: Metric, least: float) -> list[str]:
-    """The columns each of which alone says the target, or is worth so much. least: as of `worth_of`."""
+    """Return the columns that tell the target alone, or reach a score alone. least: that score; see `worth_of`."""
     columns = list(_columns(data))
     if len(columns) < 2 or len(columns) > MOST_COLUMNS:
         return []

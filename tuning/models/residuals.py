@@ -28,7 +28,7 @@ DIGITS = 5
 
 
 def check_interval(interval: float | None, task: Task | None = None) -> None:
-    """`IntervalError` for what is no share, and where the target is no number. None is none."""
+    """Raise `IntervalError` for an interval outside of 0 to 1, or for a target of classes; None asks for none."""
     if interval is None:
         return
     if not 0 < interval < 1:

@@ -46,7 +46,7 @@ class Figure:
         name: its only name, which is also the heading of its column wherever it is shown.
         type: its type in a file.
         what: its meaning, for docs/records.md.
-        shown: where, beside the records. In MLflow every recorded number is a metric of its study's run, every text a
+        shown: where it is shown. In MLflow every recorded number is a metric of its study's run, every text a
             tag, wherever else it is shown.
         better: which values are better.
         essential: whether a narrow page keeps it.
@@ -111,7 +111,7 @@ def column(what: str, shown: tuple[View, ...] = (), type: pa.DataType = _BY_HINT
 def optional(
     what: str, shown: tuple[View, ...] = (), type: pa.DataType = _BY_HINT, default: object = None, **more: Any
 ) -> Any:
-    """Declare a column with a default, usually None; arguments as of `column`."""
+    """Declare a column with a default, usually None; arguments: see `column`."""
     return field(default=default, metadata={"figure": Figure("", type, what, shown, **more)})
 
 

@@ -46,13 +46,13 @@ Config = Mapping[str, Any]  # a value per hyperparameter
 MODEL = "model"  # the hyperparameter that names the model family
 
 
-#: What stands beside the figures of a user's objective, in MLflow and in the logs of Ray Tune.
+#: Our names among the figures of a user's objective, in MLflow and in the logs of Ray Tune.
 OURS = {"score", "fit_seconds", "trials", "training_iteration", "trial_id", "config", "done", "timestamp"}
 OURS |= {"time_this_iter_s", "time_total_s"}
 
 
 def user_name(name: str, taken: Container[str] = OURS) -> str:
-    """The name of a user's figure or parameter where names of ours stand beside it: one that is taken gets `user.`."""
+    """Return the name of a user's figure or parameter among ours: a taken name gets the prefix `user.`."""
     return f"user.{name}" if name in taken or name.startswith(("user.", "hp.")) else name
 
 

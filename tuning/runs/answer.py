@@ -116,7 +116,7 @@ def of_one(row: FigureRow, metric: str, baseline: GivenBaseline = None) -> str:
 
 
 def _use_of_one(row: FigureRow, baseline: GivenBaseline) -> str:
-    """What the verdict means, with a blank behind it; empty where there is none."""
+    """Return what the verdict means, followed by a blank; an empty text without a verdict."""
     if row["verdict"] == ToUse.UNDECIDED:
         rare = "" if row["rare_rows"] is None else f", {row['rare_rows']} of the rarest class,"
         return f"Undecided: {row['test_rows']} hold-out rows{rare} cannot tell the model from {_rival(baseline)}. "

@@ -19,9 +19,9 @@ OUTCOME = "outcome.json"
 
 
 class RunOutcome(TypedDict):
-    """The end of the work on a run; beside these values stand those of `RunCounts`.
+    """The end of the work on a run, in one file with the values of `RunCounts`.
 
-    term: of the owner that has ended. state: as of `Progress`. outcome, exit_code: those of the command. code, values:
+    term: of the owner that has ended. state: see `Progress`. outcome, exit_code: those of the command. code, values:
     why, for programs: `done`, `time_budget`, or that of the error. reason: the error; empty without one. not_copied:
     how much is not in MLflow, by kind. lost_nodes: machines of a cluster that were lost meanwhile.
     """

@@ -391,7 +391,7 @@ class RunResult(OfResult):
         return found.rows
 
     def _lacking(self, what: str, customer: str, best: Json) -> NoModelError:
-        """Return the error of a customer that lacks something. best: as of `_best`."""
+        """Return the error of a customer that lacks something. best: see `_best`."""
         none = _NO_MODELS[self._plan.of_objective] if best else self._so_far.why(customer)
         return NoModelError(without_text(customer, what, str(from_row(best["reason"]) if best.get("reason") else none)))
 

@@ -63,7 +63,7 @@ def next_time(cron: str, time_zone: str, after: float) -> float:
 
 @cache
 def _zones() -> frozenset[str]:
-    """The names that every machine with the database of time zones knows, so not `posix/…`, which some have beside."""
+    """Return the names of the time zone database; `posix/…` is none of them, since only some machines have it."""
     return frozenset(available_timezones() - {"Factory", "localtime"})
 
 

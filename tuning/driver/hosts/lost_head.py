@@ -27,7 +27,7 @@ OWN_S, CLUSTER_S = 2.0, 40.0  # without an answer; that of a cluster may come ba
 def head_watched(owned: OwnedRun, lost_nodes: Sequence[str]) -> Iterator[None]:
     """Within it, this process ends with an error that says how to resume, should the head of its Ray have ended.
 
-    lost_nodes: as of `RunOutcome`, at that moment.
+    lost_nodes: see `RunOutcome`; at that moment.
     """
     over = threading.Event()
     watcher = threading.Thread(target=_watch, args=(owned, over, lost_nodes), name="ray-head", daemon=True)

@@ -31,7 +31,7 @@ class AnsweredRows:
     Attributes:
         answer: what has answered, as the column `answer` says it.
         labels: the predictions; None where there are none.
-        beside: what goes into further columns, by their names: probabilities of classes, ends of intervals.
+        extra_columns: the values of further columns by name: probabilities of classes, ends of intervals.
         reason: why there are none; else empty.
         held_back: rows for which the model went beyond its bounds, and was held there.
         unseen: by column the rows with a text that no row had on which the model was fitted.
@@ -41,7 +41,7 @@ class AnsweredRows:
 
     answer: str = NONE
     labels: pa.Array | None = None
-    beside: dict[str, np.ndarray] = field(default_factory=dict)
+    extra_columns: dict[str, np.ndarray] = field(default_factory=dict)
     reason: str = ""
     held_back: int = 0
     unseen: dict[str, int] = field(default_factory=dict)
@@ -78,13 +78,13 @@ class AnswerCounts:
             return
         self.predicted += len(answered.labels)
         self.held_back += answered.held_back
-        self.without_interval += int(np.isnan(answered.beside.get(LOW, 0)).sum())
+        self.without_interval += int(np.isnan(answered.extra_columns.get(LOW, 0)).sum())
         self.pooled |= {customer: None} if answered.answer == POOL else {}
         self.unseen.update(answered.unseen)
 
     @property
     def remarks(self) -> dict[str, object]:
-        """What is to be said beside the rows, as plain values."""
+        """What is said of the rows, as plain values."""
         return {
             "without": self.without,
             "held_back": self.held_back,
@@ -131,13 +131,13 @@ def predicted(
     if model.task.classification:
         labels = label_array(model.task.classes).take(pa.array(found.values))
         chances = () if found.proba is None else zip(model.task.classes, found.proba.T, strict=True)
-        beside = {f"probability_{label}": values for label, values in chances}
+        extra_columns = {f"probability_{label}": values for label, values in chances}
     else:
         labels = pa.array(found.values, pa.float64(), from_pandas=True)
         ends = model.ends if alone else model.known_ends
-        beside = {} if interval is None else dict(zip((LOW, HIGH), ends(found, interval), strict=True))
+        extra_columns = {} if interval is None else dict(zip((LOW, HIGH), ends(found, interval), strict=True))
     unseen = {name: int(new.sum()) for name, new in (found.unseen or {}).items()}
-    return AnsweredRows(answer.answer, labels, beside, held_back=found.held_back, unseen=unseen)
+    return AnsweredRows(answer.answer, labels, extra_columns, held_back=found.held_back, unseen=unseen)
 
 
 def rows_for(rows: pa.Table | pd.DataFrame, model: CustomerModel, csv: ReadCsvOptions) -> pd.DataFrame:

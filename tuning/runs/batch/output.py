@@ -27,8 +27,8 @@ def answer_schema(answers: Iterable[AnsweredRows]) -> pa.Schema:
     kinds = {each.labels.type for each in known if each.labels is not None}
     numbers = all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds)
     kind = kinds.pop() if len(kinds) == 1 else pa.float64() if numbers else pa.string()
-    beside = dict.fromkeys(name for each in known for name in each.beside)
-    return pa.schema([(PREDICTION, kind), *((name, pa.float64()) for name in beside), (ANSWER, pa.string())])
+    extra_columns = dict.fromkeys(name for each in known for name in each.extra_columns)
+    return pa.schema([(PREDICTION, kind), *((name, pa.float64()) for name in extra_columns), (ANSWER, pa.string())])
 
 
 def answer_columns(
@@ -43,7 +43,7 @@ def answer_columns(
         columns = {ANSWER: pa.repeat(pa.scalar(answered.answer), len(customer.places))}
         if answered.labels is not None:
             columns[PREDICTION] = answered.labels.cast(schema.field(PREDICTION).type)
-            for name, values in answered.beside.items():
+            for name, values in answered.extra_columns.items():
                 columns[name] = pa.array(values, pa.float64(), from_pandas=True)  # NaN is no number
         tables.append(pa.table(columns))
     order = np.concatenate([np.arange(0), *(each.places for each in window.customers)])

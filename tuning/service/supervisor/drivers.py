@@ -44,7 +44,7 @@ class Gone:
     """A driver that has ended.
 
     code: of its process, negative for a signal; None where nobody has seen the end. reason: where it is known here.
-    told: what the driver itself has said, as of `tuning.runs.outcome_file`; empty where it was killed before.
+    told: the outcome that the driver has printed (`tuning.runs.outcome_file`); empty if it was killed before.
     """
 
     code: int | None = None

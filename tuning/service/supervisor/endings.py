@@ -33,7 +33,7 @@ class Sequel:
 
 
 def sequel(run: SubmittedRun, gone: Gone, settings: ServiceSettings, now: float, outages: Outages) -> Sequel:
-    """What becomes of a run whose driver has ended. outages: learns of a failure of the machine."""
+    """Return the next state of a run after the end of its driver. outages: is told of a failure of the machine."""
     said = _shown(str(gone.told.get("reason") or ""), run, claim_folder(settings.work, run))
     said = settings.as_written(run.team, said)
     values = {"outcome": dict(gone.told) or None}
