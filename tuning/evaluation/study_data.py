@@ -233,7 +233,7 @@ def study_data(
         notes.append(f"left out: {', '.join(unusable)}")
     notes += [*usable.notes, *split.notes]
     if (count := len(split.folds)) < wanted.folds:
-        notes.append(f"{amount(count, 'fold')} in place of {wanted.folds}, for lack of rows, groups or moments")
+        notes.append(f"{amount(count, 'fold')} in place of {wanted.folds}: too few rows, classes, groups or moments")
     return StudyData(
         task=found,
         columns=usable.columns,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain, compress
 
 import numpy as np
 
@@ -50,17 +51,21 @@ def split_rows(
 
     With few rows there are fewer folds (never fewer than two); the hold-out has at least one row.
     """
-    seed %= 2**32
+    made = _divided(y, classification, test_size, folds, seed % 2**32, kind, along)
+    filled = [len(train) > 0 and len(valid) > 0 for train, valid in made.folds]
+    return made if all(filled) else replace(made, folds=tuple(compress(made.folds, filled)))
+
+
+def _divided(
+    y: np.ndarray, classification: bool, test_size: float, folds: int, seed: int, kind: str, along: np.ndarray | None
+) -> Split:
+    if along is None:
+        return _shuffled(y, classification and kind != RANDOM, test_size, folds, seed)
     if kind == GROUP:
-        assert along is not None
         return _by_group(y, along, classification, test_size, folds, seed)
     if kind == TIME:
-        assert along is not None
         return _by_time(along, test_size, folds)
-    if kind == STABLE:
-        assert along is not None
-        return _stable(y, along, classification, test_size, folds)
-    return _shuffled(y, classification and kind != RANDOM, test_size, folds, seed)
+    return _stable(y, along, classification, test_size, folds)
 
 
 def _shuffled(y: np.ndarray, stratified: bool, test_size: float, folds: int, seed: int) -> Split:
@@ -126,11 +131,20 @@ def _smallest(y: np.ndarray) -> int:
     smallest = int(present.min())
     if len(present) < 2:
         raise CustomerError("the rows of the search hold a single class; at least two are needed.")
+    _largest(y)
     if smallest < 2 and len(present) == 2:
         raise CustomerError(
             f"one of the two classes has {smallest} row in the search; at least 2 are needed to validate on it."
         )
     return smallest
+
+
+def _largest(y: np.ndarray) -> int:
+    """Rows of the largest class, which there are at most as many stratified parts as; 1 is a `CustomerError`."""
+    largest = int(np.bincount(y).max())
+    if largest < 2:
+        raise CustomerError("each class has a single row in the search; at least one needs another to validate on.")
+    return largest
 
 
 def _by_group(
@@ -143,31 +157,36 @@ def _by_group(
         raise CustomerError(
             f"{amount(total, 'group')}; at least 3 are needed, one for the hold-out and two for the folds."
         )
-    parts = min(total, max(2, round(1 / test_size)))
     holder: StratifiedGroupKFold | GroupShuffleSplit
     if classification:  # of the parts that have the classes in about the same shares, one
+        parts = min(total, max(2, round(1 / test_size)), _largest(y))
         holder = StratifiedGroupKFold(parts, shuffle=True, random_state=seed)
     else:
         held = min(total - 2, max(1, round(total * test_size)))
         holder = GroupShuffleSplit(1, test_size=held, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a class in fewer groups than parts
-        search, test = next(holder.split(y, y, groups))
+        divisions = holder.split(y, y, groups)
+        first = next(divisions)
+        usable = (each for each in chain((first,), divisions) if _is_searchable(y, groups, *each))
+        search, test = next(usable, first)
     left = len(np.unique(groups[search]))
     if left < 2:
         raise CustomerError(f"{left} group is left for the search after the hold-out; at least 2 are needed.")
+    count = min(folds, left)
     if classification:
         _smallest(y[search])
-    splitter = (StratifiedGroupKFold if classification else GroupKFold)(
-        min(folds, left), shuffle=True, random_state=seed
-    )
+        count = min(count, _largest(y[search]))
+    splitter = (StratifiedGroupKFold if classification else GroupKFold)(count, shuffle=True, random_state=seed)
     return Split(search, test, _pairs(splitter.split(search, y[search], groups[search])))
+
+
+def _is_searchable(y: np.ndarray, groups: np.ndarray, search: np.ndarray, test: np.ndarray) -> bool:
+    return len(test) > 0 and len(np.unique(groups[search])) > 1 and len(np.unique(y[search])) > 1
 
 
 def _by_time(moments: np.ndarray, test_size: float, folds: int) -> Split:
     """The latest rows held out; expanding folds before them. Rows of one moment are never divided."""
-    from sklearn.model_selection import TimeSeriesSplit
-
     order = np.argsort(moments, kind="stable")
     ordered = moments[order]
     cut = _boundary(ordered, len(order) - max(1, round(len(order) * test_size)))
@@ -178,9 +197,9 @@ def _by_time(moments: np.ndarray, test_size: float, folds: int) -> Split:
             "learn from, to validate on, and to hold out."
         )
     pairs = []
-    splitter = TimeSeriesSplit(min(folds, cut - 1))
-    starts = [_boundary(ordered[:cut], int(valid[0])) for _, valid in splitter.split(search)]
-    starts = sorted({start for start in starts if 0 < start < cut})
+    count = min(folds, cut - 1)
+    rows = cut // (count + 1)  # of a fold, as scikit-learn's `TimeSeriesSplit` has it
+    starts = sorted({_boundary(ordered[:cut], start) for start in range(cut - count * rows, cut, rows)} - {cut})
     for start, end in zip(starts, [*starts[1:], cut], strict=True):
         pairs.append((np.arange(start), np.arange(start, end)))
     return Split(search, test, tuple(pairs))
