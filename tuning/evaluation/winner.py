@@ -386,5 +386,5 @@ def _why_none(records: Sequence[TrialRecord]) -> Note:
         trials=len(records),
         failed=states[FAILED],
         stopped=states[STOPPED],
-        most_often=str(reasons.most_common(1)[0][0]) if reasons else "",
+        most_often=reasons.most_common(1)[0][0] if reasons else "",
     )

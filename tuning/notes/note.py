@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from tuning.basics.documents import Json
-from tuning.basics.wording import amount, duration, value_text
+from tuning.basics.wording import amount, duration, name_list, value_text
 
 
 class NoteCode(Enum):
@@ -40,7 +40,7 @@ class Note:
     Attributes:
         code: its kind.
         subject: the name of the column, trial, family, … that it is about.
-        values: the figures and names of its sentence: texts, numbers, booleans, or lists of them.
+        values: the figures and names of its sentence: texts, numbers, booleans, notes, or lists of them.
     """
 
     code: NoteCode
@@ -63,7 +63,8 @@ class Note:
 
     def to_dict(self) -> dict[str, object]:
         """Plain values for programs, with the sentence."""
-        return {"code": self.code.id, "subject": self.subject, "values": dict(self.values), "text": str(self)}
+        values = {name: plain(value) for name, value in self.values.items()}
+        return {"code": self.code.id, "subject": self.subject, "values": values, "text": str(self)}
 
     def to_row(self) -> dict[str, str]:
         """The note as records hold it: a struct of texts, `values` as JSON."""
@@ -77,7 +78,12 @@ def read(code: str, subject: str, values: Mapping[str, object]) -> Note:
 
 def from_row(row: Mapping[str, str]) -> Note:
     """Return the note of a struct in records."""
-    return read(row["code"], row["subject"], json.loads(row["values"]) if row["values"] else {})
+    return read(row["code"], row["subject"], json.loads(row["values"], object_hook=_inner) if row["values"] else {})
+
+
+def _inner(found: dict[str, Any]) -> object:
+    """The note within another note's values."""
+    return read(**found) if found.keys() == {"code", "subject", "values"} else found
 
 
 @cache
@@ -120,7 +126,9 @@ def _json(values: Mapping[str, object]) -> str:
 
 
 def _plain(value: object) -> object:
-    """A value of NumPy as one of Python; else its text."""
+    """A value of NumPy as one of Python, a note as an object; else its text."""
+    if isinstance(value, Note):
+        return {"code": value.code.id, "subject": value.subject, "values": value.values}
     return value.item() if hasattr(value, "item") else str(value)
 
 
@@ -128,6 +136,7 @@ def _plain(value: object) -> object:
 FORMS: Mapping[str, Callable[[Any, str], str]] = {
     "of": amount,  # {rows:of row}: 1 row, 2 rows
     "seconds": lambda value, _: duration(value),
+    "names": lambda value, _: name_list(value),  # {columns:names}: 'a', 'b'
     "then": lambda value, before: f"{before}{value}" if value else "",  # {why:then ; most often: }
 }
 
@@ -139,6 +148,8 @@ class _Words(string.Formatter):
         form, _, argument = format_spec.partition(" ")
         if form in FORMS:
             return FORMS[form](value, argument)
+        if isinstance(value, Note):
+            return str(value).rstrip(".")
         if not format_spec:
             return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else value_text(value)
         return str(super().format_field(value, format_spec))

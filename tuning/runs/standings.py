@@ -53,7 +53,7 @@ class UnfinishedCustomers:
     def why(self, customer: str) -> Note:
         """Return the reason, with the best score of the customer's trials so far."""
         best = self.best.get(customer)
-        return self.reason if best is None else EndCode.BEST_SO_FAR(why=str(self.reason), best=best)
+        return self.reason if best is None else EndCode.BEST_SO_FAR(why=self.reason, best=best)
 
 
 class Standings:

@@ -16,6 +16,7 @@ from tuning.notes.note import FORMS, NoteCode, codes
 NOTES = [
     EndCode.NO_STEP(),
     EndCode.RUNG_CUTOFF("asha", rung=3, score=np.float64(13.8), cutoff=12.5),
+    EndCode.BEST_SO_FAR(why=EndCode.TRIALS_RUN(run=1, trials=4), best="0.5"),
     EndCode.RAISED(error="ValueError: a {brace}, a \"quote\" and 'é'"),
     EndCode.TARGET_REACHED("target", trial="00004", score=float("inf"), target=1),
     DataCode.OVER_LIMIT("max_rows", what="'a; b.csv'", count=np.int64(51), unit="rows", most=50, way_out="raise it"),
