@@ -3,7 +3,19 @@
 from tuning.notes.data import DataCode
 from tuning.notes.ends import EndCode
 from tuning.notes.fits import FitCode
-from tuning.notes.note import Note, NoteCode, codes, from_row, texts
+from tuning.notes.note import Note, NoteCode, Shown, codes, codes_shown, from_row, texts
 from tuning.notes.plans import PlanCode
 
-__all__ = ["DataCode", "EndCode", "FitCode", "Note", "NoteCode", "PlanCode", "codes", "from_row", "texts"]
+__all__ = [
+    "DataCode",
+    "EndCode",
+    "FitCode",
+    "Note",
+    "NoteCode",
+    "PlanCode",
+    "Shown",
+    "codes",
+    "codes_shown",
+    "from_row",
+    "texts",
+]

@@ -1,12 +1,12 @@
 """Why a trial, a study or a last fit ended as it did."""
 
-from tuning.notes.note import NoteCode
+from tuning.notes.note import NoteCode, Shown
 
 
 class EndCode(NoteCode):
     """A reason in the records of trials and studies."""
 
-    SAID = "{text}"
+    SAID = "{text}", "", Shown.END
     RAISED = "{error}"
 
     # Of trials: what their schedulers and stopping rules have decided.

@@ -14,15 +14,28 @@ from tuning.basics.documents import Json
 from tuning.basics.wording import amount, duration, name_list, value_text
 
 
+class Shown(Enum):
+    """Where a note is worth a line."""
+
+    PLAN = "in a plan"
+    END = "at the end of a run"
+    CUSTOMER = "only on the customer's own page"
+
+
 class NoteCode(Enum):
-    """A kind of note: its sentence, and what to do about it. Each theme has a subclass.
+    """A kind of note: its sentence, what to do about it, and where it is worth a line. Each theme has a subclass.
 
     A member is called with the values that its sentence names, and makes a `Note`. In a sentence, `{subject!r}` is the
     subject's name, and a value may have a form of `FORMS`: `{rows:of row}` is "1 row" or "2 rows".
     """
 
-    def __init__(self, text: str, advice: str = "") -> None:
-        self.text, self.advice = text, advice
+    def __new__(cls, *_: object) -> NoteCode:
+        code = object.__new__(cls)
+        code._value_ = len(cls.__members__)  # by its sentence, one of two with the same would be the other's alias
+        return code
+
+    def __init__(self, text: str, advice: str = "", shown: Shown = Shown.CUSTOMER) -> None:
+        self.text, self.advice, self.shown = text, advice, shown
 
     @property
     def id(self) -> str:
@@ -92,6 +105,11 @@ def codes() -> dict[str, NoteCode]:
     import tuning.notes  # noqa: F401  # its themes are subclasses then
 
     return {code.id: code for theme in NoteCode.__subclasses__() for code in theme}
+
+
+def codes_shown(where: Shown) -> tuple[NoteCode, ...]:
+    """Return the codes that are worth a line there."""
+    return tuple(code for code in codes().values() if code.shown is where)
 
 
 def uncoded(text: str) -> Note:

@@ -1,10 +1,13 @@
 """What a plan says of a run before it begins."""
 
-from tuning.notes.note import NoteCode
+from tuning.notes.note import NoteCode, Shown
 
 
 class PlanCode(NoteCode):
     """A note of a plan."""
+
+    def __init__(self, text: str, advice: str = "", shown: Shown = Shown.PLAN) -> None:
+        super().__init__(text, advice, shown)
 
     POOL_HINT = (
         "`pool: auto` would let each model learn from the rows of all customers, too: with as many customers and as "

@@ -119,10 +119,10 @@ def distinct(table: pa.Table, keys: Sequence[str]) -> pa.Table:
     return table if len(found) == len(table) else table.take(found.combine_chunks().sort())
 
 
-def has_note(notes: pa.ChunkedArray, code: NoteCode) -> pa.Array:
-    """Return whether each row of a column of notes has one with this code."""
-    notes = notes.combine_chunks()
-    rows = pc.list_parent_indices(notes).filter(pc.equal(pc.struct_field(pc.list_flatten(notes), "code"), code.id))
+def has_note(notes: pa.ChunkedArray, *codes: NoteCode) -> pa.Array:
+    """Return whether each row of a column of notes has one with any of these codes."""
+    notes, wanted = notes.combine_chunks(), pa.array([code.id for code in codes], pa.string())
+    rows = pc.list_parent_indices(notes).filter(pc.is_in(pc.struct_field(pc.list_flatten(notes), "code"), wanted))
     found = np.zeros(len(notes), dtype=bool)
     found[rows.to_numpy()] = True
     return pa.array(found)

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from tuning.basics.wording import amount
 from tuning.definition.baselines import baseline_name
 from tuning.evaluation.leaks import is_too_good
-from tuning.notes import FitCode
+from tuning.notes import FitCode, Shown, codes_shown
 from tuning.records.schema import OK, POOLED, TrialRecord
 from tuning.records.tables import has_note
 from tuning.runs.plan_file import PlannedNames
@@ -43,10 +43,10 @@ class RunCounts(TypedDict):
     those with too few hold-out rows. model_bytes: of the winners' models in all. fixed: models whose configuration
     was known, so that no trial was run. constants: models that are one. contradicted: models that are much worse on the
     hold-out rows than the folds promised, and not by chance. leaking: columns that alone do as well as the model.
-    too_good: models that are perfect on every fold. pool_members: models that have
-    the pool as a member. pool_customers: whose rows it was trained on. without_pool: why there is none, where one was
-    wanted; else empty. without_target: rows that are left out for lack of one. fit_seconds: CPU seconds of all
-    trials, last fits and the pool.
+    too_good: models that are perfect on every fold. with_notes: customers with a note that is worth a line at the end
+    of a run. pool_members: models that have the pool as a member. pool_customers: whose rows it was trained on.
+    without_pool: why there is none, where one was wanted; else empty. without_target: rows that are left out for lack
+    of one. fit_seconds: CPU seconds of all trials, last fits and the pool.
     """
 
     run: str
@@ -112,7 +112,7 @@ def run_counts(
         "leaking": _leaking(best),
         "too_good": 0 if plan.of_objective else _too_good(plan.metric, best),
         "typical": typical_of(best),
-        "with_notes": _count(pc.greater(pc.list_value_length(best["notes"]), 0)),
+        "with_notes": _count(has_note(best["notes"], *codes_shown(Shown.END))),
         "without_target": _count(best["without_target"]),
         "trials": trials,
         "wall_seconds": round(wall_seconds, 3),
