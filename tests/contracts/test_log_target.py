@@ -12,9 +12,10 @@ from model_cases import CASES, STEPPED, make_data, make_frame
 
 from tuning import TuneRunner
 from tuning.errors import DefinitionError, PlanError
+from tuning.evaluation.conclusion import conclude
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.study_data import StudyData, full_steps, train
-from tuning.evaluation.winner import StudyOutcome, conclude
+from tuning.evaluation.winner import StudyOutcome
 from tuning.models.base import Stage, SteppedFamily
 from tuning.models.customer_model import load_model
 from tuning.notes import texts

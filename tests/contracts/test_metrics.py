@@ -16,9 +16,10 @@ from sklearn.metrics import get_scorer_names
 from tuning.data.prepared import CustomerData, OwnCode
 from tuning.definition.definition import define
 from tuning.errors import CustomerError, DefinitionError, PlanError
+from tuning.evaluation.conclusion import conclude
 from tuning.evaluation.metrics import Metric, is_of_classes
 from tuning.evaluation.study_data import full_steps, train
-from tuning.evaluation.winner import StudyOutcome, conclude
+from tuning.evaluation.winner import StudyOutcome
 from tuning.notes import texts
 from tuning.planning.plan import make_plan
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION

@@ -23,6 +23,7 @@ from tuning.errors import CustomerError, PlanError, RunError, UntrustedCodeError
 from tuning.evaluation.fixed import FixedConfiguration, FixedMember
 from tuning.models.model_files import saved_files
 from tuning.notes import FitCode, from_row
+from tuning.notes.fits import CONTRADICTIONS
 from tuning.records.schema import MODEL, OK, POOLED, QUARANTINED, Config
 from tuning.runs.leaderboard import model_name
 from tuning.runs.plan_file import RecordedPlan, frozen_definition, read_plan
@@ -138,7 +139,7 @@ class RunChampions:
 
     def _own(self, found: Json) -> Champion:
         name = found["customer"]
-        told = {FitCode.CONTRADICTED, FitCode.CONSTANT_MODEL}
+        told = {*CONTRADICTIONS, FitCode.CONSTANT_MODEL}
         said = [str(note) for row in found["notes"] or () if (note := from_row(row)).code in told]
         pooled = found["status"] == POOLED
         why = f"the model of all customers: {_reason(found)}" if pooled else "the winner of its search"

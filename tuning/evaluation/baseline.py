@@ -17,6 +17,7 @@ from tuning.evaluation.hold_out_error import hold_out_score
 from tuning.evaluation.metrics import Metric, needs_scores
 from tuning.evaluation.refit import Refits
 from tuning.evaluation.study_data import StudyData
+from tuning.notes import FitCode, Note
 from tuning.preprocessing.classes import Label, find_label
 from tuning.preprocessing.roles import check_predictions
 from tuning.preprocessing.task import BINARY, Prediction, Task, as_prediction, numbers_among
@@ -53,8 +54,8 @@ def find_baseline(
     refits: Refits,
     data: StudyData,
     metric: Metric,
-) -> tuple[ScoredBaseline | None, str | None]:
-    """A study's baseline, and why there is none, or none on the hold-out.
+) -> tuple[ScoredBaseline | None, Note | None]:
+    """Return a study's baseline, and why there is none, or none on the hold-out.
 
     given: as the definition has it. records: of all trials. constant: of the study.
     """
@@ -68,7 +69,7 @@ def find_baseline(
     name = baseline_name(given)
     if data.given is None:
         if constant is None:
-            return None, f"there is no gain: {metric.name} is not defined for a constant"
+            return None, FitCode.NO_GAIN_OVER_CONSTANT(metric=metric.name)
         return ScoredBaseline(name, constant.score, constant.test_score, constant.answers(data)), None
     whole = given_prediction(data, metric)
     unseen = [data.split.search[valid] for _, valid in data.split.folds]
@@ -78,16 +79,16 @@ def find_baseline(
             for rows in unseen
         ]
     except ValueError as error:
-        return None, f"there is no gain: {name} cannot be scored: {error}"
+        return None, FitCode.NO_GAIN(name, error=str(error))
     said = whole.take(data.split.test)
     test_score, note = hold_out_score(said, data, metric)
     return ScoredBaseline(name, math.fsum(scores) / len(scores), test_score, said), note
 
 
-def _why_no_trial(first: TrialRecord | None) -> str | None:
+def _why_no_trial(first: TrialRecord | None) -> Note | None:
     if first is None or first.state == FINISHED:
         return None
-    return f"there is no gain: the baseline (trial 0) {first.state}: {first.reason}"
+    return FitCode.NO_GAIN_OVER_TRIAL(state=first.state, why=first.reason)
 
 
 def given_prediction(data: StudyData, metric: Metric) -> Prediction:

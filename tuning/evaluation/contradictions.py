@@ -8,16 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from schedulers.direction import worth_of
-from tuning.basics.wording import value_text
+from tuning.basics.documents import Json
 from tuning.evaluation.constant import ConstantPrediction
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.study_data import StudyData
+from tuning.notes import FitCode, Note
 from tuning.preprocessing.kinds import DATE, TEXT
 from tuning.preprocessing.task import Prediction
 from tuning.records.gains import LEAST_OF_CLASS, is_error
 
-#: How a note of it begins; how many customers have one is counted by this.
-CONTRADICTED = "the hold-out contradicts the folds"
 KEPT = 0.5  # of what the folds promised over the constant; a model that keeps more of it is not much worse
 SURE = 3.0  # standard errors of the difference
 FAR = 0.1  # of a column's range: so far outside of it is more than the next rows' usual surprise
@@ -70,110 +69,112 @@ def contradiction_note(
     prediction: Prediction,
     *,
     leaks: bool,
-) -> str:
-    """What is said of a model that the hold-out contradicts, with the probable cause; empty of others, and of few rows.
+) -> Note | None:
+    """Return a note on a model that the hold-out contradicts, with the probable cause; None of others and of few rows.
 
     prediction: of the hold-out rows. leaks: whether a column may tell the target.
     """
     few = data.rare_rows is not None and data.rare_rows < LEAST_OF_CLASS
     if test_score is None or test_error is None or constant is None or few:
-        return ""
+        return None
     if not promise.broken(data, metric, test_score, test_error, constant):
-        return ""
-    here, there, nothing = (value_text(score) for score in (test_score, promise.score, constant.test_score))
-    scores = f"{metric.name} {here} there, {there} on the folds, {nothing} of a constant"
-    return f"{CONTRADICTED} ({scores}): {_cause(data, prediction, leaks)}"
+        return None
+    scores = {"metric": metric.name, "test": test_score, "cv": promise.score, "constant": constant.test_score}
+    return _Causes(data, prediction, scores).likeliest(leaks)
 
 
-def _cause(data: StudyData, prediction: Prediction, leaks: bool) -> str:
-    """The most probable one, in words that `tuning.runs.report.failures` knows what to do about."""
-    worst = _worst(data, prediction)
-    found = _beyond(data, worst)
-    if not found and not data.task.classification:
-        found = _trend(data, prediction) or _odd_target(data, worst) or _moved(data)
-    if found or leaks:
-        return found or "a column may tell the target"
-    search, held = len(data.split.search), len(data.split.test)
-    if search < FEW_ROWS:
-        return f"few rows, {search} to learn from and {held} held out"
-    return "nothing in the columns tells why"
+@dataclass(frozen=True)
+class _Causes:
+    """Why the hold-out may contradict a model. prediction: of its rows. scores: the note's values on the model."""
 
+    data: StudyData
+    prediction: Prediction
+    scores: Json
 
-def _worst(data: StudyData, prediction: Prediction) -> np.ndarray:
-    """The hold-out rows that make up most of the squared error, of classes that of the true one's probability."""
-    test = data.split.test
-    error = (data.y[test] - prediction.values) ** 2
-    if data.task.classification:
-        said = prediction.proba
-        error = error > 0 if said is None else (1.0 - said[np.arange(len(test)), data.y[test]]) ** 2
-    order = np.argsort(-error, kind="stable")
-    most = np.cumsum(error[order]) <= 0.5 * error.sum()
-    worst: np.ndarray = test[order[: int(most.sum()) + 1]]
-    return worst
+    def likeliest(self, leaks: bool) -> Note:
+        """Return the most probable cause. leaks: whether a column may tell the target."""
+        worst = self._worst()
+        found = self._column_beyond(worst)
+        if not found and not self.data.task.classification:
+            found = self._trend() or self._odd_target(worst) or self._shift()
+        if found or leaks:
+            return found or FitCode.CONTRADICTED_BY_LEAK(**self.scores)
+        search, held = len(self.data.split.search), len(self.data.split.test)
+        if search < FEW_ROWS:
+            return FitCode.CONTRADICTED_BY_FEW_ROWS(**self.scores, search=search, held=held)
+        return FitCode.CONTRADICTED(**self.scores)
 
+    def _worst(self) -> np.ndarray:
+        """Return the hold-out rows that make up most of the squared error, of classes that of the true one's
+        probability."""
+        y, test, said = self.data.y, self.data.split.test, self.prediction
+        error = (y[test] - said.values) ** 2
+        if self.data.task.classification:
+            error = error > 0 if said.proba is None else (1.0 - said.proba[np.arange(len(test)), y[test]]) ** 2
+        order = np.argsort(-error, kind="stable")
+        most = np.cumsum(error[order]) <= 0.5 * error.sum()
+        worst: np.ndarray = test[order[: int(most.sum()) + 1]]
+        return worst
 
-def _beyond(data: StudyData, worst: np.ndarray) -> str:
-    """The column that goes farthest beyond what the search rows hold where the error is largest; a date's day as its
-    four numbers are. One that runs along with the rows, as the day does, always goes beyond, and is no cause."""
-    found: tuple[float, str] = (FAR, "")
-    number = 0
-    for column in data.columns:
-        if column.kind == TEXT:
-            continue
-        values = data.raw.numbers[:, number]
-        number += 4 if column.kind == DATE else 1
-        seen, here = _finite(values[data.split.search]), _finite(values[worst])
-        if not len(seen) or not len(here) or not (low := float(seen.min())) < (high := float(seen.max())):
-            continue
-        distances = np.maximum(low - here, here - high) / (high - low)
-        if float(np.median(distances)) > found[0] and abs(_along(seen)) < CLOCK:
-            at = float(here[distances.argmax()])
-            unit = "" if column.kind == DATE else f", {value_text(at)} and not {value_text(low)} to {value_text(high)},"
-            found = (
-                float(np.median(distances)),
-                f"{column.name!r} goes beyond what the search rows hold{unit} where the error is largest",
-            )
-    return found[1]
+    def _column_beyond(self, worst: np.ndarray) -> Note | None:
+        """Find the column that goes farthest beyond what the search rows hold where the error is largest.
 
+        A date's day is looked at as its four numbers are. A column that runs along with the rows, as the day does,
+        always goes beyond, and is no cause.
+        """
+        most, found, number = FAR, None, 0
+        for column in self.data.columns:
+            if column.kind == TEXT:
+                continue
+            values = self.data.raw.numbers[:, number]
+            number += 4 if column.kind == DATE else 1
+            seen, here = _finite(values[self.data.split.search]), _finite(values[worst])
+            if not len(seen) or not len(here) or not (low := float(seen.min())) < (high := float(seen.max())):
+                continue
+            distances = np.maximum(low - here, here - high) / (high - low)
+            if float(np.median(distances)) > most and abs(_along(seen)) < CLOCK:
+                most, at = float(np.median(distances)), float(here[distances.argmax()])
+                code = FitCode.CONTRADICTED_BY_DATES if column.kind == DATE else FitCode.CONTRADICTED_BY_COLUMN
+                found = code(column.name, **self.scores, at=at, low=low, high=high)
+        return found
 
-def _odd_target(data: StudyData, worst: np.ndarray) -> str:
-    """A target far beyond all others, where the error is largest; nothing where most of the hold-out's are."""
-    seen, here, held = data.y[data.split.search], data.y[worst], data.y[data.split.test]
-    low, high = float(seen.min()), float(seen.max())
-    if ((held > 2 * high - low) | (held < 2 * low - high)).mean() > 0.5:
-        return ""
-    at = max((float(here.min()), float(here.max())), key=lambda value: max(low - value, value - high))
-    if max(low - at, at - high) <= high - low:
-        return ""
-    return f"a target of {value_text(at)} where the search rows have {value_text(low)} to {value_text(high)}"
+    def _odd_target(self, worst: np.ndarray) -> Note | None:
+        """Find a target far beyond all others where the error is largest; nothing where most of the hold-out's are."""
+        y, split = self.data.y, self.data.split
+        seen, here, held = y[split.search], y[worst], y[split.test]
+        low, high = float(seen.min()), float(seen.max())
+        if ((held > 2 * high - low) | (held < 2 * low - high)).mean() > 0.5:
+            return None
+        at = max((float(here.min()), float(here.max())), key=lambda value: max(low - value, value - high))
+        if max(low - at, at - high) <= high - low:
+            return None
+        return FitCode.CONTRADICTED_BY_TARGET(**self.scores, at=at, low=low, high=high)
 
+    def _trend(self) -> Note | None:
+        """Find errors that rise or fall along the hold-out rows, by more than chance."""
+        errors = self.data.y[self.data.split.test] - self.prediction.values
+        along, count = _along(errors), len(errors)
+        if not along**2 * (count - 2) > SURE**2 * (1 - along**2):  # Student's t of a correlation
+            return None
+        slope = along * float(np.std(errors)) * math.sqrt(12 / (count**2 - 1))
+        first, last = (float(errors.mean()) + slope * place * (count - 1) / 2 for place in (-1, 1))
+        return FitCode.CONTRADICTED_BY_TREND(**self.scores, first=first, last=last)
 
-def _trend(data: StudyData, prediction: Prediction) -> str:
-    """Errors that rise or fall along the hold-out rows, by more than chance."""
-    errors = data.y[data.split.test] - prediction.values
-    along, count = _along(errors), len(errors)
-    if not along**2 * (count - 2) > SURE**2 * (1 - along**2):  # Student's t of a correlation
-        return ""
-    slope = along * float(np.std(errors)) * math.sqrt(12 / (count**2 - 1))
-    first, last = (float(errors.mean()) + slope * place * (count - 1) / 2 for place in (-1, 1))
-    return f"the errors have a trend, from {value_text(first)} to {value_text(last)} along the hold-out rows"
+    def _shift(self) -> Note | None:
+        """Find targets that are larger or smaller as a whole than those of the search rows."""
+        seen, here = self.data.y[self.data.split.search], self.data.y[self.data.split.test]
+        error = math.hypot(*(float(np.std(each)) / math.sqrt(len(each)) for each in (seen, here)))
+        before, now = float(seen.mean()), float(here.mean())
+        if not abs(now - before) > SURE * error:
+            return None
+        return FitCode.CONTRADICTED_BY_SHIFT(**self.scores, now=now, before=before)
 
 
 def _along(values: np.ndarray) -> float:
-    """The correlation of values with their order; 0 of constant ones."""
+    """Return the correlation of values with their order; 0 of constant ones."""
     spread = float(np.std(values))
     order = np.arange(len(values)) - (len(values) - 1) / 2
     return float(np.mean(values * order)) / (spread * float(np.std(order))) if spread > 0 else 0.0
-
-
-def _moved(data: StudyData) -> str:
-    """Targets that are larger or smaller as a whole than those of the search rows."""
-    seen, here = data.y[data.split.search], data.y[data.split.test]
-    error = math.hypot(*(float(np.std(each)) / math.sqrt(len(each)) for each in (seen, here)))
-    before, now = float(seen.mean()), float(here.mean())
-    if not abs(now - before) > SURE * error:
-        return ""
-    return f"the target has moved, its mean is {value_text(now)} there and {value_text(before)} in the search rows"
 
 
 def _finite(values: np.ndarray) -> np.ndarray:

@@ -22,10 +22,9 @@ from tuning.evaluation.winner import StudyOutcome
 from tuning.models.customer_model import ALL_ROWS, CustomerModel
 from tuning.models.member import Member
 from tuning.models.pooled import POOL
-from tuning.notes.note import as_notes
+from tuning.notes import FitCode, Note, PoolCode
+from tuning.notes.note import ordered
 from tuning.preprocessing.task import Prediction, average
-
-NOT_SEARCHED = "the configuration was known, so no trial was run"
 
 
 def fit_fixed(
@@ -59,10 +58,10 @@ def fit_fixed(
             seconds += time.perf_counter() - start
             said.append(members[-1].prediction(unseen, data.task))
     model = CustomerModel(customer, data.task, tuple(members), data.example, data.preparation)
-    notes = (NOT_SEARCHED, *data.notes)
+    notes: list[Note | str | None] = [FitCode.NOT_SEARCHED(), *data.notes]
     outcome = StudyOutcome(None, None, model=model, fixed=fixed)
     if all_rows:
-        return replace(outcome, model=replace(model, final_fit=ALL_ROWS), notes=as_notes(notes))
+        return replace(outcome, model=replace(model, final_fit=ALL_ROWS), notes=ordered(notes))
     mean = average(said, [member.weight for member in members], data.task)
     score, note = hold_out_score(mean, data, metric)
     return replace(
@@ -70,7 +69,7 @@ def fit_fixed(
         model=replace(model, residuals=residuals_of(None, mean.values, data)),
         test_score=score,
         test_error=None if score is None else hold_out_error(scores_without(mean, data, metric)),
-        notes=as_notes((*notes, note)),
+        notes=ordered([*notes, note]),
         refit_seconds=seconds,
         held_back=None if all(member.bounds is None for member in members) else mean.held_back,
     )
@@ -79,6 +78,5 @@ def fit_fixed(
 def _answers_of_the_pool(data: StudyData, customer: str) -> PooledAnswers:
     answers = None if data.pool is None or data.rows is None else pooled_answers(data.pool, data, customer)
     if answers is None:
-        why = f": {data.pool.without}" if data.pool is not None and data.pool.without else ""
-        raise CustomerError(f"the configuration has the run's pool as a member, and this run has none{why}.")
+        raise CustomerError(PoolCode.NO_POOL_MEMBER(why=None if data.pool is None else data.pool.without))
     return answers

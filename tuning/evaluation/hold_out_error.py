@@ -6,26 +6,25 @@ import math
 
 import numpy as np
 
-from tuning.basics.wording import amount
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.study_data import StudyData
+from tuning.notes import FitCode, Note
 from tuning.preprocessing.task import Prediction
 from tuning.records.gains import ROW_GROUPS, in_unit
 
 
-def hold_out_score(prediction: Prediction, data: StudyData, metric: Metric) -> tuple[float | None, str | None]:
-    """The score of a prediction for the hold-out rows, and why there is none."""
+def hold_out_score(prediction: Prediction, data: StudyData, metric: Metric) -> tuple[float | None, Note | None]:
+    """Return the score of a prediction for the hold-out rows, and why there is none."""
     test = data.split.test
+    undefined = FitCode.NO_TEST_SCORE(metric=metric.name, rows=len(test))
     weight = None if data.weight is None else data.weight[test]
     if not metric.defined_for(data.y[test], weight):
-        return None, f"{metric.name} is not defined on the hold-out ({amount(len(test), 'row')})"
+        return None, undefined
     try:
         score = metric.score(data.y[test], prediction, weight)
     except ValueError as error:
-        return None, f"the hold-out ({amount(len(test), 'row')}) cannot be scored: {error}"
-    if not math.isfinite(score):
-        return None, f"{metric.name} of the model is not defined on the hold-out"
-    return score, None
+        return None, FitCode.NO_TEST_SCORE_HERE(rows=len(test), error=str(error))
+    return (score, None) if math.isfinite(score) else (None, undefined)
 
 
 def scores_without(prediction: Prediction, data: StudyData, metric: Metric) -> np.ndarray | None:

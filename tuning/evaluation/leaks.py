@@ -13,7 +13,6 @@ import pandas as pd
 import yaml
 
 from schedulers.direction import worth_of
-from tuning.basics.wording import value_text
 from tuning.evaluation.metrics import Metric, score_range
 from tuning.evaluation.study_data import StudyData
 from tuning.notes import FitCode, Note
@@ -70,15 +69,9 @@ def leak_note(
         nothing = worth_of(constant, metric.mode)
         least = min(least, nothing + AS_WELL * (worth - nothing))
     telling = _telling(data, metric, least)
-    exactly = f"{metric.name} is exactly {value_text(score + 0.0)} on every fold: " if perfect else ""
-    if not telling:
-        return FitCode.LEAK(text=f"{exactly}a column may tell the target", columns=[]) if perfect else None
-    names, drop = ", ".join(map(repr, telling)), drop_text(telling)
-    if len(telling) > 1:
-        said = ": each alone as good as the whole model; if they are not known before the target, leave them out with"
-    else:
-        said = " alone does as well as the whole model; if it is not known before the target, leave it out with"
-    return FitCode.LEAK(text=f"{exactly}{names}{said} {drop}", columns=telling)
+    if telling:
+        return FitCode.LEAK(columns=telling, drop=drop_text(telling))
+    return FitCode.TOO_GOOD(metric=metric.name, score=score + 0.0) if perfect else None
 
 
 def drop_text(columns: Iterable[str]) -> str:

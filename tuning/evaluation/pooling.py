@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 
 from tuning.basics.seeds import derive
-from tuning.basics.wording import amount, raised
 from tuning.errors import CustomerError
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.out_of_fold import PooledAnswers
@@ -24,6 +23,7 @@ from tuning.evaluation.study_data import StudyData
 from tuning.models.base import Matrix
 from tuning.models.pooled import BOOSTERS, Level, PooledMember, PooledModel, RunPool, booster_here
 from tuning.models.registry import family as find_family
+from tuning.notes import Note, PoolCode
 from tuning.preprocessing.columns import RawColumns, to_raw
 from tuning.preprocessing.encoding import ORDINAL, Encoder, TextColumn
 from tuning.preprocessing.kinds import Column
@@ -82,7 +82,7 @@ def digest_of(data: StudyData) -> str:
 
 def fitted_pool(
     customers: Mapping[str, PoolRows],
-    left_out: Mapping[str, str],
+    left_out: Mapping[str, Note],
     seed: int,
     metric: Metric | None = None,
     least: int = LEAST_CUSTOMERS,
@@ -100,9 +100,9 @@ def fitted_pool(
         try:
             raws[name] = _checked(rows, task, columns)
         except CustomerError as error:
-            reasons[name] = str(error)
+            reasons[name] = error.note
     if len(raws) < least or not columns:
-        why = f"{amount(len(raws) if columns else 0, 'customer')} with the same columns and classes, fewer than {least}"
+        why = PoolCode.POOL_FEW_CUSTOMERS(customers=len(raws) if columns else 0, least=least)
         return RunPool(why, left_out=reasons)
     pool = PooledModel(task, columns, _encoder(list(raws.values())), booster_here())
     parts = [_Part.of(customers[name], raw, derive(seed, "pool", name)) for name, raw in raws.items()]
@@ -120,7 +120,7 @@ def fitted_pool(
     seen = {name: customers[name].digest for name in raws}
     typical = Level.typical([Level.of(part.rows.y[part.rows.search], task) for part in parts])
     distance = None if task.classification else _typical_distance(unseen)
-    return RunPool("", models[-1], tuple(models[:-1]), seen, reasons, typical, scores, distance)
+    return RunPool(None, models[-1], tuple(models[:-1]), seen, reasons, typical, scores, distance)
 
 
 def pooled_answers(pool: RunPool, data: StudyData, customer: str) -> PooledAnswers | None:
@@ -133,7 +133,7 @@ def pooled_answers(pool: RunPool, data: StudyData, customer: str) -> PooledAnswe
     if customer in pool.left_out:
         raise CustomerError(pool.left_out[customer])
     if seen is not None and seen != digest_of(data):
-        raise CustomerError("it was fitted on other rows of this customer, or on other folds")
+        raise CustomerError(PoolCode.POOL_OTHER_ROWS())
     rows = PoolRows.of(data)
     raw = _checked(rows, whole.task, whole.columns)
     folds = []
@@ -145,12 +145,6 @@ def pooled_answers(pool: RunPool, data: StudyData, customer: str) -> PooledAnswe
     prediction = member.prediction(member.encoded(raw.rows(data.split.test)), data.task)
     answers = [each.proba if data.task.classification else each.values for each in folds]
     return PooledAnswers(member, tuple(answer for answer in answers if answer is not None), prediction)
-
-
-def not_asked(error: BaseException) -> str:
-    """A note on why the pool has no say here; without a semicolon, which stands between notes."""
-    why = str(error).rstrip(".") if isinstance(error, CustomerError) else raised(error)
-    return f"the pool is not asked here: {why.replace('; ', ', ')}"
 
 
 def _member(model: PooledModel, data: StudyData, given: np.ndarray) -> PooledMember:
@@ -170,13 +164,13 @@ def _common_columns(found: Sequence[tuple[Column, ...]]) -> tuple[Column, ...]:
 def _checked(rows: PoolRows, task: Task, columns: tuple[Column, ...]) -> RawColumns:
     """A customer's rows as the pool takes them; `CustomerError` where it is not one of the pool's customers."""
     if rows.task != task:
-        raise CustomerError("its target is of another kind, or has other classes, than most customers' targets")
+        raise CustomerError(PoolCode.POOL_OTHER_TARGET())
     for fold in range(len(rows.train) + 1):
         Level.of(rows.y[rows.given(fold)], task)
     try:
         return to_raw(rows.frame, columns)
     except CustomerError as error:
-        raise CustomerError(f"it has other columns than most customers ({str(error).partition(';')[0]})") from error
+        raise CustomerError(PoolCode.POOL_OTHER_COLUMNS(why=error.note)) from error
 
 
 def _encoder(raws: Sequence[RawColumns]) -> Encoder:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from tuning.basics.wording import name_list
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError
 from tuning.evaluation.study_data import EXAMPLE_ROWS
@@ -18,16 +17,13 @@ from tuning.models.bounds import bounds_of
 from tuning.models.customer_model import CustomerModel
 from tuning.models.pooled import MOST_IQR, Level, PooledMember, PooledModel, RunPool
 from tuning.models.preparation import Preparation
+from tuning.notes import PoolCode
 from tuning.preprocessing.classes import find_label, read_classes
 from tuning.preprocessing.columns import to_raw
 from tuning.preprocessing.roles import check_plain, read_target
 from tuning.preprocessing.task import Task
 
 LEAST_ROWS = 4  # with a target, to measure a customer by them
-TYPICAL_NOTE = (
-    f"fewer than {LEAST_ROWS} targets are known, so the pool's numbers are in the typical customer's unit, and may be "
-    "of another height than this one's"
-)
 
 
 def stand_in(
@@ -83,5 +79,5 @@ def _targets(frame: pd.DataFrame, definition: Definition, task: Task) -> np.ndar
     codes, labels = read_classes(values) if len(values) else (np.empty(0, np.int64), ())
     known = [find_label(label, task.classes) for label in labels]
     if None in known:
-        raise CustomerError(f"its target holds classes that the pool does not know, beside {name_list(task.classes)}")
+        raise CustomerError(PoolCode.POOL_OTHER_CLASSES(classes=list(task.classes)))
     return np.array([task.classes.index(label) for label in known if label is not None], dtype=np.int64)[codes]

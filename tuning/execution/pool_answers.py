@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from tuning.data.customers import Customer
 from tuning.errors import StorageError, reason_of
-from tuning.evaluation.pooling import not_asked
-from tuning.evaluation.stand_in import TYPICAL_NOTE, is_typical, stand_in
+from tuning.evaluation.stand_in import LEAST_ROWS, is_typical, stand_in
 from tuning.execution.context import WorkerContext
 from tuning.models.customer_model import CustomerModel, Saved
-from tuning.notes import Note
-from tuning.notes.note import uncoded
+from tuning.notes import Note, PoolCode
 from tuning.storage.names import slug
 from tuning.study.study import Study
 
@@ -31,9 +29,10 @@ def asked_pool(
     except StorageError:
         raise
     except (Exception, SystemExit) as error:  # of the rows, or of the user's `prepare`
-        return None, None if reason_of(error) == reason else uncoded(not_asked(error))
+        why = reason_of(error)
+        return None, None if why == reason else PoolCode.POOL_NOT_ASKED(why=why)
     typical = isinstance(found, CustomerModel) and is_typical(found, pool)
-    return found, uncoded(TYPICAL_NOTE) if typical else None
+    return found, PoolCode.POOL_TYPICAL_UNIT(least=LEAST_ROWS) if typical else None
 
 
 def saved_without_rows(context: WorkerContext, study: Study) -> Saved | None:

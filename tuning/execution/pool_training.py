@@ -14,10 +14,9 @@ from tuning.basics.columnar import Columnar
 from tuning.basics.seeds import derive
 from tuning.basics.stopwatch import Clock
 from tuning.basics.timing import hang_seconds
-from tuning.basics.wording import amount, duration, raised
 from tuning.data.customers import Customer, one_each
 from tuning.definition.customer_limits import Limits
-from tuning.errors import CustomerError, TuningError, code_of
+from tuning.errors import TuningError, code_of, reason_of
 from tuning.evaluation.pooling import LEAST_CUSTOMERS, MOST_ROWS, MOST_ROWS_EACH, PoolRows, fitted_pool
 from tuning.execution.context import WorkerContext, WorkerRun
 from tuning.execution.crash_log import CONCLUDING, LOADING, STARTING, Crash, ProgressMarker, crashes
@@ -25,7 +24,7 @@ from tuning.execution.limits import MemoryLimit, TimeLimits, hard
 from tuning.execution.nodes import Nodes, ray_nodes
 from tuning.execution.tune_reports import report_to_tune
 from tuning.models.pooled import BOOSTERS, RunPool, booster_here
-from tuning.notes.note import uncoded
+from tuning.notes import Note, PoolCode
 from tuning.planning.pool_notes import AUTO, AUTO_CUSTOMERS, POOL_SECONDS
 from tuning.records.ownership import check_there
 from tuning.records.parts import pool_part
@@ -59,9 +58,9 @@ def work_pool(run: WorkerRun, shard: int, report: Listener, nodes: Nodes | None 
             stack.enter_context(MemoryLimit(limits.memory_gb, slots=1))
             watch = MarkedPoolWatch(marker, stack.enter_context(TimeLimits(Limits(), marker.stack)), limits)
         why = _why_not_again(found, limits)
-        pool = RunPool(why) if why else _trained(run, plan, found, watch)
+        pool = _trained(run, plan, found, watch) if why is None else RunPool(why)
     check_there(directory, run.term)
-    attempt = len(found) + (not why)
+    attempt = len(found) + (why is None)
     part, data = pool_part(run.term, shard, _recorded(plan, pool, clock, attempt))
     directory.write(part, data)
     write_pool(directory, pool)
@@ -104,18 +103,16 @@ class MarkedPoolWatch(PoolWatch):
         self.guard.beside(POOL_SECONDS)
 
 
-def _why_not_again(found: Sequence[Crash], limits: Limits) -> str:
-    """Why its training is given up after these ends of its workers; empty where it is tried."""
+def _why_not_again(found: Sequence[Crash], limits: Limits) -> Note | None:
+    """Return why its training is given up after these ends of its workers; None where it is tried."""
     fits = [crash for crash in found if crash.position == STARTING]
     if any(crash.timed_out for crash in fits):
-        return f"training it took longer than {duration(POOL_SECONDS)}"
+        return PoolCode.POOL_TOOK_LONGER(limit=POOL_SECONDS)
     if len(fits) >= limits.crashes_before_quarantine:
-        return f"training it has ended its worker {amount(len(fits), 'time')}: {fits[-1].cause}"
+        return PoolCode.POOL_ENDED_WORKER(times=len(fits), cause=fits[-1].cause)
     if len(found) - len(fits) > MOST_LEFT_OUT:
-        return (
-            f"reading the data of {amount(len(found) - len(fits), 'customer')} has ended its worker: {found[-1].cause}"
-        )
-    return ""
+        return PoolCode.POOL_DATA_ENDED_WORKER(customers=len(found) - len(fits), cause=found[-1].cause)
+    return None
 
 
 def _trained(run: WorkerRun, plan: RecordedPlan, found: Sequence[Crash], watch: PoolWatch) -> RunPool:
@@ -129,7 +126,7 @@ def _trained(run: WorkerRun, plan: RecordedPlan, found: Sequence[Crash], watch: 
         except TuningError:
             raise
         except (Exception, SystemExit) as error:  # of the user's own code, or for lack of memory
-            return RunPool(raised(error))
+            return RunPool(reason_of(error))
 
 
 def _fitted(run: WorkerRun, plan: RecordedPlan, before: Sequence[Crash], watch: PoolWatch) -> RunPool:
@@ -143,7 +140,7 @@ def _fitted(run: WorkerRun, plan: RecordedPlan, before: Sequence[Crash], watch: 
     context = WorkerContext.open(run.directory, plan.run, plan.spec)
     found: dict[str, PoolRows] = {}
     lost = {crash.position: crash.cause for crash in before if crash.position != STARTING}
-    left_out = {names[place]: f"reading its data has ended a worker: {cause}" for place, cause in lost.items()}
+    left_out = {names[place]: PoolCode.POOL_READING_ENDED_WORKER(cause=cause) for place, cause in lost.items()}
     rows, metric = 0, None
     for place in order:
         if rows >= MOST_ROWS:
@@ -154,10 +151,8 @@ def _fitted(run: WorkerRun, plan: RecordedPlan, before: Sequence[Crash], watch: 
         try:
             watch.loading(place, customers[place])
             data = context.customers.prepared(customers[place])
-        except CustomerError as error:
-            left_out[name] = str(error)
-        except (Exception, SystemExit) as error:  # of the user's `prepare`
-            left_out[name] = raised(error)
+        except (Exception, SystemExit) as error:  # of the rows, or of the user's `prepare`
+            left_out[name] = reason_of(error)
         else:
             found[name], metric = PoolRows.of(data), metric or context.customers.metric(data)
             rows += min(len(found[name].search), MOST_ROWS_EACH)
@@ -188,7 +183,7 @@ def _recorded(plan: RecordedPlan, pool: RunPool, clock: Clock, attempt: int) -> 
         metric=plan.spec.metric,
         mode=plan.spec.mode,
         state=FINISHED if pool.whole is not None else FAILED,
-        reason=uncoded(pool.without) if pool.without else None,
+        reason=pool.without,
         steps=[StepRecord(step, score) for step, score in enumerate(means, 1)],
         best_step=len(scores) or None,
         score=means[-1] if means else None,

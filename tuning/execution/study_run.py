@@ -10,11 +10,12 @@ from dataclasses import replace
 from tuning.basics.stopwatch import Clock
 from tuning.basics.wording import raised, stack
 from tuning.errors import RunError, StorageError, StudyError, UnsavedModelError, reason_of
+from tuning.evaluation.conclusion import conclude, fitted_on_all
 from tuning.evaluation.fixed import FixedConfiguration
 from tuning.evaluation.fixed_fit import fit_fixed
 from tuning.evaluation.out_of_fold import OutOfFold
 from tuning.evaluation.study_data import StudyData
-from tuning.evaluation.winner import StudyOutcome, choose, conclude, fitted_on_all
+from tuning.evaluation.winner import StudyOutcome, choose
 from tuning.execution.context import TrialData, WorkerContext, planned_study
 from tuning.execution.limits import took_longer, within
 from tuning.execution.pool_answers import asked_pool

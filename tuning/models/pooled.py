@@ -21,6 +21,7 @@ from tuning.models.base import Family, Hyperparameters, Matrix, Model
 from tuning.models.bounds import Bounds
 from tuning.models.member import Member
 from tuning.models.registry import family as find_family
+from tuning.notes import Note, PoolCode
 from tuning.preprocessing.columns import RawColumns
 from tuning.preprocessing.dates import ISO
 from tuning.preprocessing.encoding import Encoder
@@ -53,7 +54,7 @@ class Level:
         low, center, high = np.percentile(y, [25.0, 50.0, 75.0])
         spread = float(high - low)
         if not 0.0 < spread < LARGEST or not abs(center) < LARGEST:
-            raise CustomerError(f"the middle half of its targets is {spread:.6g} wide, which measures nothing")
+            raise CustomerError(PoolCode.POOL_NO_SPREAD(spread=spread))
         return cls(float(center), spread)
 
     def measured(self, y: np.ndarray) -> np.ndarray:
@@ -201,7 +202,7 @@ class RunPool:
     """A run's pool.
 
     Attributes:
-        without: why there is none, as a sentence; empty where there is one.
+        without: why there is none; None where there is one.
         whole: fitted on the search rows of its customers.
         folds: without those of each fold, as `whole`.
         customers: those whose rows it has seen, each with the digest of these rows and folds.
@@ -212,11 +213,11 @@ class RunPool:
             of customers' means; None of classes.
     """
 
-    without: str = ""
+    without: Note | None = None
     whole: PooledModel | None = None
     folds: tuple[PooledModel, ...] = ()
     customers: Mapping[str, str] = field(default_factory=dict)
-    left_out: Mapping[str, str] = field(default_factory=dict)
+    left_out: Mapping[str, Note] = field(default_factory=dict)
     typical: Level | None = None
     fold_scores: tuple[float, ...] = ()
     typical_distance: float | None = None

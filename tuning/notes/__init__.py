@@ -5,6 +5,7 @@ from tuning.notes.ends import EndCode
 from tuning.notes.fits import FitCode
 from tuning.notes.note import Note, NoteCode, Shown, codes, codes_shown, from_row, texts
 from tuning.notes.plans import PlanCode
+from tuning.notes.pool import PoolCode
 
 __all__ = [
     "DataCode",
@@ -13,6 +14,7 @@ __all__ = [
     "Note",
     "NoteCode",
     "PlanCode",
+    "PoolCode",
     "Shown",
     "codes",
     "codes_shown",

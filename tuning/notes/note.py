@@ -94,7 +94,7 @@ def from_row(row: Mapping[str, str]) -> Note:
     return read(row["code"], row["subject"], json.loads(row["values"], object_hook=_inner) if row["values"] else {})
 
 
-def _inner(found: dict[str, Any]) -> object:
+def _inner(found: Json) -> object:
     """The note within another note's values."""
     return read(**found) if found.keys() == {"code", "subject", "values"} else found
 
@@ -127,6 +127,11 @@ def plain(value: object) -> object:
 def as_notes(found: Iterable[Note | str | None]) -> tuple[Note, ...]:
     """Return the notes among what was found; sentences without a code become notes, too."""
     return tuple(uncoded(each) if isinstance(each, str) else each for each in found if each)
+
+
+def ordered(found: Iterable[Note | str | None]) -> tuple[Note, ...]:
+    """Return the notes that are there, each once, those that are worth a line at a run's end first."""
+    return tuple(sorted(dict.fromkeys(as_notes(found)), key=lambda note: note.code.shown is not Shown.END))
 
 
 def texts(notes: Iterable[Note]) -> str:

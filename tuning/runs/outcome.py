@@ -74,7 +74,7 @@ def _contradicted(counts: RunCounts) -> list[str]:
 def _pool(counts: RunCounts) -> list[str]:
     if why := counts["without_pool"]:
         alone = "There is no pool, so each model is of its own customer's rows alone"
-        return [f"{alone}: {why.rstrip('.')}. A resume does not try again; a new run does."]
+        return [f"{alone}: {str(why['text']).rstrip('.')}. A resume does not try again; a new run does."]
     if not counts["pool_customers"]:
         return []
     whose, where = amount(counts["pool_customers"], "customer"), amount(counts["pool_members"], "model")

@@ -15,6 +15,7 @@ from tuning.definition.definition import Definition
 from tuning.errors import StorageError
 from tuning.models.pooled import DESCRIPTION, MODEL_FILE, Level, PooledModel, RunPool, SharedFile
 from tuning.models.registry import family as find_family
+from tuning.notes import from_row
 from tuning.storage.run_directory import RunDirectory
 
 FOLDER = "pool"
@@ -28,7 +29,10 @@ def pool_settled(directory: RunDirectory) -> bool:
 
 def write_pool(directory: RunDirectory, pool: RunPool) -> None:
     """Settle a run's pool; of two who try, the first one has settled it."""
-    found: dict[str, object] = {"without": pool.without, "left_out": dict(pool.left_out)}
+    found: dict[str, object] = {
+        "without": None if pool.without is None else pool.without.to_row(),
+        "left_out": {name: why.to_row() for name, why in pool.left_out.items()},
+    }
     if pool.whole is not None:
         described = _placed(directory, "json", pool.whole.described())
         found |= {
@@ -75,8 +79,9 @@ def read_pool(directory: RunDirectory) -> RunPool | None:
     found = _settled(directory)
     if found is None:
         return None
+    left_out = {name: from_row(why) for name, why in found["left_out"].items()}
     if found["without"]:
-        return RunPool(found["without"], left_out=found["left_out"])
+        return RunPool(from_row(found["without"]), left_out=left_out)
     described = SharedFile(*found["description"])
     pool = PooledModel.read(_read(directory, described))
     models = [
@@ -88,7 +93,7 @@ def read_pool(directory: RunDirectory) -> RunPool | None:
     ]
     typical = None if (level := found["typical"]) is None else Level.from_dict(level)
     scores, distance = tuple(found["fold_scores"]), found["typical_distance"]
-    return RunPool("", models[0], tuple(models[1:]), found["customers"], found["left_out"], typical, scores, distance)
+    return RunPool(None, models[0], tuple(models[1:]), found["customers"], left_out, typical, scores, distance)
 
 
 def pool_of(directory: RunDirectory, definition: Definition) -> RunPool | None:

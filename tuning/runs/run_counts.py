@@ -14,6 +14,7 @@ from tuning.basics.wording import amount
 from tuning.definition.baselines import baseline_name
 from tuning.evaluation.leaks import is_too_good
 from tuning.notes import FitCode, Shown, codes_shown
+from tuning.notes.fits import CONTRADICTIONS
 from tuning.records.schema import OK, POOLED, TrialRecord
 from tuning.records.tables import has_note
 from tuning.runs.plan_file import PlannedNames
@@ -45,8 +46,8 @@ class RunCounts(TypedDict):
     hold-out rows than the folds promised, and not by chance. leaking: columns that alone do as well as the model.
     too_good: models that are perfect on every fold. with_notes: customers with a note that is worth a line at the end
     of a run. pool_members: models that have the pool as a member. pool_customers: whose rows it was trained on.
-    without_pool: why there is none, where one was wanted; else empty. without_target: rows that are left out for lack
-    of one. fit_seconds: CPU seconds of all trials, last fits and the pool.
+    without_pool: why there is none, where one was wanted: a note in plain values. without_target: rows that are left
+    out for lack of one. fit_seconds: CPU seconds of all trials, last fits and the pool.
     """
 
     run: str
@@ -56,7 +57,7 @@ class RunCounts(TypedDict):
     pooled: int
     pool_members: int
     pool_customers: int
-    without_pool: str
+    without_pool: dict[str, object] | None
     without_model: int
     baseline: str
     verdicts: dict[str, int]
@@ -99,7 +100,7 @@ def run_counts(
         "pooled": pooled,
         "pool_members": _count(pc.match_substring(best["ensemble"], f'"family": "{POOLED}"')),
         "pool_customers": sum(int(trial.metrics["customers"]) for trial in pool),
-        "without_pool": str(pool[0].reason or "") if pool else "",
+        "without_pool": pool[0].reason.to_dict() if pool and pool[0].reason else None,
         "without_model": customers - succeeded - pooled,
         "baseline": baseline_name(plan.baseline),
         "verdicts": {each: _count(pc.equal(verdicts, each)) for each in ToUse},
@@ -108,7 +109,7 @@ def run_counts(
         "model_bytes": pc.sum(best["model_bytes"], min_count=0).as_py(),
         "fixed": _count(pc.and_(ok, fixed)),
         "constants": _count(pc.and_(ok, constant)),
-        "contradicted": _count(has_note(best["notes"], FitCode.CONTRADICTED)),
+        "contradicted": _count(has_note(best["notes"], *CONTRADICTIONS)),
         "leaking": _leaking(best),
         "too_good": 0 if plan.of_objective else _too_good(plan.metric, best),
         "typical": typical_of(best),

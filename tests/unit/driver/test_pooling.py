@@ -17,6 +17,7 @@ from tuning import TuneRunner
 from tuning.basics.wording import amount
 from tuning.errors import RunError, RunInterrupted
 from tuning.execution import pool_training
+from tuning.notes import PoolCode
 from tuning.records.schema import FAILED, FINISHED, POOL_STUDY
 from tuning.runs.pool_file import read_pool
 from tuning.storage.run_directory import RunDirectory
@@ -49,7 +50,7 @@ def test_the_pool_is_a_trial_of_the_run_with_its_score_and_its_cost(tmp_path: Pa
     assert first["score"] == pytest.approx(sum(first["fold_scores"]) / 3)
     assert min(first["seconds"], first["fit_seconds"]) > 0
     counts = result.summary()
-    assert (counts["trials"], len(others), counts["without_pool"]) == (4, 4, "")
+    assert (counts["trials"], len(others), counts["without_pool"]) == (4, 4, None)
     assert counts["fit_seconds"] > first["fit_seconds"]
     assert POOL_STUDY not in {entry["study"] for entry in result.customer("c0000").trials().to_dict("records")}
     assert all("iterations" not in config for config in result.warm_start())
@@ -90,13 +91,14 @@ def test_what_happens_to_it_costs_the_run_its_pool_and_nothing_else(
     result = runner(tmp_path / "data").run(tmp_path / "run", progress=False)
     counts = result.summary()
     assert (counts["succeeded"], counts["customers"]) == (2, 2)
-    assert counts["without_pool"].startswith(why)
+    assert counts["without_pool"]["text"].startswith(why)
     first = result.trials().iloc[0]
-    assert (first["state"], first["reason"]) == (FAILED, counts["without_pool"])
+    assert (first["state"], first["reason"]) == (FAILED, counts["without_pool"]["text"])
     assert f"{LOST}{why}" in " ".join(sentences_of(result))
     pool = read_pool(result.directory)
     assert pool is not None
-    assert pool.without == counts["without_pool"]
+    assert pool.without is not None
+    assert pool.without.to_dict() == counts["without_pool"]
 
 
 def sentences_of(result: object) -> list[str]:
@@ -143,16 +145,17 @@ def test_a_customer_whose_data_ends_the_worker_is_left_out_of_the_pool(
     assert pool is not None
     if bad == 1:
         assert set(pool.customers) == {"c0000", "c0001", "c0002"}
-        assert pool.left_out["bad61"].startswith(f"reading its data has ended a worker: {why}")
+        assert str(pool.left_out["bad61"]).startswith(f"reading its data has ended a worker: {why}")
     else:
-        assert pool.without.startswith("reading the data of 6 customers has ended its worker")
+        assert pool.without is not None
+        assert (pool.without.code, pool.without.values["customers"]) == (PoolCode.POOL_DATA_ENDED_WORKER, 6)
 
 
 def test_what_takes_too_long_is_ended_and_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool_training, "POOL_SECONDS", 1.0)
     monkeypatch.setattr(pool_training, "fitted_pool", lambda *_, **__: threading.Event().wait())
     result = runner(tmp_path / "data").run(tmp_path / "run", progress=False)
-    assert result.summary()["without_pool"] == "training it took longer than 1 s"
+    assert result.summary()["without_pool"] == PoolCode.POOL_TOOK_LONGER(limit=1.0).to_dict()
     assert result.trials().iloc[0]["attempt"] == 1
     assert result.summary()["succeeded"] == 2
 

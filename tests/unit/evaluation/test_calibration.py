@@ -11,11 +11,12 @@ from mlflow_records import trial
 from prepared_rows import prepare_data
 
 from tuning.evaluation.calibration import temperature_of
+from tuning.evaluation.conclusion import conclude, fitted_on_all
 from tuning.evaluation.fast_scores import LOG_LOSS
 from tuning.evaluation.metrics import Metric, mode_of
 from tuning.evaluation.out_of_fold import KeptPredictions
 from tuning.evaluation.study_data import StudyData, full_steps, train
-from tuning.evaluation.winner import StudyOutcome, conclude, fitted_on_all
+from tuning.evaluation.winner import StudyOutcome
 from tuning.models.customer_model import load_model
 from tuning.preprocessing.task import BINARY, Prediction, calibrated
 from tuning.records.schema import Config

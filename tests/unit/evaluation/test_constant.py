@@ -19,7 +19,7 @@ from tuning.execution.study_run import conclude_study
 from tuning.models.base import Matrix
 from tuning.models.bounds import GivenBounds
 from tuning.models.families.constant import FAMILY
-from tuning.notes import texts
+from tuning.notes import FitCode, texts
 from tuning.preprocessing.task import REGRESSION, Task
 from tuning.runs.outcome import sentences
 from tuning.runs.plan_file import read_plan
@@ -214,9 +214,7 @@ def test_a_row_says_why_the_baseline_was_kept(tmp_path: Path) -> None:
     (study,) = result.study_records
     others = min(record.score for record in result.trial_records if record.trial)
     assert study.trial == 0
-    assert texts(study.notes) == (
-        f"the baseline was kept: on the folds it scores {study.cv_score:.4g}, the best of the others {others:.4g}"
-    )
+    assert study.notes == (FitCode.FIRST_KEPT("the baseline", own=study.cv_score, other=others),)
 
 
 @pytest.mark.long

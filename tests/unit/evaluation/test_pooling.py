@@ -23,6 +23,8 @@ from tuning.evaluation.study_data import StudyData, study_data
 from tuning.models.customer_model import load_model
 from tuning.models.model_files import saved_files
 from tuning.models.pooled import Level, RunPool
+from tuning.notes import PoolCode
+from tuning.notes.note import uncoded
 from tuning.preprocessing.task import REGRESSION, Task
 from tuning.runs.pool_file import read_pool
 from tuning.storage.run_directory import RunDirectory
@@ -150,8 +152,8 @@ def test_who_is_not_like_the_others_is_left_out_with_the_reason_and_moves_nobody
     strange = {"flat": prepared(constant), "huge": prepared(huge), "other": prepared(other), "text": prepared(text)}
     alone, together = pool_of_some(data), pool_of_some({**data, **strange})
     assert together.left_out.keys() == strange.keys()
-    assert "measures nothing" in together.left_out["flat"]
-    assert "columns are missing: 'a'" in together.left_out["other"]
+    assert together.left_out["flat"].code is PoolCode.POOL_NO_SPREAD
+    assert together.left_out["other"].code is PoolCode.POOL_OTHER_COLUMNS
     for name, each in data.items():
         one, two = pooled_answers(alone, each, name), pooled_answers(together, each, name)
         assert one is not None
@@ -284,7 +286,7 @@ def test_without_a_pool_nothing_of_it_is_there_and_auto_says_why(tmp_path: Path)
     )
     ran(frames, tmp_path / "auto", pool="auto", trials=1)
     pool = read_pool(RunDirectory(tmp_path / "auto"))
-    assert pool == RunPool("2 customers, fewer than 20")
+    assert pool == RunPool(uncoded("2 customers, fewer than 20"))
     with pytest.raises(PlanError, match="pool: on asks for"):
         runner(frames, pool="on", ensemble="none").plan()
     many = {f"c{seed}": numbers(seed, 20) for seed in range(20)}
@@ -293,7 +295,7 @@ def test_without_a_pool_nothing_of_it_is_there_and_auto_says_why(tmp_path: Path)
     for number in range(3):  # of 20 customers three have other columns, so that too few are alike
         many[f"c{number}"] = many[f"c{number}"].rename(columns={"a": "first", "b": "second"})
     result = runner(many, pool="auto").run(tmp_path / "unlike", progress=False, in_process=True)
-    assert result.summary()["without_pool"] == "17 customers with the same columns and classes, fewer than 20"
+    assert result.summary()["without_pool"] == PoolCode.POOL_FEW_CUSTOMERS(customers=17, least=20).to_dict()
 
 
 def test_a_plan_says_where_a_pool_could_help_unless_it_was_refused() -> None:

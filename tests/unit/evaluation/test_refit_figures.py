@@ -14,10 +14,11 @@ import pytest
 from prepared_rows import prepare_data
 
 from tuning.evaluation import refit
+from tuning.evaluation.conclusion import conclude
 from tuning.evaluation.hold_out_error import hold_out_error, scores_without
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.study_data import StudyData
-from tuning.evaluation.winner import StudyOutcome, conclude
+from tuning.evaluation.winner import StudyOutcome
 from tuning.preprocessing.task import Prediction
 from tuning.records.figures import STUDY_SCHEMA
 from tuning.records.schema import StudyRecord, TrialRecord

@@ -15,12 +15,13 @@ from prepared_rows import prepare_data
 from tuning import RunResult
 from tuning.definition.definition import define
 from tuning.errors import DefinitionError
+from tuning.evaluation.conclusion import conclude, fitted_on_all
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.out_of_fold import KeptPredictions
 from tuning.evaluation.study_data import StudyData, full_steps, train
-from tuning.evaluation.winner import StudyOutcome, conclude, fitted_on_all
+from tuning.evaluation.winner import StudyOutcome
 from tuning.models.customer_model import load_model
-from tuning.notes import texts
+from tuning.notes import FitCode
 from tuning.preprocessing.task import REGRESSION
 from tuning.records.schema import Config, TrialRecord
 from tuning.storage.run_directory import RunDirectory
@@ -69,7 +70,8 @@ def test_a_model_that_extrapolates_is_held_and_says_so(name: str | tuple[str, Co
     data = data_of(frame)
     outcome = concluded(data, config_of(name))
     assert outcome.held_back == 3
-    assert "went beyond `bounds` on 3 of 12 hold-out rows, and was held there" in texts(outcome.notes)
+    (note,) = (note for note in outcome.notes if note.code is FitCode.HELD_IN_BOUNDS)
+    assert (note.values["held"], note.values["rows"]) == (3, 12)
     assert outcome.model is not None
     y = frame["y"][data.split.search]
     width = y.max() - y.min()

@@ -13,10 +13,11 @@ from mlflow_records import trial
 from prepared_rows import prepare_data
 
 from tuning.errors import DefinitionError
+from tuning.evaluation.conclusion import conclude, fitted_on_all
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.out_of_fold import KeptPredictions
 from tuning.evaluation.study_data import StudyData, full_steps, train
-from tuning.evaluation.winner import StudyOutcome, conclude, fitted_on_all
+from tuning.evaluation.winner import StudyOutcome
 from tuning.models.bounds import Bounds
 from tuning.models.customer_model import load_model
 from tuning.models.residuals import Residuals

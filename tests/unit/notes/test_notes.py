@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sources import parsed, source_files
 
-from tuning.notes import DataCode, EndCode, FitCode, Note, from_row, texts
+from tuning.notes import DataCode, EndCode, Note, from_row, texts
 from tuning.notes.note import FORMS, NoteCode, codes
 
 NOTES = [
@@ -67,11 +67,6 @@ def test_a_code_is_called_with_the_values_that_its_sentence_names() -> None:
             if all(each.arg for each in node.keywords):
                 assert {each.arg for each in node.keywords} >= named(code), (path.name, code)
     assert len(called) > 20
-
-
-def test_codes_with_the_same_sentence_are_two() -> None:
-    assert FitCode.CONTRADICTED.text == FitCode.LEAK.text
-    assert FitCode.CONTRADICTED is not FitCode.LEAK
 
 
 def test_codes_of_all_themes_have_names_of_their_own() -> None:

@@ -17,10 +17,10 @@ import schedulers
 from search_spaces import Choice, Constant, Float, Int, SearchSpace, algorithms
 from tuning.data.customers import Customer
 from tuning.definition.options import Resources
+from tuning.evaluation.conclusion import conclude
 from tuning.evaluation.fixed import FixedMember
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.study_data import full_steps, train
-from tuning.evaluation.winner import conclude
 from tuning.models.base import SteppedFamily
 from tuning.models.registry import family as find_family
 from tuning.notes import texts

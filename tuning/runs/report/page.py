@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 
 from tuning.basics.wording import amount, command, shorten
 from tuning.definition.baselines import baseline_name
-from tuning.notes import FitCode, Note, from_row
+from tuning.notes import Note, from_row
+from tuning.notes.fits import CONTRADICTIONS
 from tuning.records.columns import Figure, View
 from tuning.records.figures import shown_in
 from tuning.records.gains import is_error
@@ -207,8 +208,8 @@ def _with_notes(rows: pa.Table, column: str) -> Iterator[tuple[str, Note]]:
 def _contradicted(result: RunResult) -> list[Section]:
     """The models that the hold-out contradicts, by cause; before all else, since nobody should use them unread."""
     studies = result.board().standings.best_studies(["customer", "notes"])
-    found = studies.filter(has_note(studies["notes"], FitCode.CONTRADICTED))
-    told = [(name, note) for name, note in _with_notes(found, "notes") if note.code is FitCode.CONTRADICTED]
+    found = studies.filter(has_note(studies["notes"], *CONTRADICTIONS))
+    told = [(name, note) for name, note in _with_notes(found, "notes") if note.code in CONTRADICTIONS]
     if not told:
         return []
     return [

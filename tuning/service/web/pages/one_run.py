@@ -26,7 +26,7 @@ from tuning.service.views.views import ShownTables
 from tuning.service.web.auth import ServiceOf
 from tuning.service.web.pages.curves import drawn_curves
 from tuning.service.web.pages.rendering import Render, fitting
-from tuning.service.web.routes.results import Shown, shown_tables
+from tuning.service.web.routes.results import ShownHere, shown_tables
 from tuning.service.web.routes.runs import TeamRun
 from tuning.service.web.run_messages import progress_of
 from tuning.storage.names import mask
@@ -107,7 +107,9 @@ def run_page(
 
 
 @router.get("/runs/{run}/customer")
-def customer_page(found: TeamRun, shown: Shown, render: Render, id: Annotated[str, Query(max_length=4096)]) -> Response:
+def customer_page(
+    found: TeamRun, shown: ShownHere, render: Render, id: Annotated[str, Query(max_length=4096)]
+) -> Response:
     """One customer of a run."""
     customer = shown.tables.customer(id)
     trials, winner = customer["trials"], _winner(customer)
@@ -127,7 +129,7 @@ def customer_page(found: TeamRun, shown: Shown, render: Render, id: Annotated[st
 
 
 @router.get("/runs/{run}/pictures/{name}")
-def picture(shown: Shown, name: str) -> Response:
+def picture(shown: ShownHere, name: str) -> Response:
     """A picture of all customers."""
     file = shown.tables.folder / name
     if not _PICTURE.fullmatch(name) or not file.is_file():

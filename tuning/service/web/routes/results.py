@@ -42,13 +42,13 @@ async def shown_tables(found: TeamRun, service: ServiceOf) -> ShownTables:
     return await asyncio.wrap_future(await run_in_threadpool(service.views.ask, found))
 
 
-Shown = Annotated[ShownTables, Depends(shown_tables)]
+ShownHere = Annotated[ShownTables, Depends(shown_tables)]
 
 
 @router.get("/api/v1/runs/{run}/leaderboard", response_model=LeaderboardMessage, responses={200: {"content": FILES}})
 def leaderboard(
     found: TeamRun,
-    shown: Shown,
+    shown: ShownHere,
     sort: Annotated[str, Query(description="A column; better values come first.", max_length=64)] = "customer",
     search: Annotated[str, Query(description="Part of a customer's id, in any case.", max_length=255)] = "",
     status: Annotated[str, Query(description="Such as `ok`; empty for all.", max_length=32)] = "",
@@ -70,7 +70,7 @@ def leaderboard(
 
 @router.get("/api/v1/runs/{run}/customer")
 def customer(
-    shown: Shown,
+    shown: ShownHere,
     id: Annotated[str, Query(description="The customer's id, whatever is in it.", max_length=4096)],
 ) -> CustomerMessage:
     """One customer: its row of the leaderboard, its studies, and its trials with their learning curves."""

@@ -1,0 +1,303 @@
+"""What a study hands over: its winner, or the ensemble around it, refitted and scored once on the hold-out rows.
+
+Where trials are better together, their ensemble is refitted and scored; the winner stays the best single trial. The
+baseline and a constant are scored on the same rows, so that what the search has gained, and whether there was anything
+to learn, is always known. What does not beat the constant on the folds gives way to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tuning.basics.wording import raised
+from tuning.definition.baselines import GivenBaseline, is_first_trial
+from tuning.errors import reason_of
+from tuning.evaluation.baseline import ScoredBaseline, find_baseline
+from tuning.evaluation.calibration import is_calibrated, residuals_of, temperature_of
+from tuning.evaluation.constant import ConstantPrediction, find_constant
+from tuning.evaluation.contradictions import Promise, contradiction_note
+from tuning.evaluation.ensemble import Ensemble, find_ensemble, left_out
+from tuning.evaluation.fixed import FixedMember
+from tuning.evaluation.hold_out_error import gain_error, hold_out_error, hold_out_score, scores_without
+from tuning.evaluation.leaks import leak_note
+from tuning.evaluation.metrics import Metric
+from tuning.evaluation.pooling import pooled_answers
+from tuning.evaluation.refit import AllRows, Refits
+from tuning.evaluation.study_data import StudyData
+from tuning.evaluation.winner import SimpleFirst, StudyOutcome, choose
+from tuning.models.customer_model import ALL_ROWS, CustomerModel
+from tuning.models.log_target import LOG, TARGET
+from tuning.models.member import Member
+from tuning.models.residuals import Residuals
+from tuning.notes import FitCode, Note, PoolCode
+from tuning.notes.note import ordered
+from tuning.preprocessing.task import Prediction, average, calibrated
+from tuning.records.schema import FINISHED, MODEL, TrialRecord
+
+
+@dataclass(frozen=True)
+class _Refitted:
+    """A model fitted on the search rows, with its answers on the hold-out.
+
+    scores: of `scores_without`. notes: on the model. The rest: as of `StudyOutcome` and `CustomerModel`.
+    """
+
+    members: tuple[Member, ...]
+    residuals: Residuals | None
+    test_score: float | None
+    scores: np.ndarray | None
+    notes: tuple[Note | None, ...]
+    temperature: float = 1.0
+    test_error: float | None = None
+    refit_seconds: float | None = None
+    predict_ms_per_row: float | None = None
+    held_back: int | None = None
+
+
+def conclude(
+    records: Sequence[TrialRecord],
+    data: StudyData,
+    metric: Metric,
+    customer: str,
+    simple_first: SimpleFirst | None = None,
+    alive: Callable[[], None] = lambda: None,
+    or_constant: bool = True,
+    given: GivenBaseline = None,
+) -> StudyOutcome:
+    """Choose (see `choose`), refit on the search rows, score on the hold-out; `fitted_on_all` is for afterwards.
+
+    alive: called before each of the parts that take as long as a trial. or_constant: whether what does not beat the
+    constant on the folds gives way to it. given: the baseline, as the definition has it.
+    """
+    outcome = choose(records, simple_first)
+    winner = outcome.winner
+    if winner is None:
+        return outcome
+    data, pool_note = _with_answers_of_the_pool(data, customer)
+    refits = Refits(data)
+    ensemble, lost = _together(records, winner, data, metric, refits, alive)
+    outcome = replace(outcome, ensemble=ensemble)
+    unseen = left_out(_picked(outcome), data, metric) if is_calibrated(data, metric) else None
+    if data.kept is not None:
+        data.kept.clear()
+    constant = find_constant(data, metric)
+    baseline, baseline_note = find_baseline(given, records, constant, refits, data, metric)
+    if or_constant and constant is not None and (why := _gives_way(winner, ensemble, constant)):
+        outcome, lost = replace(outcome, is_constant=True, ensemble=None), []
+        model = _constant(constant, why, data, metric)
+    else:
+        model = _searched(outcome, refits, unseen, constant, data, metric)
+        if ensemble is None:
+            first = "the baseline" if is_first_trial(given) else "the first configuration"
+            lost = [*filter(None, (_kept_note(winner, records, first), _schedule_note(winner))), *lost]
+    notes = (*model.notes, *lost, pool_note, baseline_note, _target_note(records, data), *data.notes)
+    return replace(
+        outcome,
+        test_score=model.test_score,
+        baseline=baseline,
+        model=CustomerModel(
+            customer,
+            data.task,
+            model.members,
+            data.example,
+            data.preparation,
+            residuals=model.residuals,
+            temperature=model.temperature,
+        ),
+        notes=ordered(notes),
+        constant=constant,
+        test_error=model.test_error,
+        gain_error=_gain_error(model, baseline, data, metric),
+        gain_over_constant_error=None
+        if constant is None
+        else gain_error(model.scores, constant.answers(data), constant.test_score, data, metric),
+        refit_seconds=model.refit_seconds,
+        predict_ms_per_row=model.predict_ms_per_row,
+        held_back=model.held_back,
+    )
+
+
+def _gain_error(model: _Refitted, baseline: ScoredBaseline | None, data: StudyData, metric: Metric) -> float | None:
+    return None if baseline is None else gain_error(model.scores, baseline.said, baseline.test_score, data, metric)
+
+
+def _picked(outcome: StudyOutcome) -> Sequence[tuple[TrialRecord, int]]:
+    """Return the trials of the model, each with how often it was picked."""
+    assert outcome.winner is not None
+    return ((outcome.winner, 1),) if outcome.ensemble is None else outcome.ensemble.members
+
+
+def _constant(constant: ConstantPrediction, why: Note, data: StudyData, metric: Metric) -> _Refitted:
+    """Return the constant as the model. why: it is."""
+    mean = constant.answers(data)
+    undefined = FitCode.NO_TEST_SCORE(metric=metric.name, rows=len(data.split.test))
+    return _Refitted(
+        (constant.member(data, all_rows=False),),
+        residuals_of(constant.left_out(data), mean.values, data),
+        constant.test_score,
+        scores_without(mean, data, metric),
+        (why, undefined if constant.test_score is None else None),
+    )
+
+
+def _searched(
+    outcome: StudyOutcome,
+    refits: Refits,
+    unseen: np.ndarray | None,
+    constant: ConstantPrediction | None,
+    data: StudyData,
+    metric: Metric,
+) -> _Refitted:
+    """Return the winner or the ensemble, refitted. unseen: its predictions of rows that the folds left out."""
+    picked, winner = _picked(outcome), outcome.winner
+    assert winner is not None
+    fitted = [refits.of(record) for record, _ in picked]
+    weights = [weight / sum(weight for _, weight in picked) for _, weight in picked]
+    members = tuple(replace(member, weight=weight) for (member, _), weight in zip(fitted, weights, strict=True))
+    said = [prediction for _, prediction in fitted]
+    temperature = temperature_of(unseen, data, metric)
+    mean = calibrated(average(said, weights, data.task), temperature)
+    test_score, no_score = hold_out_score(mean, data, metric)
+    scores = None if test_score is None else scores_without(mean, data, metric)
+    test_error = hold_out_error(scores)
+    nothing = None if constant is None else constant.score
+    leak = leak_note(data, metric, winner.score, outcome.cv_error, nothing, test_score)
+    promised = winner.score if outcome.ensemble is None else outcome.ensemble.score
+    promise = Promise(promised or 0.0, tuple(winner.fold_scores))
+    against = contradiction_note(promise, data, metric, test_score, test_error, constant, mean, leaks=bool(leak))
+    held_back = None if all(member.bounds is None for member in members) else mean.held_back
+    seconds = sum(refits.predict_seconds[record.trial] for record, _ in picked)
+    return _Refitted(
+        members,
+        residuals_of(unseen, mean.values, data),
+        test_score,
+        scores,
+        (against, leak, _held_note(members, said, held_back), no_score),
+        temperature,
+        test_error,
+        refit_seconds=sum(refits.fit_seconds[record.trial] for record, _ in picked),
+        predict_ms_per_row=1000 * seconds / len(data.split.test),
+        held_back=held_back,
+    )
+
+
+def _kept_note(winner: TrialRecord, records: Sequence[TrialRecord], what: str) -> Note | None:
+    """Return why the first trial is what is handed over; None where it is not, or where there was nothing else.
+
+    what: it is called.
+    """
+    others = [each for each in records if each.trial != winner.trial]
+    if winner.trial != 0 or winner.score is None or not others:
+        return None
+    finished = [record for record in others if record.state == FINISHED and record.score is not None]
+    if not finished:
+        return FitCode.FIRST_ALONE(what)
+    best = min(finished, key=lambda record: record.loss)
+    code = FitCode.FIRST_IS_SIMPLER if best.loss < winner.loss else FitCode.FIRST_KEPT
+    return code(what, own=winner.score, other=best.score)
+
+
+def _with_answers_of_the_pool(data: StudyData, customer: str) -> tuple[StudyData, Note | None]:
+    """Return the data with the answers of the run's pool, where an ensemble is wanted, or a note why it has none."""
+    if data.pool is None or data.kept is None:
+        return data, None
+    try:
+        return replace(data, pooled=pooled_answers(data.pool, data, customer)), None
+    except Exception as error:
+        return data, PoolCode.POOL_NOT_ASKED(why=reason_of(error))
+
+
+def _gives_way(winner: TrialRecord, ensemble: Ensemble | None, constant: ConstantPrediction) -> Note | None:
+    """Return why the constant is handed over; None where what was found is better, or is itself a constant."""
+    found = winner.score if ensemble is None else ensemble.score
+    if found is None or (found > constant.score if winner.mode == "max" else found < constant.score):
+        return None
+    if found == constant.score and winner.family == constant.config[MODEL]:
+        return None
+    return FitCode.CONSTANT_MODEL(what=constant.what, own=constant.score, other=found)
+
+
+def _together(
+    records: Sequence[TrialRecord],
+    winner: TrialRecord,
+    data: StudyData,
+    metric: Metric,
+    refits: Refits,
+    alive: Callable[[], None],
+) -> tuple[Ensemble | None, list[Note]]:
+    """Return the best ensemble all of whose members can be fitted again, and a note on each trial that cannot."""
+    failed: dict[int, Note] = {}
+    while True:
+        left = [record for record in records if record.trial not in failed]
+        found = find_ensemble(left, winner, data, metric, alive)
+        lost = (
+            {}
+            if found is None
+            else {record.trial: why for record, _ in found.members if (why := _lost(record, refits, alive))}
+        )
+        if not lost:
+            return found, list(failed.values())
+        failed |= lost
+
+
+def _lost(record: TrialRecord, refits: Refits, alive: Callable[[], None]) -> Note | None:
+    """Return why a trial cannot be a member after all; None when it can."""
+    alive()
+    try:
+        refits.of(record)
+    except Exception as error:
+        return FitCode.REFIT_FAILED(trial=record.trial, family=record.family, error=raised(error))
+    return None
+
+
+def fitted_on_all(outcome: StudyOutcome, data: StudyData, alive: Callable[[], None] = lambda: None) -> StudyOutcome:
+    """The outcome with its model fitted once more, on the hold-out rows too. Its scores stay as they are: they come
+    from the model that had not seen those rows."""
+    winner, model, ensemble = outcome.winner, outcome.model, outcome.ensemble
+    if winner is None or model is None:
+        return outcome
+    if outcome.constant is not None and outcome.is_constant:
+        members = (outcome.constant.member(data, all_rows=True),)
+        return replace(outcome, model=replace(model, members=members, final_fit=ALL_ROWS))
+    all_rows = AllRows(data)
+    if ensemble is None:
+        alive()
+        return replace(
+            outcome, model=replace(model, members=(all_rows.of(model.members[0], winner),), final_fit=ALL_ROWS)
+        )
+    found: list[tuple[Member, tuple[TrialRecord, int]]] = []
+    notes = list(outcome.notes)
+    for member, (record, weight) in zip(model.members, ensemble.members, strict=True):
+        alive()
+        try:
+            found.append((all_rows.of(member, record), (record, weight)))
+        except Exception as error:
+            notes.append(FitCode.LAST_REFIT_FAILED(trial=record.trial, family=record.family, error=raised(error)))
+            if len(notes) - len(outcome.notes) >= len(ensemble.members):
+                raise
+    return replace(
+        outcome,
+        model=replace(model, members=tuple(member for member, _ in found), final_fit=ALL_ROWS),
+        notes=tuple(notes),
+        ensemble=replace(ensemble, members=tuple(of for _, of in found)),
+    )
+
+
+def _held_note(members: Sequence[Member], said: Sequence[Prediction], count: int | None) -> Note | None:
+    if not count:
+        return None
+    held = dict.fromkeys(member.family for member, each in zip(members, said, strict=True) if each.held is not None)
+    return FitCode.HELD_IN_BOUNDS(families=list(held), held=count, rows=len(said[0].values))
+
+
+def _schedule_note(record: TrialRecord) -> Note | None:
+    stages = FixedMember.of(record).stages
+    return FitCode.ALONG_SCHEDULE(stages=len(stages)) if len(stages) > 1 else None
+
+
+def _target_note(records: Sequence[TrialRecord], data: StudyData) -> Note | None:
+    ignored = any(record.config.get(TARGET) == LOG and data.target_of(record.config) != LOG for record in records)
+    return FitCode.LOG_TARGET_IS_PLAIN() if ignored else None
