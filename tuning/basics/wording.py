@@ -192,7 +192,12 @@ def without_text(customer: str, what: str, reason: str) -> str:
 
 def better_text(metric: str, mode: str) -> str:
     """A metric and its better direction, as in "roc_auc, larger is better"."""
-    return f"{metric}, {'larger' if mode == 'max' else 'smaller'} is better"
+    return f"{metric}, {better_direction(mode)}"
+
+
+def better_direction(mode: str) -> str:
+    """Which scores are better, as in "larger is better"."""
+    return f"{'larger' if mode == 'max' else 'smaller'} is better"
 
 
 def shorten(text: str, most: int = 80) -> str:

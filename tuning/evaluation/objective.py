@@ -27,6 +27,7 @@ from tuning.basics.wording import encodable, name_list, shorten
 from tuning.errors import DefinitionError, RunError, StudyError
 from tuning.models.trainers.trainer import is_trainer, maker_of
 from tuning.models.trainers.training import Home, keep_ray_data_here, reports
+from tuning.notes import EndCode
 from tuning.records.schema import Config
 from tuning.steps import Step
 
@@ -98,10 +99,10 @@ def _arrived(content: bytes, places: list[str]) -> PortableFunction:
     try:
         found: Objective = cloudpickle.loads(content)
     except Exception as error:
-        reason = f"the objective cannot be loaded in a worker: {type(error).__name__}: {error}."
+        reason = EndCode.OBJECTIVE_NOT_LOADED(error=f"{type(error).__name__}: {error}")
 
         def found(config: object) -> object:  # noqa: ARG001  # objectives are called by their arguments' names
-            raise StudyError(f"{reason} Install its package there, or define it in the script or notebook itself.")
+            raise StudyError(reason)
 
     return PortableFunction(found)  # Tune's registry unpacks and packs it once more on the way
 

@@ -27,6 +27,7 @@ from tuning.execution.study_run import NoHelpersError, UnfinishedStudyError, unb
 from tuning.execution.warm_up import warm_up
 from tuning.models.compute import trains_with
 from tuning.models.process_group import REACH_S, CallAnswered, CallEnd, CallRaised, ProcessGroup, ProcessLost
+from tuning.notes import EndCode
 from tuning.runs.plan_file import read_shard
 from tuning.steps import Step
 from tuning.study.helpers import (
@@ -199,7 +200,7 @@ class RayLink:
         helper = end.key
         number, saved = self._asked.pop(helper)
         if isinstance(end, CallRaised):
-            raise StudyError(f"what trial {number} reports cannot be sent: {end.error}") from end.error
+            raise StudyError(EndCode.REPORT_NOT_SENT(trial=number, error=str(end.error))) from end.error
         if isinstance(end, ProcessLost):
             if isinstance(end.error, ObjectLostError | OwnerDiedError):
                 raise StateLostError from end.error

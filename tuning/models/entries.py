@@ -114,6 +114,10 @@ class Stored:
         return cloudpickle.loads(content)
 
 
+class _UnknownFamilyError(ValueError):
+    """An entry names a model family that there is not."""
+
+
 def parse_models(value: object) -> tuple[ModelEntry, ...]:
     """Checked entries from the value of `models`; `ValueError` names all that is wrong.
 
@@ -125,14 +129,16 @@ def parse_models(value: object) -> tuple[ModelEntry, ...]:
         items = list(value) if isinstance(value, list | tuple) else [value]
     if not items:
         raise ValueError("the list is empty; leave it out to search among the built-in families.")
-    entries, wrong = list[ModelEntry](), list[str]()
+    entries, wrong, known = list[ModelEntry](), list[str](), set[str]()
     for position, item in enumerate(items):
         try:
             entries.append(_entry(item, position))
         except ValueError as error:
             wrong.append(str(error))
-    if wrong:  # what there is, is listed once
-        raise ValueError(" ".join([*(text.partition(" Known: ")[0] for text in wrong[:-1]), wrong[-1]]))
+            if isinstance(error, _UnknownFamilyError):
+                known = {f"Known: {', '.join(sorted(built_in()))}; your own is written package.module:factory."}
+    if wrong:
+        raise ValueError(" ".join([*wrong, *known]))
     return _with_unique_names(entries)
 
 
@@ -208,10 +214,7 @@ def _check_estimator(estimator: object, where: str) -> None:
             return
         if estimator not in built_in():
             hint = did_you_mean(estimator, built_in())
-            raise ValueError(
-                f"{where}: {estimator!r} is not a model family.{hint} Known: {', '.join(sorted(built_in()))}; your own "
-                "is written package.module:factory."
-            )
+            raise _UnknownFamilyError(f"{where}: {estimator!r} is not a model family.{hint}")
         return
     if isinstance(estimator, Stored) or callable(estimator):
         return

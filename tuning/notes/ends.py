@@ -45,6 +45,32 @@ class EndCode(NoteCode):
     ALL_TRIALS_DONE = "all {trials:of trial} are done"
     NO_CONFIGURATION_LEFT = "the algorithm has no configuration after {trials:of trial}"
     PART_FAILED = "the {subject} failed while {doing}: {error}"
+    OBJECTIVE_NOT_LOADED = (
+        "the objective cannot be loaded in a worker: {error}. Install its package there, or define it in the script or "
+        "notebook itself.",
+        "Install the objective's package on the machines of the workers.",
+    )
+    TRAINER_NOT_ANNOUNCED = (
+        "the objective gives back a {subject}, and nobody knows before what its workers take. Let its parameter say "
+        "so: `{example}`, and hand it on to the trainer."
+    )
+    TRAINER_TOO_LARGE = (
+        "the objective gives back a {subject} with {asked}, and its trials have room for {room}. Hand the parameter "
+        "`{parameter}` on to the trainer."
+    )
+    STATE_OF_ENDED_TRIAL = "a trial that has ended cannot pass its model to another trial."
+    NO_STATE = (
+        "the training code of family {subject!r} gives no `Step.get_state`, so that trial {trial} cannot pass its "
+        "model to another trial; use a scheduler that needs no state (docs/schedulers.md)."
+    )
+    STATE_FAILED = "`Step.get_state` of trial {trial} failed at step {step}: {error}"
+    PAUSED_IN_TURN = "{subject} paused trial {trial}, but trials run one after another here."
+    REPORT_NOT_SENT = "what trial {trial} reports cannot be sent: {error}"
+    OTHER_SUGGESTION = (
+        "trial {trial} was suggested as {config}, now comes {now}: the definition, the data or a library has changed "
+        "since; run the study anew.",
+        "Start a new run.",
+    )
     JOURNAL_BROKEN = "a part of its journal is damaged or deleted: the study ends with what is recorded"
     NO_TRIAL_RUN = "no trial was run."
     NO_TRIAL_FINISHED = (

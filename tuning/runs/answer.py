@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tuning.basics.wording import amount, better_text, gain_text, params_text, score_text, some_names, value_text
+from tuning.basics.wording import (
+    amount,
+    better_direction,
+    better_text,
+    gain_text,
+    params_text,
+    score_text,
+    some_names,
+    value_text,
+)
 from tuning.definition.baselines import GivenBaseline, baseline_name, column_of
 from tuning.records.columns import FigureRow
 from tuning.records.gains import LEAST_OF_CLASS, is_error
@@ -90,11 +99,8 @@ def _against_baseline(typical: Typical, metric: str, baseline: GivenBaseline) ->
     return f"Compared with the baseline, {baseline_name(baseline)}, its gain is {gain}{unit}{interval}."
 
 
-def of_one(row: FigureRow, metric: str, baseline: GivenBaseline = None) -> str:
-    """The answer for a single customer, or for an objective.
-
-    metric: its name and better direction. baseline: as the definition has it.
-    """
+def of_one(row: FigureRow, metric: str, mode: str, baseline: GivenBaseline = None) -> str:
+    """Return the answer for a single customer, or for an objective. baseline: as the definition has it."""
     if not row["trials"] and row["test_score"] is None:
         return f"The model, {row['model']}, has a known configuration, fitted on all rows: none is left to score it."
     use = _use_of_one(row, baseline)
@@ -103,10 +109,11 @@ def of_one(row: FigureRow, metric: str, baseline: GivenBaseline = None) -> str:
         stages = row["stages"]
         end = f" at the end of a schedule of {amount(stages, 'stage')}" if isinstance(stages, int) else ""
         values = params_text(row["params"]) if isinstance(row["params"], dict) else ""
-        return f"{use}{tried.capitalize()} scores {value_text(row['cv_score'])} ({metric}), with {values}{end}."
-    name, _, direction = metric.partition(", ")
+        score = f"{value_text(row['cv_score'])} ({better_text(metric, mode)})"
+        return f"{use}{tried.capitalize()} scores {score}, with {values}{end}."
     has = score_text(row["test_score"], row.get("test_error"))
-    known = f"The model, {row['model']}, has {name} {has} on rows that it has not seen ({direction})"
+    better = better_direction(mode)
+    known = f"The model, {row['model']}, has {metric} {has} on rows that it has not seen ({better})"
     nothing = value_text(row.get("constant_test_score"))
     known += f"; a constant guess has {nothing}." if nothing else "."
     first = value_text(row["baseline_test_score"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tuning.basics.public import typing
-from tuning.basics.wording import amount, better_text, command, size_text, some_names
+from tuning.basics.wording import amount, command, size_text, some_names
 from tuning.runs.answer import of_many, of_one, to_use
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def answer(result: RunResult, counts: RunCounts) -> list[str]:
     left = f"The run has not ended, {amount(result.unfinished, 'study')} left: " if stopped else ""
     board = result.board()
     if counts["customers"] == counts["succeeded"] == 1:
-        return [left + of_one(board.first(1)[0], better_text(board.metric, board.mode), result.baseline)]
+        return [left + of_one(board.first(1)[0], board.metric, board.mode, result.baseline)]
     counted = f"{left}{result.outcome(counts)}{without}; {amount(counts['trials'], 'trial')}."
     told = of_many(counts["typical"], board.metric, board.mode, result.baseline) if counts["succeeded"] else ""
     return [*filter(None, (to_use(counts, board.standings, result.baseline), counted, told))]

@@ -163,8 +163,8 @@ def _check(answer: httpx.Response, *, streamed: bool = False) -> None:
         detail = str(problem["detail"])
     except (ValueError, KeyError, TypeError):
         detail = f"{answer.url.host} answers {answer.status_code} {answer.reason_phrase}: {answer.text[:200]}"
-    if answer.status_code == HTTPStatus.UNAUTHORIZED:  # what the server says next is for programs of others
-        detail = f"{detail.partition('. ')[0]}. {WAY_IN}"
+    if answer.status_code == HTTPStatus.UNAUTHORIZED:
+        detail = f"{answer.url.host} knows no such token. {WAY_IN}"
     kind: Callable[[str], Exception] = ERRORS.get(answer.status_code, ServiceError)
     raise kind(detail)
 

@@ -146,20 +146,14 @@ class Snapshot:
             return self._kept
         trial = self._trial
         if trial is None:
-            raise StudyError("a trial that has ended cannot pass its model to another trial.")
+            raise StudyError(EndCode.STATE_OF_ENDED_TRIAL())
         if trial.get_state is None:
-            raise StudyError(
-                f"the training code of family {trial.family!r} gives no `Step.get_state`, so that trial "
-                f"{trial.number} cannot pass its model to another trial; use a scheduler that needs no state "
-                "(docs/schedulers.md)."
-            )
+            raise StudyError(EndCode.NO_STATE(trial.family, trial=trial.number))
         step = trial.steps[-1].step
         try:
             state = trial.get_state()
         except Exception as error:
-            raise StudyError(
-                f"`Step.get_state` of trial {trial.number} failed at step {step}: {raised(error)}"
-            ) from error
+            raise StudyError(EndCode.STATE_FAILED(trial=trial.number, step=step, error=raised(error))) from error
         return DonorState(trial.number, step, state, tuple(trial.steps), trial.lineage, trial.schedule)
 
     def keep(self) -> None:

@@ -175,7 +175,7 @@ class TrialLoop(Iterator[LocalTrial]):
                 break
             if decision != CONTINUE:
                 scheduler = type(core.race(trial).scheduler).__name__
-                raise StudyError(f"{scheduler} paused trial {trial.number}, but trials run one after another here.")
+                raise StudyError(EndCode.PAUSED_IN_TURN(scheduler, trial=trial.number))
         core.end(trial)
 
     def _end(self, trial: LocalTrial) -> None:

@@ -213,7 +213,7 @@ def test_a_last_fit_of_several_processes_has_the_place_of_a_trial(tmp_path: Path
 
 def test_of_last_fits_that_have_no_room_together_one_has_its_place() -> None:
     """Else shards would take each CPU that becomes free, and the fits wait for the end of all of them."""
-    studies: Any = SimpleNamespace(broken="", fits=[3.0, 3.0, 3.0], next=lambda: None)
+    studies: Any = SimpleNamespace(broken=None, fits=[3.0, 3.0, 3.0], next=lambda: None)
     assert kinds(RunQueue(4, machines(4), shards(20), studies)) == "s"
     studies.fits = [1.0, 3.0, 1.0]
     assert kinds(RunQueue(4, machines(4), shards(20), studies)) == "ss"
@@ -249,7 +249,7 @@ def test_a_free_worker_is_kept_until_the_last_shard_has_ended() -> None:
 def test_records_that_cannot_be_written_end_all(tmp_path: Path) -> None:
     queue = giants(tmp_path)
     assert queue.studies is not None
-    queue.studies.broken = "the disk is full"
+    queue.studies.broken = OSError("the disk is full")
     assert queue.next() is None
     assert queue.closed
 

@@ -58,7 +58,7 @@ class OpenStudies:
     interval: float = 0.0
     recorded: Callable[[Sequence[TrialRecord]], None] = lambda _: None
     #: Why the records could not be written; the search stops then, since nothing more would be kept.
-    broken: str = ""
+    broken: Exception | None = None
     _flying: list[SpreadStudy] = field(default_factory=list)
     _trials: dict[str, tuple[SpreadStudy, int]] = field(default_factory=dict)
     _events: list[Event] = field(default_factory=list)
@@ -274,6 +274,6 @@ class OpenStudies:
         self._last = time.monotonic()
 
     def _break(self, error: Exception) -> None:
-        self.broken = f"{type(error).__name__}: {error}"
+        self.broken = error
         trace = None if isinstance(error, StorageError) else error
         logger.error("the records of spread studies could not be written: %s", one_line(error), exc_info=trace)

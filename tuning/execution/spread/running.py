@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from tuning.basics.timing import hang_seconds
+from tuning.basics.wording import one_line
 from tuning.errors import StorageError, reason_of
 from tuning.execution.context import WorkerContext, WorkerRun, planned_study
 from tuning.execution.crash_log import FINAL_FITS
@@ -76,8 +77,8 @@ class SpreadRun:
             studies.close()
             if studies.done:
                 self._sweep()
-        if studies.broken:  # Tune was only asked to stop, it knows of no error
-            raise StorageError(studies.broken.removeprefix("StorageError: "))
+        if (error := studies.broken) is not None:  # Tune was only asked to stop, it knows of no error
+            raise error if isinstance(error, StorageError) else StorageError(one_line(error)) from error
 
     def _sweep(self) -> None:
         """Delete what drivers that died have left of trials' states, predictions and rows: nobody needs them now."""

@@ -197,8 +197,7 @@ class SpreadStudy:
                 if found is None or not same_config(found.config, config):
                     now = None if found is None else dict(found.config)
                     raise StudyError(
-                        f"trial {event.trial} was suggested as {dict(config)}, now comes {now}: the definition, the "
-                        "data or a library has changed since; run the study anew."
+                        EndCode.OTHER_SUGGESTION(trial=event.trial, config=str(dict(config)), now=str(now))
                     )
                 self.live[found.number] = found
             case StepTaken(report, _, ruled):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from tuning.errors import StudyError
 from tuning.models.trainers.trainer import SCALING, TrainWorkers, asked_by
+from tuning.notes import EndCode
 
 if TYPE_CHECKING:
     from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
@@ -54,17 +55,15 @@ def reports(trainer: DataParallelTrainer, home: Home | None) -> Generator[Report
         StudyError: nobody has said before what its workers take, or its workers take more than was said.
     """
     if home is None:
-        raise StudyError(
-            f"the objective gives back a {type(trainer).__name__}, and nobody knows before what its workers take. Let "
-            f"its parameter say so: `{EXAMPLE}`, and hand it on to the trainer."
-        )
+        raise StudyError(EndCode.TRAINER_NOT_ANNOUNCED(type(trainer).__name__, example=EXAMPLE))
     asked = asked_by(trainer.scaling_config)
     if asked.count > home.workers.count or any(
         amount > home.workers.each.get(name, 0.0) for name, amount in asked.each.items()
     ):
         raise StudyError(
-            f"the objective gives back a {type(trainer).__name__} with {asked}, and its trials have room for "
-            f"{home.workers}. Hand the parameter `{SCALING}` on to the trainer."
+            EndCode.TRAINER_TOO_LARGE(
+                type(trainer).__name__, asked=str(asked), room=str(home.workers), parameter=SCALING
+            )
         )
     from tuning.models.trainers.controller import trained
 

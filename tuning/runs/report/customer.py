@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from tuning.basics.wording import amount, better_text, command, raised, shorten, value_text
+from tuning.basics.wording import amount, command, raised, shorten, value_text
 from tuning.definition.definition import Definition
 from tuning.errors import TuningError
 from tuning.models.pooled import POOL
@@ -62,8 +62,7 @@ def customer_page(result: RunResult, customer: str) -> str:
     found, board = result.customer(customer), result.board()
     row = next(each for each in board if each["customer"] == customer)
     run = result.summary()["run"]
-    metric = better_text(board.metric, board.mode)
-    lead = _without_own(found) if found.params is None else of_one(row, metric, result.baseline)
+    lead = _without_own(found) if found.params is None else of_one(row, board.metric, board.mode, result.baseline)
     facts = pd.DataFrame(found.facts(), columns=["", "value"])
     blocks: list[Block] = [HtmlTable(facts)] if len(facts) else []
     sections = [
