@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from figure_tables import PAGE, written
 from paths import ROOT
 
 from tuning import RunResult, TuneRunner
 from tuning.cli.output import lines
 from tuning.records.columns import Figure, View
-from tuning.records.figure_tables import PAGE, written
 from tuning.records.figures import RECORDED, STUDY_FIGURES, TRIAL_FIGURES, named, shown_in
 from tuning.records.schema import StudyRecord, TrialRecord
 from tuning.runs.leaderboard import LEADERBOARD
@@ -86,4 +86,4 @@ def test_a_view_shows_its_figures_by_their_names(view: View, result: RunResult) 
 
 def test_the_page_shows_all_figures() -> None:
     text = (ROOT / PAGE).read_text(encoding="utf-8")
-    assert text == written(text), "python -m tuning.records.figure_tables writes what belongs there"
+    assert text == written(text), "python docs/figure_tables.py writes what belongs there"

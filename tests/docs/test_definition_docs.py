@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
+from key_table import PAGE, written
 from pages import PAGES as NOW
 from pages import alternatives, blocks, code_in_text, is_definition, is_other_file, named
 from paths import ROOT
@@ -16,7 +17,6 @@ from search_spaces import json_schema
 from search_spaces.yaml_text import parse_yaml
 from tuning.definition.definition import Definition
 from tuning.definition.json_schema import definition_schema
-from tuning.definition.key_table import PAGE, written
 from tuning.definition.keyword_types import MODULE, module_text
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -26,7 +26,7 @@ DEFINITION, SPACE = Draft202012Validator(definition_schema()), Draft202012Valida
 def test_the_page_shows_all_keys() -> None:
     text = (ROOT / PAGE).read_text(encoding="utf-8")
     assert text.count("<!-- keys -->") == 1
-    assert text == written(text), "python -m tuning.definition.key_table writes what belongs there"
+    assert text == written(text), "python docs/key_table.py writes what belongs there"
 
 
 def test_editors_know_the_keys_as_the_definition_has_them() -> None:

@@ -10,12 +10,12 @@ from html import unescape
 from pathlib import Path
 
 import pytest
+from command_table import PAGE, written
 from lessons import LESSONS, code_cells, read
 from paths import ROOT
 
 import tuning
 from tuning import errors
-from tuning.cli.command_table import PAGE, written
 from tuning.cli.program import COMMANDS
 from tuning.definition.definition import Definition
 
@@ -105,7 +105,7 @@ def test_the_references_have_every_name(site: Path) -> None:
 
 def test_the_page_on_commands_has_what_their_help_says() -> None:
     page = (ROOT / PAGE).read_text(encoding="utf-8")
-    assert page == written(page), "python -m tuning.cli.command_table writes what belongs there"
+    assert page == written(page), "python docs/command_table.py writes what belongs there"
 
 
 def test_the_picture_shows_the_order_of_imports(site: Path) -> None:

@@ -39,7 +39,6 @@ OTHERS = {
     "tuning/planning/timed_trials.py": "the null device",
     "tuning/planning/room.py": "what the system says of this machine",
     "tuning/definition/yaml_file.py": "the definition itself, which the command line names",
-    "tuning/definition/key_table.py": "a page of the documentation",
     "tuning/planning/portfolios/sources.py": "the portfolios that come with the program",
 }
 ROWS = "x,y\n1,2\n3,4\n"

@@ -1,6 +1,6 @@
 """The lists of a definition's keys in docs/definition.md, made from the fields' descriptions.
 
-python -m tuning.definition.key_table     # writes them into the page; run it at the top of the repository
+python docs/key_table.py     # writes them into the page; run it at the top of the repository
 """
 
 from __future__ import annotations

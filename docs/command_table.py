@@ -1,6 +1,6 @@
 """Every command with its options, and the exit codes, in docs/commands.md, made from what the commands say.
 
-python -m tuning.cli.command_table     # writes them into the page; run it at the top of the repository
+python docs/command_table.py     # writes them into the page; run it at the top of the repository
 """
 
 from __future__ import annotations

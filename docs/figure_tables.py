@@ -1,6 +1,6 @@
 """The lists of docs/records.md: what each column means, and where it is shown.
 
-python -m tuning.records.figure_tables     # writes them into the page; run it at the top of the repository
+python docs/figure_tables.py     # writes them into the page; run it at the top of the repository
 """
 
 from __future__ import annotations
