@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tuning.data.table_source import check_names
 from tuning.errors import CustomerError
-from tuning.preprocessing.columns import text_names
 
 SAFE = "biumM"  # kinds of numpy's types that Arrow always has
 
 
 def to_arrow(frame: pd.DataFrame) -> pa.Table:
     """A frame in types that Parquet holds; others become numbers or text. `CustomerError` says what is wrong."""
-    frame = text_names(frame)
     check_names(list(frame.columns), "the frame")
     frame = frame.copy(deep=False)
     frame.attrs = {}  # would have to be JSON
@@ -37,12 +36,14 @@ def is_mixed(frame: pd.DataFrame) -> bool:
 
 
 def _is_safe(values: pd.Series) -> bool:
-    return getattr(values.dtype, "kind", "O") in SAFE and not isinstance(values.dtype, pd.api.extensions.ExtensionDtype)
+    return isinstance(values.dtype, np.dtype) and values.dtype.kind in SAFE and values.dtype.isnative
 
 
 def _storable(values: pd.Series) -> pd.Series:
     if isinstance(values.dtype, pd.SparseDtype):
         values = values.sparse.to_dense()
+    if isinstance(values.dtype, np.dtype) and not values.dtype.isnative:
+        values = values.astype(values.dtype.newbyteorder())
     kind = _arrow_type(values)
     if kind is not None and _in_parquet(kind):
         return values

@@ -32,7 +32,6 @@ from tuning.data.registry import file_source, format_of
 from tuning.data.table_source import ColumnChoice, FileSource, KeyBlock, Piece, RowBlock, TableSource
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError, DataError
-from tuning.preprocessing.columns import text_names
 
 IN_PLACE_BYTES = 1 << 26  # a Parquet table up to this size is read by every worker, whatever its order
 IN_PLACE_PASSES = 2.0  # of a larger one: how often it may be read in all
@@ -187,7 +186,7 @@ def find_tables(data: Any, by: Sequence[str]) -> list[KeyedTable]:
     Files whose folders spell out all keys (`zone=141/…`) are parts of one table, however they were found.
     """
     if isinstance(data, pd.DataFrame):
-        return [KeyedTable(0, frame=text_names(data))]
+        return [KeyedTable(0, frame=data)]
     files = find_files(data)
     spelled = all(set(by) <= set(hive_values(file.path)) for file in files)
     if is_glob(data) and len(files) > 1 and not spelled:

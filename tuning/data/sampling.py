@@ -20,7 +20,7 @@ from tuning.data.keys import Key, key_table, row_keys
 from tuning.data.loading import Loader
 from tuning.data.prepared import OwnCode
 from tuning.data.registry import file_source
-from tuning.data.table_source import Piece, check_names
+from tuning.data.table_source import Piece
 from tuning.errors import CustomerError, NotLookedAtError
 from tuning.preprocessing.task import is_comparable
 
@@ -105,7 +105,6 @@ def sample_frames(
             if customer.unpartitioned:
                 rows = unpartitioned(customer)
                 limits.check("its table", replace(customer.extent, columns=rows.shape[1]))
-                check_names([str(name) for name in rows.columns], "its table")
             elif customer.key is None:
                 rows = file_source(customer.files[0], definition.csv_options).read(rows=ROWS, limits=limits)
             else:

@@ -60,7 +60,11 @@ def _entry(customer: str, value: object) -> object:
 
 
 def _as_frame(value: object) -> object:
-    return value.to_pandas() if hasattr(value, "to_pandas") and not hasattr(value, "iloc") else value
+    if not hasattr(value, "columns"):
+        return value
+    from tuning.preprocessing.shapes import to_frame  # with pandas
+
+    return to_frame(value)
 
 
 def of_customers(value: object) -> References:

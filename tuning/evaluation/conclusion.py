@@ -106,6 +106,7 @@ def conclude(
             data.preparation,
             residuals=model.residuals,
             temperature=model.temperature,
+            width=data.width,
         ),
         notes=ordered(notes),
         constant=constant,

@@ -57,7 +57,7 @@ def fit_fixed(
             members.append(fitted_member(each, data, encoder, search))
             seconds += time.perf_counter() - start
             said.append(members[-1].prediction(unseen, data.task))
-    model = CustomerModel(customer, data.task, tuple(members), data.example, data.preparation)
+    model = CustomerModel(customer, data.task, tuple(members), data.example, data.preparation, width=data.width)
     notes: list[Note | str | None] = [FitCode.NOT_SEARCHED(), *data.notes]
     outcome = StudyOutcome(None, None, model=model, fixed=fixed)
     if all_rows:

@@ -36,6 +36,7 @@ from tuning.preprocessing.roles import (
     read_weights,
 )
 from tuning.preprocessing.row_hashes import row_hashes
+from tuning.preprocessing.shapes import array_width
 from tuning.preprocessing.splitting import GROUP, STABLE, Split, split_rows
 from tuning.preprocessing.task import Prediction, Task
 from tuning.records.schema import MODEL, Config
@@ -55,7 +56,8 @@ class StudyData:
     ensemble, None where there is to be none. bounds: what the definition says of them. above: what the metric asks
     predictions to be above. rows: the features as they came, for the run's pool; None where the run is to have none.
     pool: that one, as far as it is there. pooled: what it says of these rows. given: the user's own predictions of the
-    target, where these are the baseline. without_target: how many rows are left out for lack of one.
+    target, where these are the baseline. without_target: how many rows are left out for lack of one. width: columns of
+    the array that the rows were; 0 where they were none.
     """
 
     task: Task
@@ -77,6 +79,7 @@ class StudyData:
     pooled: PooledAnswers | None = None
     given: pd.Series | None = None
     without_target: int = 0
+    width: int = 0
     _folds: dict[tuple[str, bool], list[tuple[Matrix, Matrix]]] = field(default_factory=dict)
     _whole: dict[tuple[str, bool], tuple[Encoder, Matrix, Matrix]] = field(default_factory=dict)
 
@@ -250,6 +253,7 @@ def study_data(
         rows=None if definition.pool == "off" else frame[names],
         given=None if said is None else frame[said],
         without_target=without_target,
+        width=array_width([name for name in there if name != target]),
     )
 
 

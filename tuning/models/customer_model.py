@@ -33,9 +33,10 @@ from tuning.models.model_names import OfModel
 from tuning.models.pooled import POOL, PooledMember, SharedFile, read_pooled
 from tuning.models.preparation import Preparation
 from tuning.models.residuals import HIGH, LOW, PREDICTION, Residuals, check_interval
-from tuning.preprocessing.columns import RawColumns, array_frame, text_names
+from tuning.preprocessing.columns import RawColumns
 from tuning.preprocessing.encoding import Encoder
 from tuning.preprocessing.kinds import TEXT, Column
+from tuning.preprocessing.shapes import FrameLike, to_frame
 from tuning.preprocessing.task import Prediction, Task, average, calibrated
 from tuning.storage.run_directory import RunDirectory
 
@@ -68,6 +69,7 @@ class CustomerModel(OfModel):
         residuals: of a regression, how far targets of unseen rows lay from what was said of them; None of classes, of a
             model saved before they were kept, and of one that no unseen row was left for.
         temperature: what its probabilities are `calibrated` with.
+        width: columns of the arrays that it takes; 0 of one that was made of columns with names of their own.
         size: of the files that it was loaded from, in bytes; 0 of one that was not loaded.
     """
 
@@ -79,6 +81,7 @@ class CustomerModel(OfModel):
     final_fit: str = SEARCH_ROWS
     residuals: Residuals | None = None
     temperature: float = 1.0
+    width: int = 0
     size: int = field(default=0, compare=False)
 
     @property
@@ -109,19 +112,19 @@ class CustomerModel(OfModel):
         return f"<{what} model of customer {self.customer!r}: {self.task.kind} from {columns}>"
 
     @overload
-    def predict(self, frame: pd.DataFrame | np.ndarray) -> np.ndarray: ...
+    def predict(self, frame: FrameLike) -> np.ndarray: ...
 
     @overload
-    def predict(self, frame: pd.DataFrame | np.ndarray, interval: float) -> pd.DataFrame: ...
+    def predict(self, frame: FrameLike, interval: float) -> pd.DataFrame: ...
 
-    def predict(self, frame: pd.DataFrame | np.ndarray, interval: float | None = None) -> np.ndarray | pd.DataFrame:
+    def predict(self, frame: FrameLike, interval: float | None = None) -> np.ndarray | pd.DataFrame:
         """(n,) numbers, or class labels as they stood in the data.
 
-        frame: rows as they were before `prepare`. Columns that only the target is made of may be absent. An array is
-        taken where the model looks at as many columns, called x0, x1, … as of `tuning.tune`. interval: of a regression,
-        the share of new rows whose target is to lie within an interval, such as 0.8: then a frame with the columns
-        prediction, prediction_low and prediction_high comes back. `DefinitionError` for another number, and of classes;
-        `RunError` of a model without `residuals`.
+        frame: rows as they were before `prepare`. Columns that only the target is made of may be absent. Arrays,
+        nested lists and sparse matrices are taken by a model of such, as `tuning.tune` makes it. interval: of a
+        regression, the share of new rows whose target is to lie within an interval, such as 0.8: then a frame with the
+        columns prediction, prediction_low and prediction_high comes back. `DefinitionError` for another number, and of
+        classes; `RunError` of a model without `residuals`.
         """
         if interval is None:
             return self.labels(self.prediction(frame))
@@ -150,7 +153,7 @@ class CustomerModel(OfModel):
             )
         return self.residuals.ends(prediction.values, interval)
 
-    def predict_proba(self, frame: pd.DataFrame | np.ndarray) -> np.ndarray:
+    def predict_proba(self, frame: FrameLike) -> np.ndarray:
         """(n, classes) probabilities; an error when the model has none."""
         proba = self.prediction(frame).proba
         if proba is None:
@@ -165,9 +168,7 @@ class CustomerModel(OfModel):
             raise AttributeError(f"{self!r} has no classes_.")
         return np.asarray(self.task.classes)
 
-    def score(
-        self, frame: pd.DataFrame | np.ndarray, y: Sequence[object] | np.ndarray, sample_weight: object = None
-    ) -> float:
+    def score(self, frame: FrameLike, y: Sequence[object] | np.ndarray, sample_weight: object = None) -> float:
         """As scikit-learn's estimators: the accuracy of classes, R² of numbers."""
         from sklearn.metrics import accuracy_score, r2_score
 
@@ -178,12 +179,11 @@ class CustomerModel(OfModel):
         """(n,) what `predict` gives back of a prediction."""
         return np.asarray(self.task.classes)[prediction.values] if self.task.classification else prediction.values
 
-    def prediction(self, frame: pd.DataFrame | np.ndarray) -> Prediction:
+    def prediction(self, frame: FrameLike) -> Prediction:
         """All that the model says about rows; `CustomerError` says what is wrong with them."""
         frame = self._named(frame)
         if not len(frame):
             raise CustomerError("there are no rows to predict.")
-        frame = text_names(frame)
         if self.preparation is not None:
             frame = self.preparation.rows(frame, [column.name for column in self.columns])
         raw: dict[object, RawColumns] = {}
@@ -199,18 +199,16 @@ class CustomerModel(OfModel):
         mean = average(answers, [member.weight for member in self.members], self.task)
         return replace(calibrated(mean, self.temperature), unseen=unseen)
 
-    def _named(self, rows: pd.DataFrame | np.ndarray) -> pd.DataFrame:
+    def _named(self, rows: FrameLike) -> pd.DataFrame:
         """The rows with columns by name: those of an array have them only where the model was made of one."""
-        if isinstance(rows, pd.DataFrame):
-            return rows
+        frame = to_frame(rows)
+        if hasattr(rows, "columns") or frame.shape[1] == self.width:
+            return frame
         names = sorted((column.name for column in self.columns), key=natural_order)
-        if isinstance(rows, np.ndarray) and rows.ndim == 2:
-            named = array_frame(rows)
-            if set(named.columns) == set(names):
-                return named
-        given = f"an array of the shape {rows.shape}" if isinstance(rows, np.ndarray) else f"{rows!r:.50}"
+        ways = f"an array of {amount(self.width, 'column')}, or " * bool(self.width)
         raise CustomerError(
-            f"new rows are a pandas DataFrame, with the columns by name ({name_list(names)}); this is {given}."
+            f"new rows are {ways}a pandas DataFrame with the columns by name ({name_list(names)}); this is an array "
+            f"of the shape {frame.shape}."
         )
 
     def save(self, directory: Writes, folder: str) -> Saved:
@@ -224,6 +222,7 @@ class CustomerModel(OfModel):
             "prepare": None if self.preparation is None else self.preparation.to_json(),
             "final_fit": self.final_fit,
             "temperature": self.temperature,
+            "width": self.width,
             "residuals": None if self.residuals is None else self.residuals.to_json(),
         }
         own = [member for member in self.members if not isinstance(member, PooledMember)]
@@ -343,5 +342,6 @@ def load_model(
         final_fit=description["final_fit"],
         residuals=Residuals.from_json(description["residuals"]),
         temperature=description["temperature"],
+        width=description.get("width", 0),
         size=sum(sizes),
     )

@@ -112,18 +112,6 @@ def all_columns(frame: pd.DataFrame) -> tuple[Column, ...]:
     )
 
 
-def text_names(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with names that are text: 0 in `pd.DataFrame(array)` is called "0"."""
-    if all(isinstance(name, str) for name in frame.columns):
-        return frame
-    return frame.set_axis([str(name) for name in frame.columns], axis=1)
-
-
-def array_frame(values: np.ndarray) -> pd.DataFrame:
-    """(n, columns) an array as a frame, whose columns are called x0, x1, …."""
-    return pd.DataFrame(values, columns=[f"x{number}" for number in range(values.shape[1])])
-
-
 def as_frame(frame: pd.DataFrame, columns: Sequence[Column]) -> RawColumns:
     """The frame's columns as they are, and text as numbers where these were fitted.
 

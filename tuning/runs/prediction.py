@@ -17,13 +17,14 @@ from tuning.data.column_types import exact_frame
 from tuning.data.registry import without_suffix
 from tuning.errors import CustomerError, DataError, DefinitionError
 from tuning.models.residuals import check_interval
+from tuning.preprocessing.shapes import FrameLike, text_names, to_frame
 from tuning.runs.batch.answers import AnswerCounts, answered, predicted, rows_for
 from tuning.runs.batch.models import CustomerModels, RunModels, SavedModels
 from tuning.runs.batch.output import answer_columns, answer_schema, joined_tables
 from tuning.runs.batch.rows import NewFile, Window, window_of_frame, windows
 from tuning.storage.names import without_query
 
-NewRows: TypeAlias = "pd.DataFrame | str | Path"
+NewRows: TypeAlias = "FrameLike | str | Path"
 
 
 @dataclass(kw_only=True)
@@ -47,14 +48,16 @@ class PredictedRows(AnswerCounts):
     def rows(self) -> pd.DataFrame:
         """The rows as they came, with the answers behind. A frame's index is kept."""
         frame = self.came.copy(deep=False) if isinstance(self.came, pd.DataFrame) else exact_frame(self.came)
+        further = [""] * (frame.columns.nlevels - 1)
         for name, values in exact_frame(self.answers).items():
-            frame[name] = values.array
+            frame[(name, *further) if further else name] = values.array
         return frame
 
     @property
     def table(self) -> pa.Table:
         """The same in Arrow's types."""
-        return joined_tables(to_arrow(self.came) if isinstance(self.came, pd.DataFrame) else self.came, self.answers)
+        came = to_arrow(text_names(self.came)) if isinstance(self.came, pd.DataFrame) else self.came
+        return joined_tables(came, self.answers)
 
 
 def predict_rows(
@@ -88,8 +91,7 @@ def predict_by(
     several: whether there are more customers than one. marked: columns say what has answered, and of which models.
     """
     check_interval(interval)
-    if not isinstance(rows, pd.DataFrame | str | Path):
-        raise DefinitionError(f"new rows are a pandas DataFrame or a file; this is {rows!r:.50}.")
+    rows = rows if isinstance(rows, pd.DataFrame | str | Path) else to_frame(rows)
     by, csv = models.definition.by, models.definition.csv_options
     if customer is None and not by and several:
         raise DefinitionError(

@@ -27,7 +27,6 @@ from tuning.data.loading import Loader
 from tuning.data.prepared import OwnCode
 from tuning.data.registry import file_source
 from tuning.data.sampling import sample_frames
-from tuning.errors import CustomerError
 from tuning.planning.plan import make_plan
 from tuning.planning.validation import check_customers
 
@@ -215,16 +214,12 @@ def test_whatever_a_frames_column_holds_its_customer_goes_on(name: str, tmp_path
     assert check_customers(make_plan(made), find_customers(made)).keys() <= {"plain"}
 
 
-def test_a_frame_that_cannot_be_written_is_its_customers_reason(tmp_path: Path) -> None:
+def test_columns_of_one_name_in_a_frame_are_numbered(tmp_path: Path) -> None:
     doubled = pd.DataFrame([[1.0, 2.0, 3.0]] * 9, columns=["x", "x", "y"])
     made = definition({"doubled": doubled, "plain": trips(40)})
-    with pytest.raises(CustomerError, match="the frame has the column 'x' twice; rename one"):
-        rows_of(made, tmp_path)
-    refused = check_customers(make_plan(made), find_customers(made))
-    assert refused["doubled"] == "the frame has the column 'x' twice; rename one."
+    assert rows_of(made, tmp_path)["doubled"].columns.tolist() == ["x_1", "x_2", "y"]
     sampled = {customer.id: rows for customer, rows in sample_frames(made, find_customers(made), OwnCode(made))}
-    assert isinstance(sampled["doubled"], CustomerError)
-    assert len(sampled["plain"]) == 40
+    assert [len(sampled[name]) for name in ("doubled", "plain")] == [9, 40]
 
 
 def test_decimals_and_bytes_of_parquet_are_numbers_and_text(tmp_path: Path) -> None:

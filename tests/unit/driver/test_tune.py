@@ -29,32 +29,8 @@ def test_arrays_have_names_for_their_columns(tmp_path: Path) -> None:
     assert model.classes_.tolist() == [False, True]
     assert model.predict(pd.DataFrame({"x0": [-5.0, 5.0], "x1": [0.0, 0.0]})).tolist() == [False, True]
     assert model.predict(np.array([[-5.0, 0.0], [5.0, 0.0]])).tolist() == [False, True]
-    with pytest.raises(CustomerError, match=r"columns by name \('x0', 'x1'\); this is an array of the shape \(4, 3\)"):
+    with pytest.raises(CustomerError, match=r"an array of 2 columns, or .* \('x0', 'x1'\); this is .* shape \(4, 3\)"):
         model.predict(np.zeros((4, 3)))
-
-
-def test_where_a_column_is_left_out_or_had_a_name_of_its_own_an_array_is_refused(tmp_path: Path) -> None:
-    X = np.random.default_rng(0).normal(size=(60, 3))
-    X[:, 1] = 1.0  # constant
-    for rows in (X, pd.DataFrame(X[:, ::2], columns=["x1", "x2"])):
-        model = tune(rows, X[:, 0], **USUAL, storage=str(tmp_path)).model()
-        for given in (X, X[:, ::2]):
-            with pytest.raises(CustomerError, match="new rows are a pandas DataFrame"):
-                model.predict(given)
-
-
-@pytest.mark.parametrize(
-    ("X", "y", "said"),
-    [
-        (np.zeros((3, 2)), np.zeros(4), "y has the shape (4,), and X has 3 rows"),
-        (np.zeros(3), np.zeros(3), "X has the shape (3,): rows and columns are expected"),
-        (pd.DataFrame({"y": [1.0]}), pd.Series([1.0], name="y"), "X has a column 'y', as y is called"),
-    ],
-)
-def test_what_does_not_go_together_is_refused(X: object, y: object, said: str) -> None:
-    with pytest.raises(DataError) as error:
-        tune(X, y, **USUAL)  # type: ignore[arg-type]  # what a user may do
-    assert said in str(error.value)
 
 
 def test_one_data_set_is_not_told_of_customers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

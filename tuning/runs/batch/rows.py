@@ -15,7 +15,7 @@ from tuning.data.keyed_tables import TablePart
 from tuning.data.keys import check_columns, customer_id, key_table, row_keys, rows_by_key
 from tuning.data.table_source import Piece
 from tuning.definition.definition import Definition
-from tuning.preprocessing.columns import text_names
+from tuning.preprocessing.shapes import text_names
 from tuning.runs.batch.models import CustomerModels
 from tuning.storage.names import without_query
 
