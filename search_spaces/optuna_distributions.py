@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from search_spaces.parameters import Choice, Constant, Float, Int, Parameter
@@ -18,12 +17,10 @@ def has_log_step(parameter: Float | Int) -> bool:
     return parameter.log and parameter.step is not None and (parameter.kind == "float" or parameter.step > 1)
 
 
-def _rounded(parameter: Float | Int) -> bool:
-    """Whether its steps miss `high` in the last digits, so that Optuna would lower `high`."""
-    if parameter.kind != "float" or parameter.log or parameter.step is None:
-        return False
-    low, high, step = (Decimal(repr(each)) for each in (parameter.low, parameter.high, parameter.step))
-    return bool((high - low) % step)
+def _by_index(parameter: Parameter) -> bool:
+    """Whether Optuna is told the places of values: of steps, too, as it lowers a `high` that they miss by rounding."""
+    stepped = isinstance(parameter, Float) and parameter.step is not None and not parameter.log
+    return isinstance(parameter, Choice) or stepped
 
 
 def distributions(space: SearchSpace) -> dict[str, BaseDistribution]:
@@ -43,18 +40,17 @@ def _distribution(parameter: Parameter) -> BaseDistribution:
         texts = all(isinstance(value, str) for value in values)
         return CategoricalDistribution(values if texts else range(len(values)))
     assert not isinstance(parameter, Constant)
-    if _rounded(parameter):
+    if _by_index(parameter):
         return IntDistribution(0, (parameter.size or 1) - 1)
-    step = None if has_log_step(parameter) else parameter.step
     if parameter.kind == "float":
-        return FloatDistribution(parameter.low, parameter.high, log=parameter.log, step=step)
-    return IntDistribution(parameter.low, parameter.high, log=parameter.log, step=int(step or 1))
+        return FloatDistribution(parameter.low, parameter.high, log=parameter.log)
+    step = 1 if has_log_step(parameter) else int(parameter.step or 1)
+    return IntDistribution(parameter.low, parameter.high, log=parameter.log, step=step)
 
 
 def to_optuna(parameter: Parameter, value: Any) -> float:
     """The value in Optuna's internal form: a choice's index, or the number."""
-    by_index = isinstance(parameter, Choice) or (not isinstance(parameter, Constant) and _rounded(parameter))
-    return float(parameter.index(value)) if by_index else float(value)  # type: ignore[union-attr]  # it has one
+    return float(parameter.index(value) if _by_index(parameter) else value)  # type: ignore[union-attr]  # it has one
 
 
 def from_optuna(parameter: Parameter, distribution: BaseDistribution, value: Any) -> PlainValue:
@@ -62,7 +58,7 @@ def from_optuna(parameter: Parameter, distribution: BaseDistribution, value: Any
     if isinstance(parameter, Choice):
         return parameter.value(int(distribution.to_internal_repr(value)))
     assert not isinstance(parameter, Constant)
-    if _rounded(parameter):
+    if _by_index(parameter):
         return parameter.value(int(value))
     if parameter.kind == "int" or parameter.step is not None:
         return parameter.nearest(value)

@@ -26,6 +26,9 @@ class Outcome(NamedTuple):
     step: int
 
 
+FAILED = Outcome("failed", None, 0)
+
+
 def read_outcome(result: Result | None, metric: str, error: bool) -> Outcome:
     """The outcome in the result of `on_trial_complete`; a missing or non-finite objective is a failure.
 
@@ -37,7 +40,7 @@ def read_outcome(result: Result | None, metric: str, error: bool) -> Outcome:
         step = int(result.get("training_iteration") or 0)
         value = float(result[metric])
     except (KeyError, TypeError, ValueError, OverflowError):
-        return Outcome("failed", None, 0)
+        return FAILED
     if error or not math.isfinite(value):
         return Outcome("failed", None, step)
     return Outcome("stopped" if result.get("stopped") else "complete", value, step)

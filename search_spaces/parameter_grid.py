@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from search_spaces.conditions import holds
 from search_spaces.errors import SpaceError, did_you_mean
+from search_spaces.outcome import FAILED, Outcome
 from search_spaces.parameters import Parameter
 from search_spaces.values import Configuration, PlainValue, Point, own_copy
 
@@ -100,3 +102,40 @@ class ParameterGrid:
 
     def __len__(self) -> int:
         return self.size
+
+
+class Untried:
+    """The points of a grid that a study has not tried, and the outcomes of those that it has.
+
+    seed: of the order in which `next` names them.
+    """
+
+    def __init__(self, grid: ParameterGrid, seed: int) -> None:
+        self._grid, self._seed = grid, seed
+        self._left: list[Configuration] | None = None
+        self._outcomes: dict[str, Outcome] = {}
+
+    def add(self, config: Point, outcome: Outcome = FAILED) -> None:
+        """It is tried, or has ended with this outcome."""
+        self._outcomes[_key(config)] = outcome
+
+    def outcome(self, config: Point) -> Outcome | None:
+        """How its trial ended, failed while the trial runs; None where there is none."""
+        return self._outcomes.get(_key(config))
+
+    def next(self) -> Configuration | None:
+        """One of them; None when all have been tried."""
+        if self._left is None:
+            import numpy as np
+
+            points = list(self._grid)
+            self._left = [points[index] for index in np.random.default_rng(self._seed).permutation(len(points))]
+        while self._left:
+            config = self._left.pop()
+            if self.outcome(config) is None:
+                return config
+        return None
+
+
+def _key(config: Point) -> str:
+    return json.dumps(config, sort_keys=True)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from search_spaces import conditions, documents
 from search_spaces.constraints import Constraint, constraint_name
 from search_spaces.errors import SpaceError, did_you_mean
-from search_spaces.parameter_grid import ParameterGrid
+from search_spaces.parameter_grid import MOST_LEVELS, ParameterGrid
 from search_spaces.parameters import Constant, Parameter
 from search_spaces.ray_tune import convert, has_domain
 from search_spaces.values import Configuration, PlainValue, Point, own_copy
@@ -232,6 +233,18 @@ class SearchSpace:
     def searched(self) -> int:
         """The number of parameters that vary."""
         return sum(not parameter.single for parameter in self.parameters)
+
+    @cached_property
+    def points(self) -> ParameterGrid | None:
+        """All points; None where there are more than 10,000."""
+        sizes = [parameter.size for parameter in self.parameters]
+        if any(size is None or size > MOST_LEVELS for size in sizes):
+            return None
+        try:
+            found = self.grid(MOST_LEVELS)
+        except SpaceError:  # even the values that conditions name are too many
+            return None
+        return found if found.size <= MOST_LEVELS else None
 
     @property
     def conditional(self) -> bool:

@@ -14,6 +14,9 @@ space, accept points to try first, survive failed trials and use their study's s
 **Learns from**: *evaluated points* are results from before the study (warm start); *trials* are the study's own, the
 points to try first included.
 
+Where all parameters have finitely many values and there are 10,000 configurations or fewer, each is tried once,
+whatever the algorithm, and a study ends with the last (except under `pbt` and `pb2`, which change configurations).
+
 ## Warm start
 
 ```yaml

@@ -103,6 +103,7 @@ class Adapter:
         return config
 
     def adopt(self, number: int, config: Point) -> None:
+        self._proposed.pop(number, None)
         self._given[number] = self._encode(config)
 
     def learn(self, number: int, outcome: Outcome) -> None:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 
 from search_spaces.direction import Mode
 from search_spaces.errors import SpaceError, switch_for_number
+from search_spaces.parameter_grid import Untried
 from search_spaces.proposer import Proposer
 from search_spaces.random_state import load
 from search_spaces.searcher import RungSearcher, StudySearcher
@@ -86,8 +87,8 @@ class Algorithm(BaseModel, ABC):
         return False
 
     def count(self, space: SearchSpace) -> int | None:
-        """How many configurations there are to try, the default one included; None for no end."""
-        return None
+        """How many configurations there are to try, the default one included; None for no end, or very many."""
+        return None if space.points is None else sum(1 for _ in space.points)
 
     @classmethod
     def installed(cls) -> bool:
@@ -129,6 +130,7 @@ class Algorithm(BaseModel, ABC):
         n_trials: int | None = None,
         points: Sequence[Point] = (),
         evaluated: Sequence[tuple[Point, float]] = (),
+        once: bool = False,
     ) -> StudySearcher:
         """A searcher for one study; cheap enough to make thousands.
 
@@ -139,7 +141,8 @@ class Algorithm(BaseModel, ABC):
             seed: everything drawn comes from it; the process-wide random states are never changed.
             n_trials: how many trials the study will have, for algorithms that plan ahead (not a limit).
             points: configurations to suggest first, in this order; what they leave out is set to its default.
-            evaluated: configurations whose objective is known already; they are not suggested.
+            evaluated: configurations whose objective is known already, to learn from.
+            once: of a space of 10,000 points or fewer, suggest each point once, and no more after the last.
 
         Raises:
             SpaceError: a point outside the space, or what `check` refuses.
@@ -157,8 +160,9 @@ class Algorithm(BaseModel, ABC):
         proposer = self._proposer(space, mode, seed, n_trials)
         for i, (point, value) in enumerate(evaluated):
             proposer.remember(_inside(space, point, f"evaluated.{i}"), float(value))
+        untried = Untried(space.points, seed) if once and space.points is not None else None
         kind = RungSearcher if hasattr(proposer, "progress") else StudySearcher
-        return kind(proposer, metric=metric, mode=mode, points=first)
+        return kind(proposer, metric=metric, mode=mode, points=first, untried=untried)
 
     @abstractmethod
     def _proposer(self, space: SearchSpace, mode: Mode, seed: int, n_trials: int | None) -> Proposer:

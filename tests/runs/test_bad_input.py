@@ -283,7 +283,7 @@ def test_a_model_that_never_works_leaves_a_reason_for_everybody(tmp_path: Path) 
         .leaderboard()
     )
     assert (board["status"] == "no_model").all()
-    assert board["reason"].str.contains("no trial finished, of 2 .*this model never fits").all(), board[
+    assert board["reason"].str.contains("no trial finished, of 1 .*this model never fits").all(), board[
         "reason"
     ].tolist()
 

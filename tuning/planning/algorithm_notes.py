@@ -31,7 +31,7 @@ def finite_spaces(algorithms: Sequence[Algorithm], space: SearchSpace, n_trials:
     """Algorithms that have a limited number of configurations to try."""
     for algorithm in algorithms:
         size = algorithm.count(space)
-        if size is None:
+        if size is None or (size > n_trials and algorithm.name != "grid"):
             continue
         left = (
             f"{size - n_trials:,} more than there are trials"

@@ -12,7 +12,6 @@ from schedulers.direction import worth_of
 from schedulers.stopping.study_plateau import StudyPlateauSpec
 from schedulers.stopping.target import TargetSpec
 from schedulers.stopping.trial_plateau import TrialPlateauSpec
-from search_spaces import SearchSpace
 from search_spaces.parameters import Choice, Constant, Parameter
 from tuning.basics.wording import amount, name_list
 from tuning.data.prepared import OwnCode
@@ -62,7 +61,6 @@ def idle_settings(spec: RunSpec, schedulers: Sequence[SchedulerSpec], code: OwnC
         *_keys_of_the_other_kind(definition),
         *_many_slots(definition),
         *_unsaved_models(definition),
-        *_single_configuration(spec.space, definition),
         *_late_rules(spec, code),
         *_known_scores(definition),
         *(note for each in schedulers for note in _late_options(each, longest_trials(spec, code, each.mutates))),
@@ -173,14 +171,6 @@ def _many_slots(definition: Definition) -> Iterator[str]:
     if slots > cpus:
         here = amount(cpus, "CPU")
         yield f"slots: {amount(slots, 'trial')} at once on the {here} of this machine slow each other down."
-
-
-def _single_configuration(space: SearchSpace, definition: Definition) -> Iterator[str]:
-    if space.searched == 0 and definition.trials > 1 and definition.algorithm.name != "grid":
-        yield (
-            f"the search space holds one configuration, which each of the {amount(definition.trials, 'trial')} "
-            "tries again."
-        )
 
 
 def _check_target(spec: RunSpec) -> None:

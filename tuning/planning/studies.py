@@ -212,11 +212,12 @@ def check_studies(spec: RunSpec, studies: StudyTable, code: OwnCode, process: Mo
     known = sum(entry.score is not None and entry.customer is None for entry in definition.warm_start)
     stepped = definition.objective is None or definition.steps > 1  # else there is nothing to stop
     pairs = ((study.algorithm, study.scheduler) for study in studies.first_of_each("algorithm", "scheduler"))
+    changing = any(each.mutates for each in schedulers)
     filled = warm_start.check(spec, own)  # then nothing is searched, also not at random
     return [
         *process.notes,
         *algorithm_notes.untold_facts(algorithms, space),
-        *algorithm_notes.finite_spaces(algorithms, space, definition.trials),
+        *(() if changing else algorithm_notes.finite_spaces(algorithms, space, definition.trials)),
         *(() if filled else algorithm_notes.random_starts(algorithms, space, definition.trials, known)),
         *(algorithm_notes.deaf_pairs(pairs) if stepped else ()),
         *filled,

@@ -51,6 +51,7 @@ class PlannedStudy:
             n_trials=study.n_trials,
             points=points_to_try(study.space, self.begin)[: study.n_trials],  # more are never suggested, only checked
             evaluated=points_known(self.begin.entries),
+            once=not study.scheduler.mutates,  # in a population the same point becomes something else
         )
         return searcher
 

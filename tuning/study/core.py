@@ -89,6 +89,11 @@ class StudyCore(Generic[TrialT]):
         """Why no further trial is suggested; None while some may be."""
         return self.stopped_by or self.exhausted_by
 
+    @property
+    def ended_by(self) -> Note | None:
+        """Why the study ends before its budget of trials is used up; None where it does not."""
+        return self.stopped_by or (self.exhausted_by if self.suggested < self.n_trials else None)
+
     # Ask.
 
     def ask(self) -> TrialT | None:

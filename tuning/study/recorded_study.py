@@ -38,7 +38,7 @@ class RecordedStudy:
     recorded: Sequence[TrialRecord] = ()
     on_start: Callable[[int], None] | None = None
     helpers: HelperPool | None = None
-    #: Why a rule has ended the study; None without one.
+    #: Why the study has ended before its budget was used up; None where it has not.
     stopped_by: Note | None = field(default=None, init=False)
 
     def __iter__(self) -> Iterator[TrialRecord]:
@@ -47,7 +47,7 @@ class RecordedStudy:
             records = map(self.planned.record, loop)
             yield from list(records) if self._pauses else records
         finally:
-            self.stopped_by = loop.core.stopped_by
+            self.stopped_by = loop.core.ended_by
             loop.close()
 
     @property

@@ -248,7 +248,7 @@ def test_what_has_no_effect_beside_an_objective_is_said() -> None:
     sizes = notes_of_objective(limits={"max_rows": 7, "trial_seconds": 9})
     assert "limits.max_rows: no effect, since there is no `data`." in sizes
     constant = {"x": {"type": "constant", "value": 1}}
-    assert "holds one configuration, which each of the 3 trials" in notes_of_objective(search_space=constant)
+    assert "1 configuration, the default one included; a study ends with" in notes_of_objective(search_space=constant)
     long = notes_of_objective(steps=20, scheduler={"name": "asha", "grace_period": 20})
     assert "grace_period 20 is not below the 20 steps" in long
     assert notes_of_objective() == notes_of_objective(steps=20, scheduler={"name": "asha", "grace_period": 19}) == ""

@@ -70,7 +70,7 @@ class SpreadStudy:
     @property
     def stopped_by(self) -> Note | None:
         """What has ended the study before its budget was used up."""
-        return self.core.stopped_by
+        return self.core.ended_by
 
     @property
     def closed(self) -> bool:
