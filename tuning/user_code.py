@@ -30,8 +30,9 @@ from typing import NoReturn, TypeAlias
 import numpy as np
 import pandas as pd
 
-from tuning.basics.wording import amount, raised, separator_hint
+from tuning.basics.wording import raised, separator_options
 from tuning.errors import CustomerError, DataError, DefinitionError, RunError
+from tuning.notes import FileCode
 from tuning.storage.data_roots import DataRoots
 from tuning.storage.run_directory import RunDirectory
 
@@ -97,19 +98,17 @@ def apply_prepare(prepare: Function, frame: pd.DataFrame) -> pd.DataFrame:
     except BaseException as error:  # sys.exit(), too
         if isinstance(error, KeyboardInterrupt):
             raise
-        raise CustomerError(f"prepare failed: {raised(error)}{separator_hint(frame.columns)}") from error
+        csv = separator_options(frame.columns)
+        raise CustomerError(FileCode.PREPARE_FAILED(type(error).__name__, error=raised(error), csv=csv)) from error
     if not isinstance(prepared, pd.DataFrame):
-        raise CustomerError(f"prepare gave back a {type(prepared).__name__}, a DataFrame is expected.")
+        raise CustomerError(FileCode.PREPARE_NO_FRAME(type(prepared).__name__))
     for what, labels in (("columns", prepared.columns), ("rows", prepared.index)):
         if labels.nlevels > 1:
-            raise CustomerError(
-                f"prepare gave back {what} with labels of {amount(labels.nlevels, 'level')} (a MultiIndex); one each "
-                "is expected."
-            )
+            raise CustomerError(FileCode.PREPARE_LEVELS(what, levels=labels.nlevels))
     prepared = prepared.set_axis([str(name) for name in prepared.columns], axis=1)
     if not prepared.columns.is_unique:
         doubled = prepared.columns[prepared.columns.duplicated()][0]
-        raise CustomerError(f"prepare gave back the column {doubled!r} twice; a name may occur once.")
+        raise CustomerError(FileCode.DOUBLED_COLUMN(doubled, what="what prepare gave back"))
     return prepared
 
 

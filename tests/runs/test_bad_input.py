@@ -67,7 +67,7 @@ FILES: list[tuple[str, Callable[[], bytes], str | None]] = [
     ("three rows.csv", lambda: csv(rows(3)), "3 rows with a target, fewer than min_rows: 4"),
     ("header only.csv", lambda: csv(rows(0)), "0 rows with a target"),
     ("empty.csv", lambda: b"", "the file empty.csv is empty"),
-    ("blank lines.csv", lambda: b"\n\n\n", "cannot be read"),
+    ("blank lines.csv", lambda: b"\n\n\n", "the file blank lines.csv is empty"),
     ("latin.csv", lambda: csv(rows().assign(c="Müller")).decode().encode("latin-1"), "is not utf-8 text .*encoding"),
     ("cut in a quote.csv", lambda: csv(rows()) + b'1,2,"no end', "cannot be read: EOF inside string"),
     ("cut.csv.gz", lambda: gzip.compress(csv(rows(500)))[:2000], "cannot be read: Truncated compressed stream"),
@@ -75,7 +75,7 @@ FILES: list[tuple[str, Callable[[], bytes], str | None]] = [
     ("picture.csv", lambda: b"\x89PNG\r\n\x1a\n\x00\x00" + bytes(range(256)) * 9, "is not utf-8 text|cannot be read"),
     ("zeros.csv", lambda: b"\x00" * 4000, "not among the columns|cannot be read"),
     ("doubled.csv", lambda: csv(rows()).replace(b"a,b,", b"a,a,", 1), "has the column 'a' twice"),
-    ("nameless.csv", lambda: csv(rows()).replace(b"a,b,", b"a,,", 1), "column 2 has no name but values"),
+    ("nameless.csv", lambda: csv(rows()).replace(b"a,b,", b"a,,", 1), "column 2 of the file nameless.csv has no name"),
     ("long rows.csv", lambda: csv(rows()).replace(b"a,b,c,y", b"a,b,c", 1), "more fields than its header|not among"),
     ("ragged.csv", lambda: csv(rows()) + b"1,2,3,4,5,6\n", "cannot be read: Expected 4 fields in line 62, saw 6"),
     ("wide.csv", lambda: (",".join(f"x{n}" for n in range(100_000)) + ",y\n").encode() + b"1," * 100_000 + b"1\n",
@@ -83,7 +83,7 @@ FILES: list[tuple[str, Callable[[], bytes], str | None]] = [
     ("long.csv", lambda: csv(rows(1001)), "has at least 1001 rows, more than limits.max_rows: 1000; raise it"),
     ("long.parquet", lambda: parquet(pa.Table.from_pandas(rows(1001))), "has 1001 rows, more than limits.max_rows"),
     ("only the target.csv", lambda: csv(rows()[["y"]]), "no usable feature: there is no other column"),
-    ("flat.csv", lambda: csv(rows().assign(a=1, b=np.nan, c="u")), "no usable feature: a .empty or constant.; b"),
+    ("flat.csv", lambda: csv(rows().assign(a=1, b=np.nan, c="u")), "no usable feature: a .empty or constant., b"),
     ("cut.parquet", lambda: parquet(pa.Table.from_pandas(rows()))[:-30], "cannot be read: Parquet magic bytes"),
     ("text.parquet", lambda: b"a,b\n1,2\n", "cannot be read"),
     ("doubled.parquet", lambda: parquet(pa.table([[1.0] * 9] * 3, names=["a", "a", "y"])), "has the column 'a' twice"),
@@ -189,8 +189,8 @@ def test_classes_that_cannot_be_learned(tmp_path: Path) -> None:
     assert len(board) == len(targets)
     assert set(board[board["status"] == "ok"].index) == {"good", "true and false"}
     assert board.loc["three", "reason"] == "the target 'y' holds 3 classes ('x', 'y', 'z'), the task is binary."
-    assert "holds a single class ('no')" in board.loc["single", "reason"]
-    assert "single class" in board.loc["one yes", "reason"] or "1 row" in board.loc["one yes", "reason"]
+    assert "is constant (no)" in board.loc["single", "reason"]
+    assert "single class" in board.loc["one yes", "reason"] or "single row" in board.loc["one yes", "reason"]
     assert "0 rows with a target" in board.loc["missing", "reason"]
 
 

@@ -60,7 +60,7 @@ LOSSES = {
     "hangs": "prepare took longer than 1 s",
     "exits": r"prepare has ended its process \(exit code 3\)",
     "crashes": r"prepare has ended its process \(SIGABRT\)",
-    "cannot be sent": "it cannot be passed on to a process: TypeError: cannot pickle",
+    "cannot be sent": "it cannot be passed to a process of its own: TypeError: cannot pickle",
 }
 
 

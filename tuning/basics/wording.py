@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import itertools
+import json
 import math
 import operator
 import re
@@ -52,17 +53,37 @@ def _spelled(name: str) -> str:
     return re.sub(r"[\s_-]+", "", re.sub(r"(?<![0-9])0+(?=[0-9])", "", name.casefold()))
 
 
-def separator_hint(columns: Collection[object], *, decimal_comma: bool = False) -> str:
-    """What to set where a file with another separator was read as one column; nothing otherwise.
+def separator_options(columns: Collection[object], *, decimal_comma: bool = False) -> dict[str, str]:
+    """Return the options of `csv` where a file with another separator was read as one column; none otherwise.
 
     decimal_comma: whether its numbers have one.
     """
     first = str(next(iter(columns), ""))
     found = [sep for sep in (";", "\t", "|", ",") if sep in first] if len(columns) == 1 else []
-    if not found:
+    return {"sep": found[0], **({"decimal": ","} if decimal_comma else {})} if found else {}
+
+
+def separator_text(options: Mapping[str, str]) -> str:
+    """Return a sentence on what to set; nothing without options."""
+    if not options:
         return ""
-    options = f"sep: {found[0]!r}{', decimal: ' + repr(',') if decimal_comma else ''}"
-    return f" The fields seem to be separated by {found[0]!r}: set `csv: {{{options}}}`."
+    return f" The fields seem to be separated by {options['sep']!r}: set {csv_settings([options])}."
+
+
+def separator_hint(columns: Collection[object]) -> str:
+    """Return what to set where a file with another separator was read as one column; nothing otherwise."""
+    return separator_text(separator_options(columns))
+
+
+def csv_settings(found: Iterable[Mapping[str, str]]) -> str:
+    """Return options of `csv` as YAML has them. found: several where one of them is meant."""
+    signs = [", ".join(f"{name}: {_quoted_sign(sign)}" for name, sign in each.items()) for each in found]
+    return " or ".join(f"`csv: {{{each}}}`" for each in signs)
+
+
+def _quoted_sign(sign: str) -> str:
+    """A sign as YAML has it, also one that is not seen."""
+    return repr(sign) if sign.isascii() else json.dumps(sign)
 
 
 def natural_order(name: str) -> str:

@@ -215,7 +215,7 @@ def see_column(name: str, customers: Mapping[str, pd.DataFrame], values: pd.Seri
     for frame in (frame for frame in customers.values() if name in frame.columns):
         try:
             features = read_columns(frame, [name], np.arange(len(frame)))
-            kind, unused = features.columns[0].kind if features.columns else "", "".join(features.left_out)
+            kind, unused = features.columns[0].kind if features.columns else "", "".join(map(str, features.left_out))
         except Exception as error:  # a run would give this customer a reason
             kind, unused = "", f"{name}: {raised(error)}"
         found.append(kind)

@@ -7,8 +7,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tuning.basics.wording import raised
 from tuning.data.table_source import check_names
 from tuning.errors import CustomerError
+from tuning.notes import FileCode
 
 SAFE = "biumM"  # kinds of numpy's types that Arrow always has
 
@@ -24,7 +26,7 @@ def to_arrow(frame: pd.DataFrame) -> pa.Table:
                 frame[name] = _storable(frame[name])
         return pa.Table.from_pandas(frame, preserve_index=False)
     except Exception as error:  # of a type that somebody else has made
-        raise CustomerError(f"the frame cannot be written: {type(error).__name__}: {error}.") from error
+        raise CustomerError(FileCode.UNWRITABLE(error=raised(error).rstrip("."))) from error
 
 
 def is_mixed(frame: pd.DataFrame) -> bool:

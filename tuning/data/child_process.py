@@ -21,8 +21,9 @@ from typing import Self, TypeVar, cast
 
 from tuning.basics.environment import import_environment
 from tuning.basics.timing import HANG_S
-from tuning.basics.wording import duration, raised
+from tuning.basics.wording import raised
 from tuning.errors import NotLookedAtError, TuningError
+from tuning.notes import FileCode
 
 T = TypeVar("T")
 GLANCE_S = 0.1  # between two looks whether the child is still there
@@ -65,8 +66,8 @@ class ChildProcess:
         except (EOFError, OSError) as error:
             if time.monotonic() - began >= seconds:
                 self.end()
-                raise NotLookedAtError(f"{what} took longer than {duration(seconds)}") from error
-            raise NotLookedAtError(f"{what} has ended its process ({self.end()})") from error
+                raise NotLookedAtError(FileCode.LOOK_TOOK_LONGER(what, seconds=seconds)) from error
+            raise NotLookedAtError(FileCode.LOOK_ENDED_PROCESS(what, end=self.end())) from error
 
     def end(self) -> str:
         """End the child and what it has started; how it has ended."""
@@ -115,7 +116,7 @@ def _packed(value: object) -> bytes:
     try:
         return dump_pickle(value)
     except Exception as error:  # whatever is in the rows
-        raise NotLookedAtError(f"it cannot be passed on to a process: {raised(error)}") from error
+        raise NotLookedAtError(FileCode.NOT_FOR_A_PROCESS("it", error=raised(error))) from error
 
 
 def _serve(connection: Connection) -> None:
@@ -139,7 +140,7 @@ def _serve(connection: Connection) -> None:
         except TuningError as error:
             answer = _packed(error)
         except (Exception, SystemExit) as error:
-            answer = _packed(NotLookedAtError(f"it cannot be done in a process of its own: {raised(error)}"))
+            answer = _packed(NotLookedAtError(FileCode.NOT_FOR_A_PROCESS("it", error=raised(error))))
         connection.send_bytes(answer)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 
 import pandas as pd
@@ -9,6 +10,7 @@ import pyarrow as pa
 
 from tuning.data.cells import ReadCsvOptions, is_marked, marked, typed
 from tuning.errors import CustomerError
+from tuning.notes import Note, from_row
 
 MISMATCH = (pa.ArrowInvalid, pa.ArrowTypeError)  # what pyarrow raises when columns of one name have types that differ
 REFUSAL = b"tuning.refusal"
@@ -105,16 +107,16 @@ def _plain(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     return column
 
 
-def refusal(reason: str) -> pa.Table:
+def refusal(reason: Note) -> pa.Table:
     """A table that stands for rows which could not be written, and says why when it is read."""
-    return pa.table({}).replace_schema_metadata({REFUSAL: reason.encode()})
+    return pa.table({}).replace_schema_metadata({REFUSAL: json.dumps(reason.to_row()).encode()})
 
 
 def check_refusal(schema: pa.Schema) -> None:
     """`CustomerError` where the rows could not be written."""
     reason = (schema.metadata or {}).get(REFUSAL)
     if reason is not None:
-        raise CustomerError(reason.decode())
+        raise CustomerError(from_row(json.loads(reason)))
 
 
 def cast_to_text(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.fs
 
 from tuning.errors import CustomerError, StorageError
+from tuning.notes import FileCode
 from tuning.storage.backend import open_filesystem
 from tuning.storage.data_roots import EVERYWHERE, OPENED, DataRoots
 from tuning.storage.names import is_uri, without_query
@@ -128,21 +129,22 @@ def reading_errors(path: str, encoding: str = "utf-8") -> Iterator[None]:
     except CustomerError:
         raise
     except StorageError as error:
-        raise CustomerError(str(error)) from error
+        raise CustomerError(FileCode.FILE_UNREADABLE(shown, error=str(error).rstrip("."))) from error
     except FileNotFoundError as error:
-        hint = " Its name is not UTF-8; rename it." if NOT_UTF_8.search(shown) else ""
-        raise CustomerError(f"the file {shown} is not there.{hint}") from error
+        code = FileCode.FILE_NAME_NOT_UTF8 if NOT_UTF_8.search(shown) else FileCode.FILE_NOT_THERE
+        raise CustomerError(code(shown)) from error
     except PermissionError as error:
-        raise CustomerError(f"the file {shown} may not be read: permission denied.") from error
+        raise CustomerError(FileCode.FILE_FORBIDDEN(shown)) from error
     except UnicodeError as error:
-        where = f" ({error.reason} at byte {error.start})" if isinstance(error, UnicodeDecodeError) else ""
-        raise CustomerError(f"the file {shown} is not {encoding} text{where}; set `encoding`.") from error
+        why = f"{error.reason} at byte {error.start}" if isinstance(error, UnicodeDecodeError) else str(error)
+        raise CustomerError(FileCode.FILE_NOT_ENCODED(shown, encoding=encoding, error=why)) from error
     except (ValueError, OSError, EOFError, csv_module.Error, pa.ArrowException) as error:
         text = " ".join(OPENED.sub(lambda _: shown, str(error)).split())[:200]
         text = text.removeprefix("Error tokenizing data. C error: ").rstrip(".")
-        if type(error).__name__ == "EmptyDataError":
-            text = "it is empty"
-        raise CustomerError(f"the file {shown} cannot be read: {text}.") from error
+        empty = type(error).__name__ == "EmptyDataError"
+        raise CustomerError(
+            FileCode.FILE_EMPTY(shown) if empty else FileCode.FILE_UNREADABLE(shown, error=text)
+        ) from error
 
 
 def file_stamp(path: str) -> str:

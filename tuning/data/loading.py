@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from tuning.basics.wording import amount
 from tuning.data.cells import ReadCsvOptions
 from tuning.data.column_types import concatenated, runs_of_one_schema, to_frame, to_one_frame
 from tuning.data.customers import Customer
@@ -21,7 +20,7 @@ from tuning.data.registry import file_source
 from tuning.definition.customer_limits import Extent
 from tuning.definition.definition import Definition
 from tuning.errors import ChangedDataError, CustomerError
-from tuning.notes import DataCode
+from tuning.notes import DataCode, FileCode
 
 T = TypeVar("T")
 
@@ -89,10 +88,7 @@ def _counted(rows: pd.DataFrame, customer: Customer) -> pd.DataFrame:
     """The rows, as many as were counted when customers were found; `CustomerError` where they are not."""
     if customer.rows in (None, len(rows)):
         return rows
-    raise CustomerError(
-        f"{amount(len(rows), 'row')} read, but {customer.rows} counted when customers were found. Start a new run "
-        "where the data has changed; else write the key columns as text, so that a key is spelt in one way."
-    )
+    raise CustomerError(FileCode.OTHER_COUNT(rows=len(rows), counted=customer.rows))
 
 
 def _shares(customers: Iterable[Customer]) -> dict[str, list[Customer]]:

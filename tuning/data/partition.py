@@ -165,4 +165,4 @@ def _rows_or_reason(frame: pd.DataFrame) -> pa.Table:
     try:
         return to_arrow(frame)
     except CustomerError as error:
-        return refusal(str(error))
+        return refusal(error.note)

@@ -9,6 +9,7 @@ from tuning.basics.timing import HANG_S
 from tuning.basics.wording import raised
 from tuning.data.child_process import ChildProcess
 from tuning.errors import NotLookedAtError
+from tuning.notes import FileCode, Note
 from tuning.user_code import Function, apply_prepare, loaded_function, source_of, user_function
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class PrepareProcess:
     def __init__(self, name: str | None, seconds: float) -> None:
         self.name = name
         self.seconds = seconds
-        self.lost: dict[str, str] = {}
+        self.lost: dict[str, Note] = {}
         self._child = ChildProcess()
 
     def __enter__(self) -> PrepareProcess:
@@ -47,7 +48,7 @@ class PrepareProcess:
             try:
                 return self._asked(rows)
             except NotLookedAtError as error:
-                self.lost[customer] = str(error)
+                self.lost[customer] = error.note
             finally:
                 if customer in self.lost:
                     self._child.end()
@@ -69,7 +70,7 @@ def _load(given: Function | str, source: str | None) -> None:
     try:
         _functions.append(loaded_function(given, source) if isinstance(given, str) else given)
     except Exception as error:
-        raise NotLookedAtError(f"prepare cannot be loaded in a process: {raised(error)}") from error
+        raise NotLookedAtError(FileCode.NOT_FOR_A_PROCESS("prepare", error=raised(error))) from error
 
 
 def _prepared(rows: pd.DataFrame) -> pd.DataFrame:

@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
 from tuning.basics.seeds import derive
-from tuning.basics.wording import name_list
 from tuning.data.customers import Customer
 from tuning.data.prepare_process import PrepareProcess
 from tuning.definition.definition import Definition
@@ -26,6 +25,7 @@ from tuning.models.base import Family
 from tuning.models.entries import own_families
 from tuning.models.pooled import RunPool
 from tuning.models.preparation import Preparation, made_of_several_rows
+from tuning.notes import DataCode, Note
 from tuning.storage.run_directory import RunDirectory
 from tuning.user_code import Function, apply_prepare, load_function, source_of
 
@@ -152,7 +152,7 @@ class CustomerData:
             return self._divided(frame, self.spec.by_time, seed)
         except CustomerError as error:
             data = self._divided(frame, self.spec.definition, seed)
-            return replace(data, notes=(*data.notes, f"split at random, not by {self.spec.time_column!r}: {error}"))
+            return replace(data, notes=(*data.notes, DataCode.SPLIT_AT_RANDOM(self.spec.time_column, why=error.note)))
 
     def _divided(self, frame: pd.DataFrame, definition: Definition, seed: int) -> StudyData:
         data = study_data(frame, definition, str(self.spec.task), seed, self.code.families, self.spec.positive)
@@ -160,17 +160,12 @@ class CustomerData:
 
     def _several_rows_note(
         self, customer: Customer, rows: pd.DataFrame, frame: pd.DataFrame, data: StudyData
-    ) -> list[str]:
+    ) -> list[Note]:
         def prepare(some: pd.DataFrame) -> pd.DataFrame:
             return self.code.frame(some, customer.id)
 
         found = made_of_several_rows(prepare, rows, frame, [column.name for column in data.columns])
-        if not found:
-            return []
-        return [
-            f"prepare makes {name_list(found)} of more than one row: scores are too good where hold-out rows have a "
-            "part in them, and a prediction depends on the rows that it is made with"
-        ]
+        return [DataCode.SEVERAL_ROWS(columns=found)] if found else []
 
     def metric(self, data: StudyData) -> Metric:
         """The run's metric on this customer's classes."""

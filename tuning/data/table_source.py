@@ -12,7 +12,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from tuning.basics.wording import name_list
 from tuning.data.cells import ReadCsvOptions
 from tuning.data.column_types import concatenated, to_frame, with_sound_text
 from tuning.data.file_access import file_digest, file_name, file_stamp, opened, reading_errors
@@ -20,6 +19,7 @@ from tuning.data.keys import Key, hive_values
 from tuning.data.pushdown import push_down
 from tuning.definition.customer_limits import UNLIMITED, Extent, Limits
 from tuning.errors import CustomerError
+from tuning.notes import FileCode
 
 ColumnChoice: TypeAlias = Callable[[Sequence[str]], Sequence[str] | None]  # of a table's names, None for all
 
@@ -249,14 +249,14 @@ def check_names(names: Sequence[str], what: str) -> None:
     """Refuse doubled and empty column names. what: the file or frame, for the message."""
     if len(set(names)) < len(names):
         doubled = Counter(names).most_common(1)[0][0]
-        raise CustomerError(f"{what} has the column {doubled!r} twice; rename one.")
+        raise CustomerError(FileCode.DOUBLED_COLUMN(doubled, what=what))
     if any(not name.strip() for name in names):
         number = next(number for number, name in enumerate(names, start=1) if not name.strip())
-        raise CustomerError(f"column {number} of {what} has no name; give it one.")
+        raise CustomerError(FileCode.NAMELESS_COLUMN(number=number, what=what))
 
 
 def check_present(wanted: Sequence[str], names: Sequence[str]) -> None:
     """Refuse columns that a table does not have."""
     absent = [name for name in wanted if name not in names]
     if absent:
-        raise CustomerError(f"there is no column {absent[0]!r}; there are {name_list(names)}.")
+        raise CustomerError(FileCode.COLUMN_ABSENT(absent[0], role="column", columns=[*names][:11], csv={}))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from tuning.basics.wording import amount, name_list, shorten
+from tuning.basics.wording import shorten
 from tuning.definition.baselines import GivenBaseline, baseline_name, is_first_trial
 from tuning.errors import CustomerError
 from tuning.evaluation.constant import ConstantPrediction
@@ -17,7 +17,7 @@ from tuning.evaluation.hold_out_error import hold_out_score
 from tuning.evaluation.metrics import Metric, needs_scores
 from tuning.evaluation.refit import Refits
 from tuning.evaluation.study_data import StudyData
-from tuning.notes import FitCode, Note
+from tuning.notes import DataCode, FitCode, Note
 from tuning.preprocessing.classes import Label, find_label
 from tuning.preprocessing.roles import check_predictions
 from tuning.preprocessing.task import BINARY, Prediction, Task, as_prediction, numbers_among
@@ -102,21 +102,20 @@ def given_prediction(data: StudyData, metric: Metric) -> Prediction:
     values, task = data.given.astype(object), data.task
     numbers, wrong = numbers_among(values)
     if not task.classification:
-        _check(values, wrong | ~np.isfinite(numbers.to_numpy()), "which is no number")
+        _check(values, wrong | ~np.isfinite(numbers.to_numpy()), DataCode.BASELINE_NO_NUMBER)
         return Prediction(numbers.to_numpy())
     off = wrong | ~((numbers >= 0) & (numbers <= 1)).to_numpy()
-    probability = f"the probability of {task.positive!r}, from 0 to 1"
     if needs_scores(metric.name, task.kind, metric.function):
-        _check(values, off, f"and {metric.name} needs {probability}")
+        _check(values, off, DataCode.BASELINE_NO_PROBABILITY, positive=task.positive)
         return _of_probabilities(numbers.to_numpy(), task)
     found = {value: find_label(_plain(value), task.classes) for value in values.unique()}
     unknown = values.map({value: label is None for value, label in found.items()}).to_numpy(dtype=bool)
-    classes = f"no class of the target here ({name_list(task.classes)})"
     if task.kind == BINARY and unknown.any():
-        _check(values, off & unknown, f"which is {classes}, nor {probability}")
-        _check(values, off, "a class, beside others that are none")
+        classes = [*task.classes]
+        _check(values, off & unknown, DataCode.BASELINE_NEITHER, classes=classes, positive=task.positive)
+        _check(values, off, DataCode.BASELINE_NO_PROBABILITY, positive=task.positive)
         return _of_probabilities(numbers.to_numpy(), task)
-    _check(values, unknown, f"which is {classes}")
+    _check(values, unknown, DataCode.BASELINE_NO_CLASS, classes=[*task.classes])
     codes = {value: task.classes.index(label) for value, label in found.items() if label is not None}
     return Prediction(values.map(codes).to_numpy(dtype=np.int64))
 
@@ -130,10 +129,11 @@ def _plain(value: object) -> Label:
     return plain if isinstance(plain, str | int | float | bool) else str(plain)
 
 
-def _check(values: pd.Series, wrong: np.ndarray, why: str) -> None:
+def _check(values: pd.Series, wrong: np.ndarray, code: DataCode, **needed: object) -> None:
     """`CustomerError` with the first value that is wrong."""
     if wrong.any():
         place = int(wrong.argmax())
-        first = shorten(repr(_plain(values.iloc[place])), 40)
-        where = f"in {int(wrong.sum())} of {amount(len(values), 'row')}, first in row {place + 1}"
-        raise CustomerError(f"the baseline's column {values.name!r} holds {first} ({where}), {why}.")
+        first = _plain(values.iloc[place])
+        first = shorten(first, 40) if isinstance(first, str) else first
+        where = {"wrong": int(wrong.sum()), "rows": len(values), "row": place + 1}
+        raise CustomerError(code(str(values.name), first=first, **where, **needed))

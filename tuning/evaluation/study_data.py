@@ -11,7 +11,7 @@ from itertools import compress
 import numpy as np
 import pandas as pd
 
-from tuning.basics.wording import amount, name_list, separator_hint
+from tuning.basics.wording import separator_options
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError
 from tuning.evaluation.metrics import Metric
@@ -23,6 +23,7 @@ from tuning.models.log_target import LOG, PLAIN, TARGET, in_logarithms
 from tuning.models.pooled import RunPool
 from tuning.models.preparation import Preparation
 from tuning.models.registry import family as find_family
+from tuning.notes import DataCode, FileCode, Note
 from tuning.preprocessing.classes import ClassWeights, Label, class_weights, find_label
 from tuning.preprocessing.columns import Column, Features, RawColumns, all_columns, read_columns
 from tuning.preprocessing.encoding import Encoder
@@ -67,7 +68,7 @@ class StudyData:
     split: Split
     weight: np.ndarray | None = None
     class_weight: ClassWeights | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     own: Mapping[str, Family] = field(default_factory=dict)
     example: pd.DataFrame | None = None
     preparation: Preparation | None = None
@@ -187,11 +188,13 @@ def study_data(
     split_columns = (along, *wanted.by)
     positive = positive if definition.positive is None else definition.positive
     there, said = dict.fromkeys(frame.columns.tolist()), definition.baseline_column
+    left_out = (target, *definition.not_features)
     roles = [("target", target), *(("split column", name) for name in split_columns), ("weight", weight)]
-    for role, name in [*roles, ("baseline's column", said)]:
+    roles += [("baseline's column", said), *(("feature", name) for name in features or () if name not in left_out)]
+    for role, name in roles:
         if name is not None and name not in there:
             raise CustomerError(
-                f"the {role} {name!r} is not among the columns: {name_list(there)}.{separator_hint(there)}"
+                FileCode.COLUMN_ABSENT(name, role=role, columns=[*there][:11], csv=separator_options(there))
             )
     values = frame[target]
     check_plain(values)
@@ -201,14 +204,9 @@ def study_data(
         frame, values = frame[known], values[known]
     without_target = len(known) - len(frame)
     if len(frame) < (least := definition.min_rows):
-        others = f"; {without_target:,} without" * bool(without_target)
-        raise CustomerError(f"{amount(len(frame), 'row')} with a target, fewer than min_rows: {least}{others}.")
+        raise CustomerError(DataCode.TOO_FEW_ROWS(rows=len(frame), least=least, without=without_target))
     y, found = encode_target(values, task, positive, required=definition.positive is not None)
-    left_out = (target, *definition.not_features)
     names = [name for name in (there if features is None else features) if name not in left_out]
-    absent = [name for name in names if name not in there]
-    if absent:
-        raise CustomerError(f"the features {', '.join(map(repr, absent))} are not among the columns.")
     parts = None
     if along is not None:
         parts = read_groups(frame[along]) if wanted.kind == GROUP else read_moments(frame[along], definition.dates)
@@ -226,17 +224,17 @@ def study_data(
     usable = read_columns(frame, names, split.search, chosen=features is not None, dates=definition.dates)
     raw, unusable = usable.raw, usable.left_out
     if not usable.columns:
-        raise CustomerError(f"no usable feature: {'; '.join(unusable[:5]) or 'there is no other column'}.")
+        raise CustomerError(DataCode.NO_FEATURE(columns=unusable[:5]) if unusable else DataCode.NO_COLUMN())
     if any(family.encoding == FRAME for family in (own or {}).values()):
         raw = replace(raw, frame=frame[names])
-    far = "" if found.classification else far_target_note(y)
+    far = None if found.classification else far_target_note(y)
     notes = [note, far, _bounds_note(y, definition.bounds, found)]
     notes += _label_notes(found, positive, definition.class_weight)
     if unusable:
-        notes.append(f"left out: {', '.join(unusable)}")
+        notes.append(DataCode.LEFT_OUT(columns=unusable))
     notes += [*usable.notes, *split.notes]
     if (count := len(split.folds)) < wanted.folds:
-        notes.append(f"{amount(count, 'fold')} in place of {wanted.folds}: too few rows, classes, groups or moments")
+        notes.append(DataCode.FEWER_FOLDS(folds=count, wanted=wanted.folds))
     return StudyData(
         task=found,
         columns=usable.columns,
@@ -245,7 +243,7 @@ def study_data(
         split=split,
         weight=None if weight is None else read_weights(frame[weight]),
         class_weight=definition.class_weight,
-        notes=tuple(filter(None, notes)),
+        notes=tuple(note for note in notes if note is not None),
         own=own or {},
         example=_example(frame, usable),
         bounds=definition.bounds,
@@ -271,23 +269,23 @@ def _header(names: tuple[str, ...]) -> pd.Index:
     return pd.Index(names)
 
 
-def _bounds_note(y: np.ndarray, wanted: GivenBounds, task: Task) -> str:
+def _bounds_note(y: np.ndarray, wanted: GivenBounds, task: Task) -> Note | None:
     """What was said about a target that goes beyond it."""
     if task.classification or isinstance(wanted, str):
-        return ""
+        return None
     low, high = (end if value is None else value for value, end in zip(wanted, (-math.inf, math.inf), strict=True))
     beyond = int(((y < low) | (y > high)).sum())
-    return f"{amount(beyond, 'target')} of {len(y)} lie beyond `bounds`, which no prediction does" if beyond else ""
+    return DataCode.BEYOND_BOUNDS(count=beyond, rows=len(y)) if beyond else None
 
 
-def _label_notes(task: Task, positive: Label | None, weights: ClassWeights | None) -> Iterator[str]:
+def _label_notes(task: Task, positive: Label | None, weights: ClassWeights | None) -> Iterator[Note]:
     """What was said about classes that this customer does not have."""
     if task.positive is not None and positive is not None and find_label(positive, task.classes) is None:
-        yield f"the positive class is {task.positive!r} here, as there is no {positive!r}"
+        yield DataCode.OTHER_POSITIVE(positive=task.positive, wanted=positive)
     if isinstance(weights, Mapping) and task.classification:
         absent = [label for label in weights if find_label(label, task.classes) is None]
         if absent:
-            yield f"class_weight names {name_list(absent)}, which this customer does not have"
+            yield DataCode.CLASSES_ABSENT(classes=absent)
 
 
 def keep_scorable_folds(data: StudyData, metric: Metric) -> StudyData:
@@ -307,11 +305,8 @@ def keep_scorable_folds(data: StudyData, metric: Metric) -> StudyData:
         return data
     name = metric.name
     if not kept:
-        raise CustomerError(
-            f"{name} is not defined in any of the {amount(len(folds), 'fold')}: their rows are too few, of too few "
-            "classes, all alike or without weight. Choose another metric or split."
-        )
-    note = f"{name} is not defined in {len(folds) - len(kept)} of {amount(len(folds), 'fold')}, which are left out"
+        raise CustomerError(DataCode.UNDEFINED(metric=name, folds=len(folds)))
+    note = DataCode.FOLDS_UNDEFINED(metric=name, count=len(folds) - len(kept), folds=len(folds))
     return replace(data, split=replace(data.split, folds=kept), notes=(*data.notes, note))
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tuning.basics.wording import amount
 from tuning.evaluation.metrics import ALIASES
+from tuning.notes import DataCode, Note
 
 NEARLY_ZERO = 1e-6  # of the median size of the targets: a percentage of that says nothing
 
@@ -20,37 +20,22 @@ class TargetDemand:
 
     Attributes:
         met: which targets (n,) the metric can score.
-        why: what is wrong with the others, as in "rmsle … in 3 of 90 rows".
-        take: metrics that score them.
+        why: what is wrong with the others, and which metrics score them.
         above: what predictions have to be above.
     """
 
     met: Callable[[np.ndarray], np.ndarray]
-    why: str
-    take: str
+    why: DataCode
     above: float = -math.inf
 
 
-_LOGARITHM = TargetDemand(
-    lambda y: y > -1.0, "takes the logarithm of 1 + the target, which is -1 or less", "rmse or mae", above=-1.0
-)
+_LOGARITHM = TargetDemand(lambda y: y > -1.0, DataCode.NO_LOGARITHM, above=-1.0)
 DEMANDS = {
-    "mape": TargetDemand(
-        lambda y: np.abs(y) > NEARLY_ZERO * np.median(np.abs(y)),
-        "divides by the target, which is 0 or nearly 0",
-        "mae or rmse",
-    ),
+    "mape": TargetDemand(lambda y: np.abs(y) > NEARLY_ZERO * np.median(np.abs(y)), DataCode.ZERO_TARGETS),
     "msle": _LOGARITHM,
     "rmsle": _LOGARITHM,
-    "mean_poisson_deviance": TargetDemand(
-        lambda y: y >= 0.0, "is for targets of at least 0, and the target is less", "rmse or mae", above=0.0
-    ),
-    "mean_gamma_deviance": TargetDemand(
-        lambda y: y > 0.0,
-        "is for targets above 0, and the target is 0 or less",
-        "mean_poisson_deviance, where no target is below 0, or rmse",
-        above=0.0,
-    ),
+    "mean_poisson_deviance": TargetDemand(lambda y: y >= 0.0, DataCode.NEGATIVE_TARGETS, above=0.0),
+    "mean_gamma_deviance": TargetDemand(lambda y: y > 0.0, DataCode.NO_POSITIVE_TARGETS, above=0.0),
 }
 
 
@@ -59,11 +44,10 @@ def demand_of(metric: str | None) -> TargetDemand | None:
     return DEMANDS.get(ALIASES.get(metric or "", metric or ""))
 
 
-def objection(metric: str, y: np.ndarray) -> str:
-    """Why a metric cannot score targets (n,), and which one to take; empty where it can."""
+def objection(metric: str, y: np.ndarray) -> Note | None:
+    """Return why a metric cannot score targets (n,), and which one to take; None where it can."""
     demand = demand_of(metric)
     wrong = 0 if demand is None else int((~demand.met(y)).sum())
     if demand is None or not wrong:
-        return ""
-    name = ALIASES.get(metric, metric)
-    return f"{name} {demand.why} in {wrong} of {amount(len(y), 'row')}: take {demand.take}."
+        return None
+    return demand.why(metric=ALIASES.get(metric, metric), wrong=wrong, rows=len(y))

@@ -23,6 +23,7 @@ from tuning.models.base import SteppedFamily
 from tuning.models.log_target import TARGET
 from tuning.models.registry import families
 from tuning.models.trainers.training import Home
+from tuning.notes import FileCode
 from tuning.planning.model_space import parameters_by_model
 from tuning.records.ownership import Term
 from tuning.records.schema import MODEL
@@ -153,10 +154,7 @@ class WorkerContext:
             return None
         if self.objective is not None and reads_files(self.objective):
             if customer.key:
-                raise CustomerError(
-                    "the objective takes `files`, and this customer's rows are in the same file as others'; take "
-                    "`data` instead."
-                )
+                raise CustomerError(FileCode.FILES_WANTED())
             check_readable(customer.files)
             return None
         return self.customers.prepared(customer) if self.objective is None else self.customers.frame(customer)

@@ -17,7 +17,7 @@ from typing import Protocol, overload
 import numpy as np
 import pandas as pd
 
-from tuning.basics.wording import amount, name_list, natural_order
+from tuning.basics.wording import amount, natural_order
 from tuning.errors import CustomerError, RunError
 from tuning.models.base import Hyperparameters, Matrix
 from tuning.models.example_rows import example_json, read_example
@@ -33,6 +33,7 @@ from tuning.models.model_names import OfModel
 from tuning.models.pooled import POOL, PooledMember, SharedFile, read_pooled
 from tuning.models.preparation import Preparation
 from tuning.models.residuals import HIGH, LOW, PREDICTION, Residuals, check_interval
+from tuning.notes import FileCode
 from tuning.preprocessing.columns import RawColumns
 from tuning.preprocessing.encoding import Encoder
 from tuning.preprocessing.kinds import TEXT, Column
@@ -183,7 +184,7 @@ class CustomerModel(OfModel):
         """All that the model says about rows; `CustomerError` says what is wrong with them."""
         frame = self._named(frame)
         if not len(frame):
-            raise CustomerError("there are no rows to predict.")
+            raise CustomerError(FileCode.NO_ROWS())
         if self.preparation is not None:
             frame = self.preparation.rows(frame, [column.name for column in self.columns])
         raw: dict[object, RawColumns] = {}
@@ -205,11 +206,7 @@ class CustomerModel(OfModel):
         if hasattr(rows, "columns") or frame.shape[1] == self.width:
             return frame
         names = sorted((column.name for column in self.columns), key=natural_order)
-        ways = f"an array of {amount(self.width, 'column')}, or " * bool(self.width)
-        raise CustomerError(
-            f"new rows are {ways}a pandas DataFrame with the columns by name ({name_list(names)}); this is an array "
-            f"of the shape {frame.shape}."
-        )
+        raise CustomerError(FileCode.NO_FRAME(columns=names, width=self.width, shape=[*frame.shape]))
 
     def save(self, directory: Writes, folder: str) -> Saved:
         """Write the folder's files."""

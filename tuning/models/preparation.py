@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from tuning.basics.documents import Json
-from tuning.basics.wording import amount
 from tuning.errors import CustomerError
+from tuning.notes import FileCode, Note
 from tuning.preprocessing.task import is_comparable
 from tuning.user_code import apply_prepare, loaded_function
 
@@ -70,10 +70,7 @@ class Preparation:
         given = self._with_empty(frame, absent).set_axis(_numbered(len(frame)))
         prepared = apply_prepare(self.function, given)
         if len(prepared) != len(frame):
-            raise CustomerError(
-                f"prepare returned {amount(len(prepared), 'row')} for {len(frame)}; to predict, it must keep every "
-                "row. Let it empty the target of rows that are of no use: the search leaves these out."
-            )
+            raise CustomerError(FileCode.PREPARE_DROPS_ROWS(rows=len(prepared), given=len(frame)))
         if isinstance(prepared.index, pd.RangeIndex):
             self._check_order(given, prepared, features)
         elif not prepared.index.equals(given.index) and set(prepared.index) == set(given.index):
@@ -99,35 +96,31 @@ class Preparation:
                 fresh[names], backwards[names].set_axis(given.index), check_dtype=False, check_categorical=False
             )
         except (AssertionError, ValueError):
-            raise CustomerError(
-                "prepare gives the rows an order and an index of its own, so nobody can tell which is which. Leave out "
-                "its reset_index (or ignore_index): predictions are then brought into the order of the rows."
-            ) from None
+            raise CustomerError(FileCode.PREPARE_REORDERS()) from None
 
     def _check_spare(self, absent: Sequence[str], features: Sequence[str]) -> None:
         """`CustomerError` when `prepare` makes features of columns that are not there."""
-        if not self._needed(absent, features):
+        if (together := self._needed(absent, features)) is None:
             return
         needed = {name: found for name in absent if (found := self._needed([name], features))}
-        names = ", ".join(map(repr, needed or absent))
-        reason = next(iter(needed.values()), None) or self._needed(absent, features)
-        raise CustomerError(f"columns are missing: {names}; without them {reason}")
+        why = next(iter(needed.values()), together)
+        raise CustomerError(FileCode.PREPARE_NEEDS(columns=[*needed] or [*absent], why=why))
 
-    def _needed(self, absent: Sequence[str], features: Sequence[str]) -> str:
-        """What goes wrong with the example when some columns are empty; nothing when features are as with them."""
+    def _needed(self, absent: Sequence[str], features: Sequence[str]) -> Note | None:
+        """What goes wrong with the example when some columns are empty; None when features are as with them."""
         whole = apply_prepare(self.function, self._example)
         try:
             without = apply_prepare(self.function, self._with_empty(self._example, absent))
         except CustomerError as error:
-            return str(error)
+            return error.note
         if len(without) != len(whole):
-            return ""  # `rows` counts them
+            return None  # `rows` counts them
         changed = [
             name
             for name in features
             if name in whole and (name not in without or not whole[name].equals(without[name]))
         ]
-        return f"prepare does not make {', '.join(map(repr, changed))} as it did." if changed else ""
+        return FileCode.PREPARE_MAKES_OTHERS(columns=changed) if changed else None
 
     @cached_property
     def _example(self) -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 from tuning.notes.data import DataCode
 from tuning.notes.ends import EndCode
+from tuning.notes.files import FileCode
 from tuning.notes.fits import FitCode
 from tuning.notes.note import Note, NoteCode, Shown, codes, codes_shown, from_row, texts
 from tuning.notes.plans import PlanCode
@@ -10,6 +11,7 @@ from tuning.notes.pool import PoolCode
 __all__ = [
     "DataCode",
     "EndCode",
+    "FileCode",
     "FitCode",
     "Note",
     "NoteCode",

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from tuning.basics.documents import Json
-from tuning.basics.wording import amount, duration, name_list, value_text
+from tuning.basics.wording import amount, csv_settings, duration, name_list, separator_text, some_names, value_text
 
 
 class Shown(Enum):
@@ -124,9 +124,9 @@ def plain(value: object) -> object:
     return [plain(each) for each in value] if isinstance(value, list | tuple) else value
 
 
-def as_notes(found: Iterable[Note | str | None]) -> tuple[Note, ...]:
+def as_notes(found: Iterable[object]) -> tuple[Note, ...]:
     """Return the notes among what was found; sentences without a code become notes, too."""
-    return tuple(uncoded(each) if isinstance(each, str) else each for each in found if each)
+    return tuple(each if isinstance(each, Note) else uncoded(str(each)) for each in found if each)
 
 
 def ordered(found: Iterable[Note | str | None]) -> tuple[Note, ...]:
@@ -159,7 +159,12 @@ def _plain(value: object) -> object:
 FORMS: Mapping[str, Callable[[Any, str], str]] = {
     "of": amount,  # {rows:of row}: 1 row, 2 rows
     "seconds": lambda value, _: duration(value),
-    "names": lambda value, _: name_list(value),  # {columns:names}: 'a', 'b'
+    "names": lambda values, most: name_list(values, int(most or 10)),  # {columns:names 4}: 'a', 'b'
+    "all": lambda values, _: ", ".join(map(str, values)),  # of notes
+    "places": lambda values, _: some_names(values) or "nothing",
+    "kind": lambda value, _: value if value == "text" else f"{value}s",  # of a column's values
+    "separator": lambda options, _: separator_text(options),
+    "settings": lambda options, _: csv_settings(options),
     "then": lambda value, before: f"{before}{value}" if value else "",  # {why:then ; most often: }
 }
 

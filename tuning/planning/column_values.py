@@ -70,7 +70,7 @@ def odd_text_notes(definition: Definition, frames: Mapping[str, pd.DataFrame]) -
         there = frame.columns if definition.features is None else definition.features
         for name in [each for each in there if each in frame.columns and each not in left_out][:MOST_COLUMNS]:
             values = Values(frame[name][:MOST_ROWS], definition.dates)
-            if values.kind(None) == TEXT and (said := seeming(values.texts()[1])):
+            if values.kind(None) == TEXT and (said := str(seeming(values.texts()[1]) or "")):
                 found[name, said] = found.get((name, said), 0) + 1
     for (name, said), customers in found.items():
         whose = "" if len(frames) == 1 else f" for {customers} of the {amount(len(frames), 'customer')} looked at"

@@ -145,7 +145,7 @@ def _beyond_metric(definition: Definition, sample: TargetSample) -> list[str]:
     metric, found = definition.metric or "", dict[str, str]()
     for name, values in sample.targets.items() if demand_of(metric) and definition.weight is None else ():
         with contextlib.suppress(CustomerError):
-            why = objection(metric, read_target(values, REGRESSION)[0].dropna().to_numpy(dtype=float))
+            why = str(objection(metric, read_target(values, REGRESSION)[0].dropna().to_numpy(dtype=float)) or "")
             found |= {name: why} if why else {}
     if not found:
         return []

@@ -11,6 +11,7 @@ import pandas as pd
 
 from tuning.basics.wording import amount
 from tuning.errors import CustomerError
+from tuning.notes import DataCode
 
 Label: TypeAlias = str | int | float | bool  # of a class
 ClassWeights: TypeAlias = Mapping[Label, float] | Literal["balanced"]  # a weight per class label
@@ -27,7 +28,7 @@ def read_classes(values: pd.Series) -> tuple[np.ndarray, tuple[Label, ...]]:
     try:
         codes, found = pd.factorize(values, sort=True)
     except TypeError as error:
-        raise CustomerError(f"the target {values.name!r} holds lists or the like, which are no classes.") from error
+        raise CustomerError(DataCode.LISTS(str(values.name))) from error
     labels = [_plain(value) for value in found]
     if all(_is_whole(label) for label in labels if isinstance(label, float)):
         labels = [int(label) if isinstance(label, float) else label for label in labels]

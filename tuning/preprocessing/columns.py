@@ -13,7 +13,8 @@ import numpy as np
 import pandas as pd
 
 from tuning.errors import CustomerError
-from tuning.preprocessing.kinds import CONSTANT, KINDS, NUMBER, PRESENCE, TEXT, Column, Values
+from tuning.notes import DataCode, Note
+from tuning.preprocessing.kinds import NUMBER, PRESENCE, TEXT, Column, Values
 from tuning.preprocessing.notations import MISSING, seeming
 
 ANYTHING = "anything"  # the kind of a column of which no value tells; only own models that get columns as they are
@@ -47,14 +48,14 @@ class Features:
     """The usable ones of a frame's columns.
 
     columns: what they are. raw: all rows of them as arrays. left_out: the other ones, each with the reason. notes:
-    what else was found, a sentence each. as_they_came: whether all columns were float64, so that `raw` has them as they
+    what else was found. as_they_came: whether all columns were float64, so that `raw` has them as they
     were.
     """
 
     columns: tuple[Column, ...]
     raw: RawColumns
-    left_out: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    left_out: tuple[Note, ...] = ()
+    notes: tuple[Note, ...] = ()
     as_they_came: bool = False
 
 
@@ -72,31 +73,31 @@ def read_columns(
     """
     columns: list[Column] = []
     parts = _Parts()
-    left_out: list[str] = []
-    notes: list[str] = []
+    left_out: list[Note] = []
+    notes: list[Note] = []
     as_they_came = True
     for name in names:
         values = Values(frame[name], dates)
         kind = values.kind(search)
-        reason = "" if kind in KINDS else kind
-        column = Column(name, kind, values.format)
+        reason = kind if isinstance(kind, DataCode) else None
+        column = Column(name, str(kind), values.format)
         if kind == TEXT:
             codes, texts = values.texts()
             reason = _unusable_text(codes[search], texts, chosen)
             if not reason:
                 parts.add_text(codes, texts)
-                notes += [f"{name}: taken as text; it seems to hold {said}" for said in [seeming(texts)] if said]
+                notes += [DataCode.TAKEN_AS_TEXT(name, seeming=said) for said in [seeming(texts)] if said]
         elif not reason:
             found = values.arrays(column)
-            reason = "" if _varies(found[0][search]) else CONSTANT
+            reason = None if _varies(found[0][search]) else DataCode.EMPTY_OR_CONSTANT
             if not reason:
                 parts.numbers += found
-                notes += values.no_such_values(found[0], kind)
-        if reason == CONSTANT and _varies((there := values.presence())[search]):
-            column, reason = Column(name, PRESENCE), ""
+                notes += values.no_such_values(found[0], column.kind)
+        if reason is DataCode.EMPTY_OR_CONSTANT and _varies((there := values.presence())[search]):
+            column, reason = Column(name, PRESENCE), None
             parts.numbers.append(there)
         if reason:
-            left_out.append(f"{name} ({reason})")
+            left_out.append(reason(name, seeming=seeming(texts)) if reason is DataCode.SEEMING else reason(name))
         else:
             columns.append(column)
             as_they_came = as_they_came and values.dtype == np.float64 and column.kind != PRESENCE
@@ -108,7 +109,8 @@ def all_columns(frame: pd.DataFrame) -> tuple[Column, ...]:
     read = {name: Values(frame[name]) for name in frame.columns}
     kinds = {name: TEXT if values.holds_text else values.kind(None) for name, values in read.items()}
     return tuple(
-        Column(name, kind if kind in KINDS and frame[name].notna().any() else ANYTHING) for name, kind in kinds.items()
+        Column(name, kind if isinstance(kind, str) and frame[name].notna().any() else ANYTHING)
+        for name, kind in kinds.items()
     )
 
 
@@ -131,7 +133,7 @@ def as_frame(frame: pd.DataFrame, columns: Sequence[Column]) -> RawColumns:
 def _check_present(frame: pd.DataFrame, columns: Sequence[Column]) -> None:
     missing = [column.name for column in columns if column.name not in frame.columns]
     if missing:
-        raise CustomerError(f"columns are missing: {', '.join(map(repr, missing))}; the model was fitted with them.")
+        raise CustomerError(DataCode.COLUMNS_ABSENT(columns=missing))
 
 
 def to_raw(frame: pd.DataFrame, columns: Sequence[Column]) -> RawColumns:
@@ -173,11 +175,12 @@ def _varies(values: np.ndarray) -> bool:
     return bool(len(finite)) and bool((finite != finite[0]).any())
 
 
-def _unusable_text(codes: np.ndarray, texts: tuple[str, ...], chosen: bool) -> str:
+def _unusable_text(codes: np.ndarray, texts: tuple[str, ...], chosen: bool) -> DataCode | None:
+    """Why a column of text is of no use."""
     counts = np.bincount(codes, minlength=len(texts))
     present = [number for number, text in zip(counts, texts, strict=True) if number and text != MISSING]
     if len(present) < 2:
-        return CONSTANT
+        return DataCode.EMPTY_OR_CONSTANT
     if not chosen and len(codes) > NAMES_ROWS_FROM and len(present) > NAMES_ROWS * sum(present):
-        return seeming(texts) or "nearly every value is unique: list it in `features` to use it anyway"
-    return ""
+        return DataCode.SEEMING if seeming(texts) else DataCode.NAMES_ROWS
+    return None

@@ -20,7 +20,7 @@ NUMBERED = re.compile(
 NAMED = ("%d %b %Y", "%d-%b-%Y", "%d-%b-%y", "%d. %B %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%b %d %Y")
 MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 NAMED_LIKE = re.compile(rf"(\d{{1,2}}[ .-]+{MONTH}|{MONTH} \d{{1,2}},?)[ -]+\d{{2,4}}\b", re.IGNORECASE)
-UNDECIDED = "dates whose day and month cannot be told apart; set `dates: day_first` or `dates: month_first`"
+UNDECIDED = "undecided"  # a format: day and month cannot be told apart
 
 
 def date_format(values: pd.Series, dates: str | None) -> str | None:

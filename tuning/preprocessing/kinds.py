@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import datetime
 import decimal
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
-from tuning.basics.wording import amount
 from tuning.errors import CustomerError
+from tuning.notes import DataCode, Note
 from tuning.preprocessing.dates import ISO, UNDECIDED, date_format, parse_dates
 from tuning.preprocessing.notations import IS_NUMBER, MISSING, nearly_numbers
 
 NUMBER, DATE, DURATION, TEXT = "number", "date", "duration", "text"
 KINDS = (NUMBER, DATE, DURATION, TEXT)
 PRESENCE = "presence"  # of a column of one value and gaps: whether a row has the value
-CONSTANT = "empty or constant"
-BY_TYPE = {
+BY_TYPE: Mapping[str, str | DataCode] = {
     "m": DURATION,
     "M": DATE,
-    "c": "complex numbers",
+    "c": DataCode.COMPLEX,
     **dict.fromkeys("biuf", NUMBER),
 }  # by kind of numpy's types
-SAID = {NUMBER: "numbers", DATE: "dates", DURATION: "durations", TEXT: "text"}
 
 
 @dataclass(frozen=True)
@@ -55,21 +54,21 @@ class Values:
         """(code of each row, -1 where missing; the different values)."""
         return pd.factorize(self.values)
 
-    def kind(self, search: np.ndarray | None) -> str:
+    def kind(self, search: np.ndarray | None) -> str | DataCode:
         """One of KINDS, or why the column cannot be used; only rows of the search are looked at."""
         if (typed := self._typed()) is not None:
             return typed
         try:
             codes, found = self._factorized
         except TypeError:
-            return "holds lists or the like"
+            return DataCode.OF_LISTS
         codes = codes if search is None else codes[search]
         present, counts = np.unique(codes[codes >= 0], return_counts=True)
         seen = found[present]
         if len(seen) < 2:
-            return CONSTANT
+            return DataCode.EMPTY_OR_CONSTANT
         if any(isinstance(value, bytes) for value in seen):
-            return "holds bytes that are no text"
+            return DataCode.OF_BYTES
         if isinstance(seen[0], str):
             return self._kind_of_text(pd.Series(seen).astype(str), counts)
         if isinstance(seen[0], decimal.Decimal) or all(isinstance(value, bool) for value in seen):
@@ -84,7 +83,7 @@ class Values:
         there = self.values.dropna()
         return bool(len(there)) and isinstance(there.iloc[0], str)
 
-    def _typed(self) -> str | None:
+    def _typed(self) -> str | DataCode | None:
         """What the column's type says; None where only the values can."""
         if isinstance(self.dtype, pd.CategoricalDtype):  # also of numbers
             return TEXT
@@ -94,11 +93,11 @@ class Values:
             return NUMBER if pd.api.types.is_numeric_dtype(self.dtype) else TEXT
         return None
 
-    def _kind_of_text(self, seen: pd.Series, counts: np.ndarray) -> str:
+    def _kind_of_text(self, seen: pd.Series, counts: np.ndarray) -> str | DataCode:
         """NUMBER, DATE or TEXT, or why dates cannot be read. seen: the different texts, each found `counts` times."""
         if (format := date_format(seen, self._dates)) is not None:
             self.format = format
-            return UNDECIDED if format == UNDECIDED else DATE
+            return DataCode.UNDECIDED if format == UNDECIDED else DATE
         if seen.str.fullmatch(IS_NUMBER).all():
             return TEXT  # numbers that somebody has made text on purpose
         return NUMBER if nearly_numbers(seen, counts) else TEXT
@@ -116,10 +115,10 @@ class Values:
             typed = NUMBER if numbers else None
         if typed in (None, column.kind) or isinstance(self.dtype, pd.CategoricalDtype) or not self.values.notna().any():
             return
-        if typed not in KINDS:
-            raise self._changed(column.kind, typed)
-        hint = "; convert it, for example with .astype(str)" if column.kind == TEXT else ""
-        raise self._changed(column.kind, f"{SAID[typed]} ({self.dtype}){hint}")
+        now = typed if isinstance(typed, str) else "complex number"
+        if column.kind == TEXT:
+            raise CustomerError(DataCode.COLUMN_NO_TEXT(str(self.name), now=now, dtype=str(self.dtype)))
+        raise self._changed(column.kind, now)
 
     def arrays(self, column: Column) -> list[np.ndarray]:
         """The column as float64: one array of numbers (seconds, for a duration), or the four parts of dates."""
@@ -135,14 +134,12 @@ class Values:
             return np.isfinite(self._numbers()).astype(np.float64)
         return self.values.notna().to_numpy(dtype=np.float64)
 
-    def no_such_values(self, found: np.ndarray, kind: str) -> list[str]:
+    def no_such_values(self, found: np.ndarray, kind: str) -> list[Note]:
         """A note where single values of a column are not of its kind, and so are missing."""
         if self._typed() is not None or not (wrong := self.values.notna().to_numpy() & np.isnan(found)).any():
             return []
         example = str(self.values[wrong].iloc[0])[:40]
-        return [
-            f"{self.name}: {amount(int(wrong.sum()), 'value')} other than {SAID[kind]}, taken as missing ({example!r})"
-        ]
+        return [DataCode.TAKEN_AS_MISSING(str(self.name), count=int(wrong.sum()), kind=kind, example=example)]
 
     def _numbers(self) -> np.ndarray:
         if isinstance(self.dtype, np.dtype) and self.dtype.kind in "biuf":
@@ -151,19 +148,19 @@ class Values:
         if len(texts) and isinstance(texts.iloc[0], str):
             if not nearly_numbers(texts.astype(str)):
                 wrong = texts[~texts.astype(str).str.fullmatch(IS_NUMBER)]
-                raise self._changed(NUMBER, f"text ({str((wrong if len(wrong) else texts).iloc[0])[:40]!r})")
+                raise self._changed(NUMBER, TEXT, (wrong if len(wrong) else texts).iloc[0])
             return pd.to_numeric(self.values, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
         try:
             return pd.to_numeric(self.values).to_numpy(dtype=np.float64, na_value=np.nan)
         except (ValueError, TypeError) as error:
-            raise self._changed(NUMBER, str(error)) from error
+            raise self._changed(NUMBER, "other value", self.values.dropna().iloc[0]) from error
 
     def _seconds(self) -> np.ndarray:
         values = self.values
         if self.dtype.kind != "m":
             values = pd.to_timedelta(values.astype(object).where(values.notna(), None), errors="coerce")
             if values.isna().all() and self.values.notna().any():
-                raise self._changed(DURATION, f"text ({str(self.values.dropna().iloc[0])[:40]!r})")
+                raise self._changed(DURATION, TEXT, self.values.dropna().iloc[0])
         return values.dt.total_seconds().to_numpy(dtype=np.float64)
 
     def _date_parts(self, format: str) -> list[np.ndarray]:
@@ -176,7 +173,7 @@ class Values:
         if format != ISO and parsed.isna().all():
             parsed = parse_dates(texts, ISO)
         if len(found) and parsed.isna().all():
-            raise self._changed(DATE, f"{str(found[0])[:50]!r}")
+            raise self._changed(DATE, TEXT if isinstance(found[0], str) else "other value", found[0])
         return [np.append(part, np.nan)[codes] for part in _parts(parsed)]
 
     def texts(self) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -190,8 +187,9 @@ class Values:
         table = np.array([place[text] for text in texts] or [0], dtype=np.int64)
         return table[codes], tuple(ordered)
 
-    def _changed(self, kind: str, now: str) -> CustomerError:
-        return CustomerError(f"column {self.name!r} held {SAID[kind]} when the model was fitted, now it holds {now}.")
+    def _changed(self, kind: str, now: str, example: object = None) -> CustomerError:
+        shown = "" if example is None else repr(str(example)[:40])
+        return CustomerError(DataCode.COLUMN_CHANGED(str(self.name), before=kind, now=now, example=shown))
 
 
 def _parts(moments: pd.Series) -> list[np.ndarray]:

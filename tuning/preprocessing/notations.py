@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
+from tuning.notes import DataCode, Note
 from tuning.preprocessing.dates import LOOKED_AT, NEARLY_ALL, date_format, is_like_a_date
 
 MISSING = "(missing)"
@@ -56,30 +56,19 @@ def _pattern(decimal: str = ".", thousands: str = "") -> re.Pattern[str]:
     return re.compile(rf"\s*[+-]?(?:{groups}[0-9]+)(?:{re.escape(decimal)}[0-9]+)?\s*")
 
 
-def seeming(texts: Sequence[str]) -> str:
-    """What nearly all of some texts seem to be, though they are read as text, and what to do; nothing for others."""
+def seeming(texts: Sequence[str]) -> Note | None:
+    """Return what nearly all of some texts seem to be, though they are read as text; None of others."""
     texts = [text for text in texts if text != MISSING]
     if found := notations(texts):
         example = max(texts[:LOOKED_AT], key=len)
-        return f"numbers such as {example!r}: in a CSV set {_options(found)}, else convert them"
+        return DataCode.NUMBERS_AS_TEXT(example=example, csv=found)
     bare = [text.strip(AROUND) for text in texts]
     if bare != texts and (_nearly_all(bare, re.compile(IS_NUMBER).fullmatch) or notations(bare)):
-        return f"amounts such as {texts[0]!r}: have `prepare` make numbers of them"
+        return DataCode.AMOUNTS_AS_TEXT(example=texts[0])
     if not nearly_dates(texts):
-        return ""
-    if date_format(pd.Series(texts), None) is None:
-        return "dates in several notations: write them in one, or convert them with `prepare`"
-    return "dates: have `prepare` make numbers of them, such as the days since another date"
-
-
-def _options(found: Sequence[Mapping[str, str]]) -> str:
-    signs = [", ".join(f"{name}: {_quoted(sign)}" for name, sign in each.items()) for each in found]
-    return " or ".join(f"`csv: {{{each}}}`" for each in signs)
-
-
-def _quoted(sign: str) -> str:
-    """A sign as YAML has it, also one that is not seen."""
-    return repr(sign) if sign.isascii() else json.dumps(sign)
+        return None
+    one = date_format(pd.Series(texts), None) is not None
+    return DataCode.DATES_AS_TEXT() if one else DataCode.DATES_IN_NOTATIONS()
 
 
 def _nearly_all(texts: Sequence[str], fits: Callable[[str], object]) -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
-from tuning.basics.wording import amount, name_list, value_text
 from tuning.errors import CustomerError
+from tuning.notes import DataCode, Note
 from tuning.preprocessing.classes import Label, find_label, guess_positive, read_classes
 from tuning.preprocessing.dates import ISO, NEARLY_ALL, UNDECIDED, date_format, parse_dates
 from tuning.preprocessing.notations import seeming
@@ -17,45 +19,43 @@ FAR, FEW = 1000.0, 0.02  # how many interquartile ranges from the median a targe
 MAX_CLASSES = 50  # more are believed only where a class has two rows or more on average
 
 
-def read_target(values: pd.Series, task: str) -> tuple[pd.Series, str]:
+def read_target(values: pd.Series, task: str) -> tuple[pd.Series, Note | None]:
     """The target with cells that are no numbers made missing where numbers are needed, and a note on them.
 
     Those are numbers to predict, and the two numbers of a binary task. A `CustomerError` says that too many of the
     values are none.
     """
     if pd.api.types.is_numeric_dtype(values.dtype):
-        return values, ""
+        return values, None
     if task != REGRESSION and not (task == BINARY and _distinct(values) > 2):
-        return values, ""
+        return values, None
     numbers, wrong = numbers_among(values)
     if not wrong.any():
-        return (numbers, "") if task == REGRESSION else (values, "")
+        return (numbers if task == REGRESSION else values), None
     count, total = int(wrong.sum()), int(values.notna().sum())
-    first = f"the first is {str(values[wrong].iloc[0])[:40]!r} in row {int(wrong.argmax()) + 1}"
+    first: dict[str, Any] = {"first": str(values[wrong].iloc[0])[:40], "row": int(wrong.argmax()) + 1}
     few = total - count >= NEARLY_ALL * total
     if task == BINARY and not (few and _distinct(numbers) == 2):
-        return values, ""
-    if not few:
-        raise CustomerError(
-            f"the target {values.name!r} holds text, regression needs numbers: {count} of its {amount(total, 'value')} "
-            f"are none, {first}; up to {1 - NEARLY_ALL:.0%} would be left out as missing."
-            + (f" They seem to be {said}." if (said := seeming(values[wrong].map(str).unique().tolist())) else "")
-        )
-    return numbers, f"{count} of {amount(total, 'row')} are left out, whose target is no number: {first}"
+        return values, None
+    if few:
+        return numbers, DataCode.TARGET_CELLS(wrong=count, rows=total, **first)
+    said = seeming(values[wrong].map(str).unique().tolist())
+    raise CustomerError(
+        DataCode.TARGET_OF_TEXT(str(values.name), wrong=count, count=total, most=1 - NEARLY_ALL, seeming=said, **first)
+    )
 
 
-def far_target_note(y: np.ndarray) -> str:
-    """What is said of single targets (n,) that are far from all others: whoever mistypes one spoils the model."""
+def far_target_note(y: np.ndarray) -> Note | None:
+    """Return a note on single targets (n,) that are far from all others: whoever mistypes one spoils the model."""
     most = np.abs(y).max()
     if most <= FAR * np.median(np.abs(y)):  # the usual case, in microseconds
-        return ""
+        return None
     low, middle, high = np.percentile(y, [25, 50, 75])
     far = np.flatnonzero(np.abs(y - middle) > FAR * (high - low))
     if high == low or not 0 < len(far) <= max(1.0, FEW * len(y)):
-        return ""
+        return None
     at = float(y[far[np.argmax(np.abs(y[far] - middle))]])
-    usual = f"half of the others are {value_text(float(low))} to {value_text(float(high))}"
-    return f"a target of {value_text(at)} is far from all others ({usual}): correct it, or cap it with prepare"
+    return DataCode.FAR_TARGET(value=at, low=float(low), high=float(high))
 
 
 def _distinct(values: pd.Series) -> int:
@@ -73,30 +73,25 @@ def encode_target(
     positive: the positive class of a binary task. A customer without it gets one by `guess_positive`, or, when it is
     required, an error.
     """
-    name = values.name
+    name = str(values.name)
     if task == REGRESSION:
         y = values.to_numpy(dtype=np.float64)
         if not np.isfinite(y).all():
-            raise CustomerError(f"the target {name!r} holds {int((~np.isfinite(y)).sum())} infinite values.")
+            raise _infinite("target", name, y)
         if (most := float(np.abs(y).max())) > LARGEST:
-            raise CustomerError(f"the target {name!r} holds {most:g}: beyond {LARGEST:g} a square is infinite.")
+            raise CustomerError(DataCode.TARGET_TOO_LARGE(name, value=most, most=LARGEST))
         if (y == y[0]).all():
-            raise CustomerError(f"the target {name!r} is constant ({y[0]:g}): there is nothing to predict.")
+            raise CustomerError(DataCode.TARGET_CONSTANT(name, value=float(y[0])))
         return y, Task(task)
-    if pd.api.types.is_float_dtype(values.dtype) and np.isinf(values.to_numpy(dtype=np.float64)).any():
-        raise CustomerError(f"the target {name!r} holds infinite values.")
+    if pd.api.types.is_float_dtype(values.dtype) and np.isinf(y := values.to_numpy(dtype=np.float64)).any():
+        raise _infinite("target", name, y)
     codes, classes = read_classes(values)
     if len(classes) < 2:
-        raise CustomerError(f"the target {name!r} holds a single class ({classes[0]!r}): at least two are needed.")
+        raise CustomerError(DataCode.TARGET_CONSTANT(name, value=classes[0]))
     if task == BINARY and len(classes) > 2:
-        raise CustomerError(
-            f"the target {name!r} holds {amount(len(classes), 'class')} ({name_list(classes, 4)}), the task is binary."
-        )
+        raise CustomerError(DataCode.NOT_BINARY(name, count=len(classes), classes=classes[:5]))
     if len(classes) > MAX_CLASSES and 2 * len(classes) > len(values):
-        raise CustomerError(
-            f"the target {name!r} holds {amount(len(classes), 'class')} in {amount(len(values), 'row')}: is it a "
-            "number to predict (task: regression), or an id?"
-        )
+        raise CustomerError(DataCode.MANY_CLASSES(name, count=len(classes), rows=len(values)))
     if task == BINARY and _positive(values, classes, positive, required) == classes[0]:
         return 1 - codes, Task(task, classes[::-1])
     return codes, Task(task, classes)
@@ -107,28 +102,23 @@ def _positive(values: pd.Series, classes: tuple[Label, ...], wanted: Label | Non
     if found is not None:
         return found
     if required:
-        raise CustomerError(
-            f"the positive class {wanted!r} is not among the classes of the target {values.name!r}: "
-            f"{name_list(classes)}."
-        )
+        raise CustomerError(DataCode.NO_POSITIVE(str(values.name), positive=wanted, classes=classes))
     guess = guess_positive([values])
     return classes[1] if guess is None else guess[0]
 
 
+def _infinite(role: str, name: str, values: np.ndarray) -> CustomerError:
+    return CustomerError(DataCode.INFINITE(name, role=role, count=int((~np.isfinite(values)).sum())))
+
+
 def read_weights(values: pd.Series) -> np.ndarray:
     """(n,) sample weights; a missing, negative or infinite one is a `CustomerError`, so are none above zero."""
-    try:
-        weights = pd.to_numeric(values).to_numpy(dtype=np.float64, na_value=np.nan)
-    except (ValueError, TypeError) as error:
-        raise CustomerError(f"the weights {values.name!r} are not numbers: {error}.") from error
+    name, weights = str(values.name), numbers_among(values)[0].to_numpy()
     wrong = ~(np.isfinite(weights) & (weights >= 0))
     if wrong.any():
-        raise CustomerError(
-            f"the weights {values.name!r} are missing, negative or infinite in {amount(int(wrong.sum()), 'row')} "
-            f"(first in row {int(wrong.argmax()) + 1})."
-        )
+        raise CustomerError(DataCode.WRONG_WEIGHTS(name, rows=int(wrong.sum()), row=int(wrong.argmax()) + 1))
     if not (weights > 0).any():
-        raise CustomerError(f"the weights {values.name!r} are all 0.")
+        raise CustomerError(DataCode.NO_WEIGHT(name))
     return weights
 
 
@@ -137,10 +127,8 @@ def check_predictions(values: pd.Series) -> None:
     check_plain(values)
     missing = values.isna().to_numpy()
     if missing.any():
-        raise CustomerError(
-            f"the baseline's column {values.name!r} is empty in {int(missing.sum())} of {amount(len(values), 'row')} "
-            f"with a target (first in row {int(missing.argmax()) + 1}): each of these rows needs a prediction."
-        )
+        places = {"missing": int(missing.sum()), "rows": len(values), "row": int(missing.argmax()) + 1}
+        raise CustomerError(DataCode.BASELINE_EMPTY(str(values.name), **places))
 
 
 def read_groups(values: pd.Series) -> np.ndarray:
@@ -156,14 +144,14 @@ def read_moments(values: pd.Series, dates: str | None = None) -> np.ndarray:
 
     dates: how dates in text are written, as the definition says it; None to guess from all of them.
     """
-    name = values.name
+    name = str(values.name)
     missing = int(values.isna().sum())
     if missing:
-        raise CustomerError(f"the time column {name!r} is empty in {amount(missing, 'row')}; every row needs a moment.")
+        raise CustomerError(DataCode.TIME_EMPTY(name, rows=missing))
     if pd.api.types.is_numeric_dtype(values.dtype):
         moments = values.to_numpy(dtype=np.float64)
         if not np.isfinite(moments).all():
-            raise CustomerError(f"the time column {name!r} holds infinite values.")
+            raise _infinite("time column", name, moments)
         return moments
     if getattr(values.dtype, "kind", "") == "m":
         return values.astype("int64").to_numpy()
@@ -171,14 +159,10 @@ def read_moments(values: pd.Series, dates: str | None = None) -> np.ndarray:
     texts = pd.Series(values.unique()).map(str)  # astype(str) would decode bytes
     format = ISO if values.dtype.kind == "M" else date_format(texts, dates) or ISO
     if format == UNDECIDED:
-        raise CustomerError(f"the time column {name!r} holds {UNDECIDED}.")
+        raise CustomerError(DataCode.TIME_UNDECIDED(name))
     parsed = parse_dates(values, format)
     if parsed.isna().any():
-        wrong = values[parsed.isna()].iloc[0]
-        raise CustomerError(
-            f"the time column {name!r} holds {str(wrong)[:40]!r}, which is no date such as 2024-03-31; set `dates` to "
-            "how its dates are written."
-        )
+        raise CustomerError(DataCode.TIME_NO_DATE(name, value=str(values[parsed.isna()].iloc[0])[:40]))
     return parsed.astype("int64").to_numpy()  # in the column's own unit: nanoseconds end in 2262
 
 
@@ -189,6 +173,4 @@ def check_plain(values: pd.Series) -> None:
     try:
         pd.factorize(values)
     except TypeError:
-        raise CustomerError(
-            f"the column {values.name!r} holds lists or the like; numbers or text are needed."
-        ) from None
+        raise CustomerError(DataCode.LISTS(str(values.name))) from None

@@ -10,8 +10,8 @@ from itertools import chain, compress
 
 import numpy as np
 
-from tuning.basics.wording import amount
 from tuning.errors import CustomerError
+from tuning.notes import DataCode, Note
 from tuning.preprocessing.row_hashes import mixed
 
 AUTO, RANDOM, STRATIFIED, GROUP, TIME, STABLE = "auto", "random", "stratified", "group", "time", "stable"
@@ -31,7 +31,7 @@ class Split:
     search: np.ndarray
     test: np.ndarray
     folds: FoldRows
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 def split_rows(
@@ -73,9 +73,7 @@ def _shuffled(y: np.ndarray, stratified: bool, test_size: float, folds: int, see
 
     held = max(1, round(len(y) * test_size))
     if len(y) - held < 2:
-        raise CustomerError(
-            f"the hold-out leaves {amount(len(y) - held, 'row')} for the search; at least 2 are needed."
-        )
+        raise CustomerError(DataCode.HOLD_OUT_LEAVES("rows", left=len(y) - held))
     counts = np.bincount(y)[np.unique(y)] if stratified else np.empty(0)
     fits = stratified and counts.min() >= 2 and held >= len(counts) and len(y) - held >= len(counts)
     if fits or not stratified:
@@ -130,12 +128,10 @@ def _smallest(y: np.ndarray) -> int:
     present = present[present > 0]
     smallest = int(present.min())
     if len(present) < 2:
-        raise CustomerError("the rows of the search hold a single class; at least two are needed.")
+        raise CustomerError(DataCode.ONE_CLASS())
     _largest(y)
     if smallest < 2 and len(present) == 2:
-        raise CustomerError(
-            f"one of the two classes has {smallest} row in the search; at least 2 are needed to validate on it."
-        )
+        raise CustomerError(DataCode.CLASS_OF_ONE_ROW())
     return smallest
 
 
@@ -143,7 +139,7 @@ def _largest(y: np.ndarray) -> int:
     """Rows of the largest class, which there are at most as many stratified parts as; 1 is a `CustomerError`."""
     largest = int(np.bincount(y).max())
     if largest < 2:
-        raise CustomerError("each class has a single row in the search; at least one needs another to validate on.")
+        raise CustomerError(DataCode.CLASS_OF_ONE_ROW())
     return largest
 
 
@@ -154,9 +150,7 @@ def _by_group(
 
     total = len(np.unique(groups))
     if total < 3:
-        raise CustomerError(
-            f"{amount(total, 'group')}; at least 3 are needed, one for the hold-out and two for the folds."
-        )
+        raise CustomerError(DataCode.TOO_FEW_PARTS("groups", count=total))
     holder: StratifiedGroupKFold | GroupShuffleSplit
     if classification:  # of the parts that have the classes in about the same shares, one
         parts = min(total, max(2, round(1 / test_size)), _largest(y))
@@ -172,7 +166,7 @@ def _by_group(
         search, test = next(usable, first)
     left = len(np.unique(groups[search]))
     if left < 2:
-        raise CustomerError(f"{left} group is left for the search after the hold-out; at least 2 are needed.")
+        raise CustomerError(DataCode.HOLD_OUT_LEAVES("groups", left=left))
     count = min(folds, left)
     if classification:
         _smallest(y[search])
@@ -192,10 +186,7 @@ def _by_time(moments: np.ndarray, test_size: float, folds: int) -> Split:
     cut = _boundary(ordered, len(order) - max(1, round(len(order) * test_size)))
     search, test = order[:cut], order[cut:]
     if not len(test) or len(np.unique(ordered[:cut])) < 2:
-        raise CustomerError(
-            f"{len(np.unique(moments))} different moments in {amount(len(order), 'row')}; a split by time needs 3: to "
-            "learn from, to validate on, and to hold out."
-        )
+        raise CustomerError(DataCode.TOO_FEW_PARTS("moments", count=len(np.unique(moments))))
     pairs = []
     count = min(folds, cut - 1)
     rows = cut // (count + 1)  # of a fold, as scikit-learn's `TimeSeriesSplit` has it
@@ -219,10 +210,7 @@ def _stable(y: np.ndarray, hashes: np.ndarray, classification: bool, test_size: 
     """
     units, unit_of = np.unique(hashes, return_inverse=True)
     if len(units) < 3:
-        raise CustomerError(
-            f"{amount(len(units), 'different row')} or keys of `split.by`; at least 3 are needed, one for the hold-out "
-            "and two for the folds."
-        )
+        raise CustomerError(DataCode.TOO_FEW_PARTS("rows or keys of `split.by`", count=len(units)))
     labels = y if classification else np.zeros(len(y), dtype=np.int64)
     rows_of = np.bincount(unit_of)
     has = np.zeros((len(units), int(labels.max()) + 1), dtype=bool)  # which units have rows of which class
@@ -282,17 +270,11 @@ def _teaches(labels: np.ndarray, train: np.ndarray) -> bool:
     return bool((np.bincount(labels[train], minlength=len(total))[total > 1] > 0).all())
 
 
-def _stable_notes(held: int, rows: int, test_size: float, moved: int) -> Iterator[str]:
+def _stable_notes(held: int, rows: int, test_size: float, moved: int) -> Iterator[Note]:
     if not 0.5 <= held / (rows * test_size) <= 2:
-        yield (
-            f"{held} of {amount(rows, 'row')} are held out, where `split.test` is {test_size:.0%}: under `type: "
-            "stable` hashes say which, and of few rows these may be few or many"
-        )
+        yield DataCode.STABLE_SHARE(held=held, rows=rows, share=test_size)
     if moved:
-        yield (
-            f"{moved} of {amount(rows, 'row')} are not in the part that their hashes say, for lack of rows to hold out "
-            "or of a class to learn from; they may move as rows come"
-        )
+        yield DataCode.STABLE_MOVED(moved=moved, rows=rows)
 
 
 def _pairs(split: Iterable[tuple[np.ndarray, np.ndarray]]) -> FoldRows:

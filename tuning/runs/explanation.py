@@ -19,7 +19,7 @@ from tqdm import tqdm
 from schedulers.direction import worth_of
 from tuning.basics.public import typing
 from tuning.basics.seeds import derive
-from tuning.basics.wording import amount, name_list, raised, without_text
+from tuning.basics.wording import name_list, raised, without_text
 from tuning.data.customers import Customer
 from tuning.data.loading import Loader
 from tuning.data.prepared import CustomerData, OwnCode
@@ -33,6 +33,7 @@ from tuning.evaluation.study_data import StudyData
 from tuning.models.customer_model import CustomerModel
 from tuning.models.member import Member
 from tuning.models.model_files import describe_model
+from tuning.notes import FileCode
 from tuning.preprocessing.dates import parse_dates
 from tuning.preprocessing.kinds import DATE, NUMBER, Column
 from tuning.preprocessing.roles import read_target
@@ -291,7 +292,7 @@ class Winners:
         known = pd.notna(read_target(frame[definition.target], str(spec.task))[0].to_numpy())
         rows = frame[known]
         if len(rows) != len(data.y):
-            raise CustomerError(f"prepare gave {amount(len(rows), 'row')} this time, and {len(data.y)} before.")
+            raise CustomerError(FileCode.PREPARE_VARIES(rows=len(rows), before=len(data.y)))
         return rows, np.flatnonzero(known)
 
 

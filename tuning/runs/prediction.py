@@ -17,6 +17,7 @@ from tuning.data.column_types import exact_frame
 from tuning.data.registry import without_suffix
 from tuning.errors import CustomerError, DataError, DefinitionError
 from tuning.models.residuals import check_interval
+from tuning.notes import FileCode
 from tuning.preprocessing.shapes import FrameLike, text_names, to_frame
 from tuning.runs.batch.answers import AnswerCounts, answered, predicted, rows_for
 from tuning.runs.batch.models import CustomerModels, RunModels, SavedModels
@@ -109,7 +110,7 @@ def predict_by(
         check_interval(interval, answer.model.task)
         window = _window(rows, models, alone=True)
         if not window.customers:
-            raise CustomerError("there are no rows to predict.")
+            raise CustomerError(FileCode.NO_ROWS())
         names = [answer.model.customer]
         whole = rows_for(window.customers[0].rows, answer.model, csv)
         answers = [predicted(answer, whole, interval, alone=True)]

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from tuning.basics.wording import some_names
 from tuning.errors import CustomerError, DataError
+from tuning.notes import FileCode
 from tuning.storage.names import is_uri, mask, without_query
 
 VARIABLE = "TUNING_DATA_ROOTS"
@@ -81,15 +81,15 @@ class DataRoots:
         else:
             inside = "\0" not in path and self._holds(os.path.abspath(os.path.expanduser(path)))
         if not inside:
-            raise CustomerError(f"{mask(path)!r} is not below {self._named}. Name a file or folder there.")
+            raise CustomerError(FileCode.OUTSIDE_ROOTS(mask(path), places=self._shown))
 
     @contextlib.contextmanager
     def opened(self, path: str) -> Iterator[str]:
         """As `found`, of a file to read; `CustomerError` for a folder, a pipe or a device."""
         with self.found(path) as checked:
             if not os.path.isfile(checked) and os.path.exists(checked):
-                what = "a folder" if os.path.isdir(checked) else "a pipe or a device"
-                raise CustomerError(f"{os.path.basename(path)} is {what}, a file is expected.")
+                kind = "a folder" if os.path.isdir(checked) else "a pipe or a device"
+                raise CustomerError(FileCode.NO_FILE(os.path.basename(path), kind=kind))
             yield checked
 
     @contextlib.contextmanager
@@ -106,10 +106,7 @@ class DataRoots:
         try:
             checked = f"/proc/self/fd/{descriptor}"
             if not self._holds(os.readlink(checked)):
-                raise CustomerError(
-                    f"{os.path.basename(path)} is a link, or below one, that leads out of {self._named}. Put the file "
-                    "itself there."
-                )
+                raise CustomerError(FileCode.LINK_OUTSIDE_ROOTS(os.path.basename(path), places=self._shown))
             yield checked
         finally:
             os.close(descriptor)
@@ -134,9 +131,8 @@ class DataRoots:
         return _among(path, self.own) or (_among(path, self.places) and not _among(path, self.closed))
 
     @property
-    def _named(self) -> str:
-        shown = [mask(root) for root in self.places if is_uri(root) or os.path.isdir(root)]
-        return f"what may be read here ({some_names(shown)})" if shown else "what may be read here: nothing is"
+    def _shown(self) -> list[str]:
+        return [mask(root) for root in self.places if is_uri(root) or os.path.isdir(root)]
 
 
 EVERYWHERE = DataRoots()

@@ -109,6 +109,7 @@ class ReleasePredictor:
 
         from tuning.errors import CustomerError, UnknownCustomerError
         from tuning.models.residuals import HIGH, LOW, PREDICTION, check_interval
+        from tuning.notes import FileCode
 
         place = self._places.get(customer, self._others)
         if place is None:
@@ -118,7 +119,7 @@ class ReleasePredictor:
         try:
             prediction = model.prediction(rows)
         except CustomerError as error:
-            raise CustomerError(f"customer {customer!r}: {error}") from error
+            raise CustomerError(FileCode.OF_CUSTOMER(customer, why=error.note)) from error
         columns: dict[str, object] = {PREDICTION: model.labels(prediction)}
         if method == "predict_proba":
             probabilities = model.predict_proba(rows) if prediction.proba is None else prediction.proba

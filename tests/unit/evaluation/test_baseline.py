@@ -267,9 +267,15 @@ def test_labels_and_probabilities_are_read_as_the_metric_takes_them() -> None:
             BINARY,
             YES,
             YES,
-            "holds 'no' (in 20 of 20 rows, first in row 1), and roc_auc needs the probability",
+            "holds 'no' (in 20 of 20 rows, first in row 1), and not the probability of 'yes'",
         ),
-        ("roc_auc", BINARY, YES, [1.5, *SURE[1:]], "holds 1.5 (in 1 of 20 rows, first in row 1), and roc_auc needs"),
+        (
+            "roc_auc",
+            BINARY,
+            YES,
+            [1.5, *SURE[1:]],
+            "holds 1.5 (in 1 of 20 rows, first in row 1), and not the probability",
+        ),
         ("accuracy", BINARY, YES, ["Yes", *YES[1:]], "holds 'Yes' (in 1 of 20 rows, first in row 1)"),
         ("accuracy", BINARY, YES, [2.0, *SURE[1:]], "which is no class of the target here ('no', 'yes'), nor the prob"),
         (

@@ -20,6 +20,7 @@ from tuning.errors import CustomerError, DefinitionError, PlanError
 from tuning.evaluation.metrics import Metric, resolve_metric
 from tuning.evaluation.study_data import keep_scorable_folds, study_data, train
 from tuning.models.registry import family
+from tuning.notes import DataCode
 from tuning.planning.plan import make_plan
 from tuning.preprocessing.splitting import Split, split_rows
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task, agreed_task
@@ -128,14 +129,14 @@ def test_time_splits_learn_from_the_past_only_and_grow(moments: int, folds: int)
 @pytest.mark.parametrize(
     ("fields", "column", "message"),
     [
-        ({"split": {"group": "who"}}, {"who": 1}, "1 group; at least 3"),
+        ({"split": {"group": "who"}}, {"who": 1}, "1 different groups; a split needs at least 3"),
         ({"split": {"type": "time", "column": "day"}}, {"day": "2024-01-01"}, "1 different moments"),
         ({"split": {"type": "time", "column": "day"}}, {"day": "soon"}, "no date such as 2024-03-31; set `dates`"),
         ({"split": {"type": "time", "column": "day"}}, {"day": None}, "empty in 300 rows"),
         ({"split": {"type": "time", "column": "nope"}}, {}, "the split column 'nope' is not among the columns"),
-        ({"weight": "w"}, {"w": -1.0}, r"missing, negative or infinite in 300 rows \(first in row 1\)"),
+        ({"weight": "w"}, {"w": -1.0}, r"missing, negative, infinite or no numbers in 300 rows \(first in row 1\)"),
         ({"weight": "w"}, {"w": 0.0}, "are all 0"),
-        ({"weight": "w"}, {"w": "heavy"}, "are not numbers"),
+        ({"weight": "w"}, {"w": "heavy"}, "no numbers in 300 rows"),
     ],
 )
 def test_columns_with_a_role_are_checked(fields: dict[str, Any], column: dict[str, Any], message: str) -> None:
@@ -218,7 +219,7 @@ def test_folds_in_which_a_metric_is_undefined_are_left_out_and_said() -> None:
     data = study_data(frame, made, BINARY, 0)
     kept = keep_scorable_folds(data, Metric("roc_auc", data.task))
     assert 0 < len(kept.split.folds) < len(data.split.folds)
-    assert "roc_auc is not defined in" in kept.notes[-1]
+    assert kept.notes[-1].code is DataCode.FOLDS_UNDEFINED
     assert keep_scorable_folds(data, Metric("accuracy", data.task)) is data
     frame["c"] = np.where(frame.index > 95, "yes", "no")
     early = study_data(frame, made, BINARY, 0)

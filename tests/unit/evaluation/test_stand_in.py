@@ -17,7 +17,7 @@ from tuning.definition.definition import define
 from tuning.errors import RunError, UnknownCustomerError
 from tuning.evaluation.stand_in import stand_in
 from tuning.models.pooled import Level, RunPool
-from tuning.notes import PoolCode, texts
+from tuning.notes import DataCode, PoolCode, texts
 from tuning.runs.outcome import sentences
 from tuning.runs.prediction import predict_rows
 from tuning.runs.report.customer import customer_page
@@ -148,7 +148,7 @@ def test_a_single_class_and_a_search_that_breaks_are_answered_too(tmp_path: Path
     result = search(tmp_path / "run", {**frames, "one": one}, models=["knn"])
     row = next(row for row in result.rows() if row["customer"] == "one")
     assert (row["status"], row["model"]) == ("pool", "pool")
-    assert "holds a single class" in str(row["reason"])
+    assert row["reason"].code is DataCode.TARGET_CONSTANT
     model = result.model("one")
     proba = model.predict_proba(classes(7)[["a", "b"]])
     assert list(model.classes_) == ["no", "yes"]

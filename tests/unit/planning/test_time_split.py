@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from tuning.data.prepared import CustomerData, OwnCode
 from tuning.definition.definition import define
 from tuning.definition.yaml_file import read_definition
 from tuning.errors import CustomerError
+from tuning.notes import DataCode, FileCode, NoteCode
 from tuning.planning.plan import make_plan
 from tuning.runs.plan_file import begun_term, read_spec
 
@@ -110,13 +110,13 @@ def test_init_a_plan_and_a_run_hold_out_the_same_rows(name: str, tmp_path: Path)
 @pytest.mark.parametrize(
     ("rows", "why"),
     [
-        (lambda rows: rows.assign(day=DAYS[0]), "1 different moments in 120 rows; a split by time needs 3"),
-        (lambda rows: rows.drop(columns="day"), "the split column 'day' is not among the columns"),
-        (lambda rows: rows.assign(day=rows["day"].where(rows.index > 0)), "the time column 'day' is empty in 1 row"),
+        (lambda rows: rows.assign(day=DAYS[0]), DataCode.TOO_FEW_PARTS),
+        (lambda rows: rows.drop(columns="day"), FileCode.COLUMN_ABSENT),
+        (lambda rows: rows.assign(day=rows["day"].where(rows.index > 0)), DataCode.TIME_EMPTY),
     ],
 )
 def test_a_customer_that_the_guessed_date_cannot_divide_is_split_at_random(
-    rows: Callable[[pd.DataFrame], pd.DataFrame], why: str
+    rows: Callable[[pd.DataFrame], pd.DataFrame], why: NoteCode
 ) -> None:
     usual = TABLES["sorted"].assign(x=NOISE)
     frames = {"a": usual, "b": usual, "odd": rows(usual)}
@@ -125,11 +125,13 @@ def test_a_customer_that_the_guessed_date_cannot_divide_is_split_at_random(
     customers = CustomerData(plan.spec, OwnCode(plan.spec.definition), lambda each: frames[each.id])
     odd = next(study.customer for study in plan.studies if study.customer.id == "odd")
     data = customers.prepared(odd)
-    assert data.notes[-1].startswith(f"split at random, not by 'day': {why}")
+    note = data.notes[-1]
+    assert (note.code, note.subject, note.values["why"].code) == (DataCode.SPLIT_AT_RANDOM, "day", why)
     assert len(data.split.folds) == 3
     asked = make_plan(define({"data": frames, "target": "y", "split": {"type": "time", "column": "day"}}))
-    with pytest.raises(CustomerError, match=re.escape(why)):
+    with pytest.raises(CustomerError) as refused:
         CustomerData(asked.spec, OwnCode(asked.spec.definition), lambda each: frames[each.id]).prepared(odd)
+    assert refused.value.note.code is why
 
 
 @pytest.mark.long

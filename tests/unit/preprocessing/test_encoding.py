@@ -14,6 +14,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from tuning.definition.definition import define
 from tuning.errors import CustomerError, DefinitionError
 from tuning.models.registry import family
+from tuning.notes import DataCode
 from tuning.preprocessing.columns import read_columns, to_raw
 from tuning.preprocessing.encoding import MAX_CATEGORIES, Encoder
 from tuning.preprocessing.kinds import DATE, DURATION, NUMBER, TEXT, Column
@@ -144,7 +145,7 @@ def test_kinds_of_columns() -> None:
         "iso": DATE,
         "wait": DURATION,
     }
-    assert [text.split(" ")[0] for text in found.left_out] == ["name", "lists", "empty", "flat"]
+    assert [note.subject for note in found.left_out] == ["name", "lists", "empty", "flat"]
     assert found.raw.numbers.shape == (rows, 4 + 2 * 4)
     assert "name" in {column.name for column in read_columns(frame, ["name"], np.arange(rows), chosen=True).columns}
 
@@ -156,12 +157,16 @@ WAITS = pd.to_timedelta([1, 2], unit="min")
 @pytest.mark.parametrize(
     ("fitted", "now", "message"),
     [
-        ([1.0, 2.0], ["one", "two"], "'c' held numbers when the model was fitted, now it holds text .'one'."),
+        ([1.0, 2.0], ["one", "two"], "'c' held numbers when the model was fitted, now it holds text, such as 'one'."),
         ([1.0, 2.0], MOMENTS, "'c' held numbers when the model was fitted, now it holds dates"),
         ([1.0, 2.0], WAITS, "'c' held numbers when the model was fitted, now it holds durations"),
         (["a", "b"], [1, 2], "'c' held text when the model was fitted, now it holds numbers"),
         (["a", "b"], MOMENTS, "'c' held text when the model was fitted, now it holds dates"),
-        (["2024-01-01", "2024-01-02"], ["soon", "later"], "'c' held dates when the model was fitted, now it holds 'so"),
+        (
+            ["2024-01-01", "2024-01-02"],
+            ["soon", "later"],
+            "'c' held dates when the model was fitted, now it holds text, such as 'so",
+        ),
         (MOMENTS, [1_700_000_000, 1_800_000_000], "'c' held dates when the model was fitted, now it holds numbers"),
         (WAITS, [60.0, 120.0], "'c' held durations when the model was fitted, now it holds numbers"),
         (WAITS, MOMENTS, "'c' held durations when the model was fitted, now it holds dates"),
@@ -219,7 +224,7 @@ def test_a_single_value_decides_which_comes_first_and_without_one_nobody_guesses
         found = read_columns(pd.DataFrame({"c": [*early, last]}), ["c"], np.arange(31))
         assert [column.format for column in found.columns] == [order]
     undecided = read_columns(pd.DataFrame({"c": early}), ["c"], np.arange(30))
-    assert undecided.left_out[0].startswith("c (dates whose day and month cannot be told apart; set `dates: day_first`")
+    assert undecided.left_out == (DataCode.UNDECIDED("c"),)
     said = read_columns(pd.DataFrame({"c": early}), ["c"], np.arange(30), dates="month_first")
     assert [column.format for column in said.columns] == ["%m/%d/%Y"]
     dotted = read_columns(pd.DataFrame({"c": [text.replace("/", ".") for text in early]}), ["c"], np.arange(30))
@@ -235,8 +240,8 @@ def test_a_bad_cell_is_missing_and_noted_and_many_make_text() -> None:
     assert np.isnan(found.raw.numbers[-1, 0])
     assert np.isnan(found.raw.numbers[0, 1:]).all()
     assert found.notes == (
-        "n: 1 value other than numbers, taken as missing ('n.a.?')",
-        "d: 1 value other than dates, taken as missing ('soon')",
+        DataCode.TAKEN_AS_MISSING("n", count=1, kind="number", example="n.a.?"),
+        DataCode.TAKEN_AS_MISSING("d", count=1, kind="date", example="soon"),
     )
     assert np.isnan(to_raw(frame[-11:].assign(t="a"), found.columns).numbers[-1, 0])
     codes = pd.DataFrame({"n": [*(f"{number:03d}" for number in range(39)), "A12"]})
@@ -246,7 +251,7 @@ def test_a_bad_cell_is_missing_and_noted_and_many_make_text() -> None:
 def test_bytes_that_are_no_text_cost_their_column_only() -> None:
     frame = pd.DataFrame({"b": [b"\xff\xfe", b"\x00"] * 20, "x": np.arange(40.0)})
     found = read_columns(frame, ["b", "x"], np.arange(40))
-    assert found.left_out == ("b (holds bytes that are no text)",)
+    assert found.left_out == (DataCode.OF_BYTES("b"),)
     assert [column.name for column in found.columns] == ["x"]
 
 
@@ -276,14 +281,14 @@ NOTATIONS = [text.format(day) for day in range(10, 24) for text in ("2024-03-{}"
 
 
 @pytest.mark.parametrize(
-    ("texts", "said"),
-    [(COMMAS, "numbers such as '"), (NOTATIONS, "dates in several notations: write")],
+    ("texts", "said"), [(COMMAS, DataCode.NUMBERS_AS_TEXT), (NOTATIONS, DataCode.DATES_IN_NOTATIONS)]
 )
-def test_text_that_seems_to_be_something_else_is_said_to_be(texts: list[str], said: str) -> None:
+def test_text_that_seems_to_be_something_else_is_said_to_be(texts: list[str], said: DataCode) -> None:
     unique, few = (
         read_columns(pd.DataFrame({"x": each}), ["x"], np.arange(len(each))) for each in (texts, texts[:5] * 9)
     )
-    assert unique.left_out[0].startswith(f"x ({said}")
-    assert few.notes[0].startswith(f"x: taken as text; it seems to hold {said}")
+    (left_out,), (note,) = unique.left_out, few.notes
+    assert (left_out.code, left_out.subject, left_out.values["seeming"].code) == (DataCode.SEEMING, "x", said)
+    assert (note.code, note.subject, note.values["seeming"].code) == (DataCode.TAKEN_AS_TEXT, "x", said)
     words = read_columns(pd.DataFrame({"x": ["March", "31 pieces", "1,2,3"] * 9}), ["x"], np.arange(27))
     assert not words.notes

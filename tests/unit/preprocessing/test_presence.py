@@ -16,6 +16,7 @@ from tuning import tune
 from tuning.data.formats.memory_frame import FrameSource
 from tuning.data.registry import file_formats, file_source
 from tuning.errors import CustomerError
+from tuning.notes import DataCode
 from tuning.preprocessing.columns import read_columns, to_raw
 from tuning.preprocessing.kinds import PRESENCE
 
@@ -65,7 +66,7 @@ def test_one_value_without_gaps_where_the_search_looks_is_constant(name: str) ->
     frame = pd.DataFrame({"c": VALUES[name]})
     for rows in (FLAG, ~FLAG):
         found = read_columns(frame, ["c"], np.flatnonzero(rows))
-        assert (found.columns, found.left_out) == ((), ("c (empty or constant)",))
+        assert (found.columns, found.left_out) == ((), (DataCode.EMPTY_OR_CONSTANT("c"),))
 
 
 @pytest.mark.parametrize("format", ["frame", *(each.title for each in file_formats())])

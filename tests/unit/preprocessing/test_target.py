@@ -12,6 +12,7 @@ from prepared_rows import prepare_data
 
 from tuning.errors import CustomerError
 from tuning.models.registry import family
+from tuning.notes import DataCode, Note
 from tuning.preprocessing.classes import find_label, guess_positive, read_classes
 from tuning.preprocessing.roles import encode_target, read_target
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, agreed_task
@@ -63,7 +64,7 @@ def test_decimals_are_numbers_and_lists_are_refused() -> None:
 def test_odd_cells_are_missing_up_to_a_limit() -> None:
     values, note = read_target(odd(PRICES, 2), REGRESSION)
     assert values.isna().sum() == 2
-    assert note == "2 of 60 rows are left out, whose target is no number: the first is '?' in row 1"
+    assert note == DataCode.TARGET_CELLS(wrong=2, rows=60, first="?", row=1)
     with pytest.raises(CustomerError, match=r"7 of its 60 values are none, the first is '\?' in row 1; up to 10%"):
         read_target(odd(PRICES, 7), REGRESSION)
 
@@ -72,12 +73,12 @@ def test_the_note_reaches_the_customers_data_and_its_rows_are_left_out() -> None
     frame = pd.DataFrame({"x": np.arange(60.0), "y": odd(PRICES, 1)})
     data = prepare_data(frame, target="y", task=REGRESSION, seed=0)
     assert len(data.y) == len(data.raw) == 59
-    assert data.notes == ("1 of 60 rows are left out, whose target is no number: the first is '?' in row 1",)
+    assert data.notes == (DataCode.TARGET_CELLS(wrong=1, rows=60, first="?", row=1),)
 
 
 def test_an_odd_cell_among_two_numbers_is_missing_and_among_texts_a_class() -> None:
     values, note = read_target(odd(pd.Series([0, 1] * 30), 1), BINARY)
-    assert "1 of 60 rows" in note
+    assert note == DataCode.TARGET_CELLS(wrong=1, rows=60, first="?", row=1)
     assert encode_target(values.dropna(), BINARY)[1].classes == (0, 1)
     texts, note = read_target(pd.Series(["a", "b", "?"] * 5), BINARY)
     assert not note
@@ -114,7 +115,7 @@ def test_the_positive_class_is_that_of_most_rows_and_whoever_lacks_it_has_its_ow
     frame = pd.DataFrame({"x": np.arange(33.0), "y": other})
     data = prepare_data(frame, target="y", task=BINARY, seed=0, run_positive="churned")
     assert data.task.classes == ("kept", "left")
-    assert data.notes == ("the positive class is 'left' here, as there is no 'churned'",)
+    assert data.notes == (DataCode.OTHER_POSITIVE(positive="left", wanted="churned"),)
     with pytest.raises(CustomerError, match=r"positive class 'churned' is not among the classes .*: 'kept', 'left'"):
         prepare_data(frame, target="y", task=BINARY, seed=0, positive="churned")
 
@@ -130,7 +131,7 @@ def test_labels_stay_labels_where_the_target_has_gaps() -> None:
 def test_weights_of_classes_that_a_customer_lacks_are_said() -> None:
     frame = pd.DataFrame({"x": np.arange(60.0), "y": ["a", "b"] * 30})
     data = prepare_data(frame, target="y", task=MULTICLASS, seed=0, class_weight={"a": 2, "c": 5})
-    assert data.notes == ("class_weight names 'c', which this customer does not have",)
+    assert data.notes == (DataCode.CLASSES_ABSENT(classes=["c"]),)
 
 
 def test_customers_with_one_of_the_two_classes_count_for_which_is_rarer() -> None:
@@ -184,17 +185,17 @@ def test_a_constant_has_no_vote() -> None:
 def test_a_mistyped_target_is_named_and_one_whose_square_is_infinite_refused() -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"x": rng.normal(size=120), "y": rng.uniform(20_000, 60_000, 120)})
-    assert not any("far from all others" in note for note in of_numbers(frame))
-    (note,) = list(of_numbers(frame.assign(y=lambda rows: rows["y"].where(rows.index != 7, 1e9))))
-    assert note.startswith("a target of 1e+09 is far from all others (half of the others are 3")
-    assert note.endswith("correct it, or cap it with prepare")
+    assert of_numbers(frame) == ()
+    (note,) = of_numbers(frame.assign(y=lambda rows: rows["y"].where(rows.index != 7, 1e9)))
+    assert (note.code, note.values["value"]) == (DataCode.FAR_TARGET, 1e9)
+    assert 20_000 < note.values["low"] < note.values["high"] < 60_000
     counts = frame.assign(y=np.where(rng.uniform(size=120) < 0.7, 0.0, 5_000.0))
     assert of_numbers(counts) == ()  # mostly 0 is no typing error
     with pytest.raises(CustomerError, match=r"the target 'y' holds 1e\+200: beyond 1e\+150 a square is infinite"):
         of_numbers(frame.assign(y=lambda rows: rows["y"].where(rows.index != 7, -1e200)))
 
 
-def of_numbers(frame: pd.DataFrame) -> tuple[str, ...]:
+def of_numbers(frame: pd.DataFrame) -> tuple[Note, ...]:
     return prepare_data(frame, target="y", task=REGRESSION, seed=0).notes
 
 

@@ -14,11 +14,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tuning.basics.wording import guarded, separator_hint
+from tuning.basics.wording import guarded, separator_options
 from tuning.data.arrow_frames import to_arrow
 from tuning.data.cells import LABELS, marked, missing_texts, with_gaps, written_table
 from tuning.data.column_types import cast_to_text
-from tuning.data.file_access import located, opened, reading_errors
+from tuning.data.file_access import file_name, located, opened, reading_errors
 from tuning.data.keys import key_table
 from tuning.data.table_source import (
     PIECE_ROWS,
@@ -33,6 +33,7 @@ from tuning.data.table_source import (
 )
 from tuning.definition.customer_limits import UNLIMITED, Extent, Limits
 from tuning.errors import CustomerError
+from tuning.notes import FileCode
 from tuning.storage.names import without_query
 
 Stream: TypeAlias = io.BytesIO | pa.NativeFile
@@ -76,7 +77,7 @@ class CsvSource(FileSource):
             most = None if limits is UNLIMITED else limits.max_rows + 1
             nrows = most if rows is None else rows
             with self._stream(data, whole) as stream:
-                frame = _named(self._parse(stream, None, nrows=nrows, **self._as_text(names, text)), names)
+                frame = self._checked(self._parse(stream, None, nrows=nrows, **self._as_text(names, text)), names)
             count = len(frame)
             if most is not None and count == rows and self._most_rows() >= most:
                 count = sum(block.rows for block in self.key_blocks([name for name in names if name.strip()][:1]))
@@ -118,7 +119,7 @@ class CsvSource(FileSource):
             options = {**self._as_text(names, keys), **types, "chunksize": min(PIECE_ROWS, max(1000, rows))}
             with self._stream(kept, whole) as stream:
                 for frame in self._parse(stream, chosen, **options):
-                    found = _named(frame, names if chosen is None else chosen)
+                    found = self._checked(frame, names if chosen is None else chosen)
                     yield Piece(as_table(found), key_table(found, keys))
 
     def head(self, most: int) -> bytes:
@@ -169,10 +170,10 @@ class CsvSource(FileSource):
         """The column names as they stand in the file; pandas renames doubled and empty ones."""
         csv = self.csv
         if not data:
-            raise CustomerError(f"{self.named} is empty.")
-        for begin, (what, way_out) in OTHER_CONTENT.items():
+            raise CustomerError(FileCode.FILE_EMPTY(file_name(self.path)))
+        for begin, (kind, way_out) in OTHER_CONTENT.items():
             if data.startswith(begin):
-                raise CustomerError(f"{self.named} holds {what} and no text: {way_out}.")
+                raise CustomerError(FileCode.FILE_OF_OTHER_KIND(file_name(self.path), kind=kind, way_out=way_out))
         sep = csv.get("sep", ",")
         if "skiprows" in csv or "comment" in csv or len(sep) != 1:
             names = list(map(str, pd.read_csv(io.BytesIO(data[:HEADER_BYTES]), nrows=0, **self._options).columns))
@@ -183,8 +184,9 @@ class CsvSource(FileSource):
         names = next((line for line in lines if line), [])
         check_names([name for name in names if name.strip()], self.named)
         row = next((line for line in lines if line), []) if len(names) == 1 else []
-        if len(row) > 1 and (hint := separator_hint(names, decimal_comma=bool(DECIMAL_COMMA.search(sep.join(row))))):
-            raise CustomerError(f"{self.named} has one column, and more fields in its rows.{hint}")
+        comma = bool(DECIMAL_COMMA.search(sep.join(row)))
+        if len(row) > 1 and (options := separator_options(names, decimal_comma=comma)):
+            raise CustomerError(FileCode.ONE_COLUMN(file_name(self.path), csv=options))
         return names
 
     def _parse(
@@ -193,6 +195,21 @@ class CsvSource(FileSource):
         """A frame, or frames where `options` has a `chunksize`. chosen: the columns wanted, None for all."""
         wanted = None if chosen is None else list(chosen)
         return pd.read_csv(stream, low_memory=False, usecols=wanted, **{**self._options, **options})
+
+    def _checked(self, frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+        """Refuse longer rows than the header; leave out columns without a name that hold nothing or number the rows."""
+        if not isinstance(frame.index, pd.RangeIndex):
+            raise CustomerError(FileCode.WIDER_ROWS())
+        if all(name.strip() for name in names):
+            return frame
+        nameless = [position for position, name in enumerate(names) if not name.strip()]
+        for position in nameless:
+            values = frame.iloc[:, position]
+            numbers = pd.to_numeric(values, errors="coerce")
+            numbered = position == 0 and numbers.notna().all() and (numbers.diff().dropna() == 1).all()
+            if not (numbered or values.isna().all()):
+                raise CustomerError(FileCode.NAMELESS_COLUMN(number=position + 1, what=self.named))
+        return frame.iloc[:, [position for position in range(len(names)) if position not in nameless]]
 
     @property
     def _options(self) -> dict[str, object]:
@@ -292,19 +309,3 @@ def _compression(path: str) -> str | None:
 
 def _without_mark(encoding: str) -> str:
     return "utf-8-sig" if encoding.lower().replace("_", "-") in ("utf-8", "utf8") else encoding
-
-
-def _named(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """Refuses rows longer than the header; leaves out columns without a name that hold nothing or number the rows."""
-    if not isinstance(frame.index, pd.RangeIndex):
-        raise CustomerError("its rows have more fields than its header; quote fields that hold the separator.")
-    if all(name.strip() for name in names):
-        return frame
-    nameless = [position for position, name in enumerate(names) if not name.strip()]
-    for position in nameless:
-        values = frame.iloc[:, position]
-        numbers = pd.to_numeric(values, errors="coerce")
-        numbered = position == 0 and numbers.notna().all() and (numbers.diff().dropna() == 1).all()
-        if not (numbered or values.isna().all()):
-            raise CustomerError(f"column {position + 1} has no name but values; give it a name.")
-    return frame.iloc[:, [position for position in range(len(names)) if position not in nameless]]

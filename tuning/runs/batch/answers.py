@@ -12,12 +12,13 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from tuning.basics.wording import amount, raised
+from tuning.basics.wording import raised
 from tuning.data.cells import ReadCsvOptions, marked
 from tuning.data.column_types import to_frame, with_text
 from tuning.errors import CustomerError, IntervalError, RunError, TuningError, UntrustedCodeError
 from tuning.models.pooled import POOL
 from tuning.models.residuals import HIGH, LOW, check_interval
+from tuning.notes import FileCode
 from tuning.runs.batch.models import NONE, ModelAnswer
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def predicted(
         raise RunError("the model has no example rows.")
     found = model.prediction(rows)
     if len(found.values) != len(rows):
-        raise CustomerError(f"its model gave {amount(len(found.values), 'prediction')} for {amount(len(rows), 'row')}.")
+        raise CustomerError(FileCode.OTHER_PREDICTIONS(predictions=len(found.values), rows=len(rows)))
     if model.task.classification:
         labels = label_array(model.task.classes).take(pa.array(found.values))
         chances = () if found.proba is None else zip(model.task.classes, found.proba.T, strict=True)

@@ -22,7 +22,6 @@ ADVICE = {
     "not among the columns": "Rename the column in this customer's file, or derive it with prepare.",
     "no usable feature": "The columns are empty, constant or ids. Bring others, or derive them with prepare.",
     "is not defined in any": "Choose another metric or split: the folds of these customers are too small for this one.",
-    "holds infinite values": "Make the values finite, or leave their rows out with prepare.",
     "more than limits.": DataCode.OVER_LIMIT.advice,
     "none has joined them within": EndCode.NO_PLACE.advice,
     "in a folder that all nodes share": EndCode.SHORTAGE_OF_FOLDER.advice,
