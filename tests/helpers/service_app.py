@@ -19,8 +19,8 @@ from sqlalchemy import insert
 from tuning import RunResult
 from tuning.cli.program import main
 from tuning.errors import RunError, TuningError
-from tuning.service.children import ChildEnd
-from tuning.service.database.runs import Submission, new_id
+from tuning.service.children import ChildEnd, run_variable
+from tuning.service.database.runs import Submission, SubmittedRun, new_id
 from tuning.service.database.tables import EVENTS, PLANS, RUNS
 from tuning.service.database.tokens import Role
 from tuning.service.service import Service
@@ -65,10 +65,11 @@ def child_here(
     return ChildEnd(code if isinstance(code, int) else 0, output.buffer.getvalue(), said.getvalue())
 
 
-def write_here(run_directory: str, folder: Path) -> None:
+def write_here(run: SubmittedRun, folder: Path) -> None:
     """In place of `write_in_child`: the tables of pages without a process of seconds."""
     try:
-        write(RunResult(run_directory), folder)
+        with patch.dict(os.environ, run_variable(run.id)):
+            write(RunResult(run.run_directory), folder)
     except TuningError as error:
         raise RunError(str(error)) from error
 

@@ -8,13 +8,25 @@ import itertools
 import json
 import math
 import operator
+import os
 import re
 import shlex
 import traceback
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from urllib.parse import urlencode
 
 _READER = {"shell": False}
+RUN_ADDRESS = "TUNING_RUN_ADDRESS"  # in the environment of a process of the service: that of its run there
+#: The requests that do what commands do: method, what follows the run's address, and parameters for options.
+REQUESTS: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
+    "delete": ("DELETE", "", {}),
+    "leaderboard": ("GET", "/leaderboard", {"--output": "format"}),
+    "predict": ("POST", "/predictions", {"--customer": "id", "--data": ""}),
+    "report": ("GET", "/report", {"--customer": "id"}),
+    "resume": ("POST", "/resume", {}),
+    "show": ("GET", "/customer", {"--customer": "id"}),
+}
 MOST_SHORT = 4  # letters of a name of which one more or less makes another name
 
 
@@ -250,9 +262,20 @@ def option(name: str) -> str:
     return f"--{name}" if _READER["shell"] else f"`{name}`"
 
 
+def is_served() -> bool:
+    """Return whether this process works for the service, whose readers have no shell on this machine."""
+    return RUN_ADDRESS in os.environ
+
+
 def command(*words: str) -> str:
-    """A command of this program, to be pasted into a shell whatever its words hold."""
-    return shlex.join(["tuning", *words])
+    """A command of this program, to be pasted into a shell whatever its words hold; for a reader of the service a
+    request in its place, where there is one."""
+    method, name, parameters = REQUESTS.get(words[0], ("", "", {}))
+    options = dict(zip(words[2::2], words[3::2], strict=False))
+    if not (is_served() and method and options.keys() <= parameters.keys()):
+        return shlex.join(["tuning", *words])
+    query = urlencode({parameters[option]: value for option, value in options.items() if parameters[option]})
+    return f"{method} {os.environ[RUN_ADDRESS]}{name}{query and f'?{query}'}"
 
 
 def resume_advice(run_dir: str, *, change: str = "", by_runner: bool = False) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, TypeVar
 
 from tuning.basics.environment import import_environment
-from tuning.basics.wording import duration
+from tuning.basics.wording import RUN_ADDRESS, duration
 from tuning.errors import DefinitionError, QuotaError, RunError, ServiceError, UnavailableError
 from tuning.service import limited
 from tuning.service.settings import GB, ServiceSettings
@@ -208,6 +208,11 @@ class ChildQueue:
     def _done(self, team: str) -> None:
         with self._lock:
             self._open[team] -= 1
+
+
+def run_variable(run: str) -> dict[str, str]:
+    """The address of a run, for a process that works on it: its readers have no shell on this machine."""
+    return {RUN_ADDRESS: f"/api/v1/runs/{run}"}
 
 
 def roots_variable(settings: ServiceSettings, team: str) -> dict[str, str]:

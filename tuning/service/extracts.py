@@ -19,7 +19,7 @@ from typing import BinaryIO, Literal
 
 from tuning import errors
 from tuning.errors import RunError, TuningError
-from tuning.service.children import ChildLimits, ChildQueue, roots_variable, run_child
+from tuning.service.children import ChildLimits, ChildQueue, roots_variable, run_child, run_variable
 from tuning.service.database.runs import SubmittedRun
 from tuning.service.extract_child import ANSWER, REFUSED, ROWS_CSV, ROWS_JSON
 from tuning.service.settings import ServiceSettings
@@ -91,12 +91,20 @@ class Extracts:
             allowed = roots if asked.kind == "report" else {"TUNING_DATA_ROOTS": str(folder)}
             arguments = json.dumps(asdict(asked)).encode()
             child = "tuning.service.extract_child"
-            end = run_child(child, [run.run_directory], allowed, LIMITS, folder=folder, given=arguments)
+            variables = {**allowed, **run_variable(run.id)}
+            end = run_child(child, [run.run_directory], variables, LIMITS, folder=folder, given=arguments)
             if end.code == REFUSED:
-                raise _refusal(json.loads(end.output), run)
+                told = json.loads(end.output)
+                kind: type[TuningError] = getattr(errors, told["error"])
+                raise kind(self._outside(told["says"], run))
             if end.code:
-                raise RunError(_outside(f"this could not be made: {end.sentence}", run))
+                raise RunError(self._outside(f"this could not be made: {end.sentence}", run))
             return open(folder / ANSWER, "rb")
+
+    def _outside(self, sentence: str, run: SubmittedRun) -> str:
+        """A sentence with names in place of paths, and with the parameter in place of Python's argument."""
+        named = self._settings.names(run.team).text(sentence.replace(run.run_directory, f"run {run.id}"))
+        return named.replace("`customer`", "`id`")
 
     def _report(self, run: SubmittedRun, customer: str) -> BinaryIO:
         folder = self._views.of(run).tables.folder
@@ -121,14 +129,3 @@ class Extracts:
         work.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=work, prefix="extract-") as folder:
             yield Path(folder)
-
-
-def _refusal(told: Mapping[str, str], run: SubmittedRun) -> TuningError:
-    """The error that the child has told."""
-    kind: type[TuningError] = getattr(errors, told["error"])
-    return kind(_outside(told["says"], run))
-
-
-def _outside(sentence: str, run: SubmittedRun) -> str:
-    """A sentence without the server's own places, and with the parameter in place of Python's argument."""
-    return sentence.replace(run.run_directory, f"run {run.id}").replace("`customer`", "`id`")

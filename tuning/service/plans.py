@@ -110,12 +110,13 @@ class Plans:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _make(self, plan: AskedPlan) -> None:
+        names = self._settings.names(plan.team)
         try:
             self._set(plan, state=PlanState.PLANNING)
             try:
-                values: dict[str, object] = {"state": PlanState.PLANNED, "result": self._answer(plan)}
+                values: dict[str, object] = {"state": PlanState.PLANNED, "result": names.document(self._answer(plan))}
             except TuningError as error:
-                values = {"state": PlanState.REFUSED, "problem": self._settings.as_written(plan.team, str(error))}
+                values = {"state": PlanState.REFUSED, "problem": names.text(str(error))}
             except Exception:
                 logger.exception("plan %s", plan.id)
                 problem = "The plan could not be made; the server's log says why."

@@ -90,7 +90,8 @@ class Service:
 
     @cached_property
     def views(self) -> Views:
-        return Views(self.settings.work, write_in_child, self.clock)
+        names = self.settings.names
+        return Views(self.settings.work, write_in_child, self.clock, lambda run: names(run.team, run.run_directory))
 
     @cached_property
     def extracts(self) -> Extracts:

@@ -13,7 +13,8 @@ from tuning.basics.user_folder import user_folder
 from tuning.definition.complaints import complaints
 from tuning.definition.yaml_file import load_yaml
 from tuning.errors import DefinitionError
-from tuning.storage.names import is_uri
+from tuning.service.names import Names
+from tuning.storage.names import is_uri, mask
 
 GB = 2**30
 NO_MLFLOW = "none"  # in place of a tracking URI
@@ -99,12 +100,12 @@ class ServiceSettings(_Settings):
         given = self.data if own is None else own
         return tuple(root.rstrip("/") if is_uri(root) else os.path.abspath(root) for root in given)
 
-    def as_written(self, team: str, text: str) -> str:
-        """A text in which the team's files are called as its definitions do: below its folders, not on the machine."""
-        folders = [root for root in self.roots(team) if not is_uri(root) and root != "/"]
-        for folder in sorted(folders, key=len, reverse=True):
-            text = text.replace(f"{folder}/", "").replace(folder, os.path.basename(folder))
-        return text
+    def names(self, team: str, run_directory: str = "") -> Names:
+        """What a team calls its files and runs. run_directory: of a run, wherever it is."""
+        own = {f"{self.storage}/{team}", os.path.dirname(run_directory), str(self.work)}
+        paths = {place for place in {*self.roots(team), *own} - {""} if not is_uri(place)}
+        folders = {*paths, *map(os.path.realpath, paths), *map(mask, filter(is_uri, own))}
+        return Names(frozenset(folders - {"/"}))
 
     @property
     def missing_folders(self) -> list[str]:

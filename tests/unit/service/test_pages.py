@@ -17,10 +17,11 @@ import pyarrow.compute as pc
 import pytest
 from builders import write_customers
 from pyarrow import feather
-from service_app import BROWSER, ORIGIN, child_here, write_here
+from service_app import BROWSER, ORIGIN, child_here
 from starlette.testclient import TestClient
 
 from tuning import RunResult, TuneRunner
+from tuning.notes.note import uncoded
 from tuning.service.database.runs import Submission
 from tuning.service.database.tokens import Role
 from tuning.service.service import Service
@@ -34,6 +35,7 @@ from tuning.service.views.tables import (
     RunTables,
     starts,
 )
+from tuning.service.views.write import write
 from tuning.service.web.app import create_app
 
 HOSTILE = "<script>alert(1)</script>/é\n"
@@ -55,7 +57,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
 def tables(result: RunResult, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Its tables, which a server lets a child process write."""
     folder = tmp_path_factory.mktemp("tables")
-    write_here(result.directory.uri, folder)
+    write(result, folder)
     return folder
 
 
@@ -214,7 +216,7 @@ def large(small: Path, folder: Path) -> None:
         trials.column_names.index("steps"), trials.schema.field("steps"), pa.ListArray.from_arrays([0, 1000], step)
     )
     for name, values in {
-        "customer": ids, "reason": pa.array([LONG * 9] * CUSTOMERS), "cv_score": scores,
+        "customer": ids, "reason": pa.array([uncoded(LONG * 9).to_row()] * CUSTOMERS), "cv_score": scores,
         starts("trials"): pa.array([0] + [2000] * (CUSTOMERS - 1)), starts("studies"): pa.array([0] * CUSTOMERS),
     }.items():  # fmt: skip
         rows = rows.set_column(rows.column_names.index(name), name, values.cast(rows.schema.field(name).type))

@@ -116,7 +116,7 @@ class Writer:
         self.may_go_on = threading.Event()
         self.may_go_on.set()
 
-    def __call__(self, run_directory: str, folder: Path) -> None:
+    def __call__(self, run: SubmittedRun, folder: Path) -> None:
         self.written += 1
         assert self.may_go_on.wait(60)
         if self.fails:

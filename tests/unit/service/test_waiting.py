@@ -16,6 +16,7 @@ from fastapi import FastAPI
 from service_app import bearer, finished, request_scope, submitted
 
 from tuning.errors import QuotaError, RunError
+from tuning.service.database.runs import SubmittedRun
 from tuning.service.service import Service
 from tuning.service.states import RunState
 from tuning.service.views.tables import RunTables
@@ -99,7 +100,7 @@ def test_few_children_write_tables_at_once_and_one_team_does_not_take_them_all(
 ) -> None:
     go_on = threading.Event()
 
-    def write(run_directory: str, folder: Path) -> None:
+    def write(run: SubmittedRun, folder: Path) -> None:
         assert go_on.wait(60)
         raise RunError("none are written here")
 

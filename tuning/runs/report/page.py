@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tuning.basics.wording import amount, command, shorten
+from tuning.basics.wording import amount, command, is_served, shorten
 from tuning.definition.baselines import baseline_name
 from tuning.notes import Note, from_row
 from tuning.notes.fits import CONTRADICTIONS
@@ -174,7 +174,8 @@ def _customers(result: RunResult) -> DataTable:
         else ""
     )
     # What a row's own page has would not fit into this one for thousands of customers.
-    more = f"`{command('report', result.directory.shown)} --customer {{}}`" if len(board) > 1 else ""
+    more = f"`{command('report', result.directory.shown)} --customer {{}}`"
+    more = more if len(board) > 1 and not is_served() else ""
     return DataTable(kept, "customers", less, more)
 
 
@@ -290,8 +291,7 @@ def _next(result: RunResult) -> list[str]:
     if len(result.board()) > 1:
         lines.insert(-1, f"`{command('report', where, '--customer', customer)}`: its own report, with pictures")
     if frozen_definition(result.directory, result.term).objective is None:
-        lines += [
-            f"`{command('explain', where)}`: which columns matter, for how many customers",
-            f"`{command('predict', where, '--customer', customer, '--data', 'new.csv')}`: use a model",
-        ]
+        explained = [f"`{command('explain', where)}`: which columns matter, for how many customers"]
+        lines += [] if is_served() else explained
+        lines.append(f"`{command('predict', where, '--customer', customer, '--data', 'new.csv')}`: use a model")
     return lines

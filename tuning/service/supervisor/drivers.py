@@ -23,7 +23,7 @@ from tuning.basics.environment import import_environment
 from tuning.definition.cpus import usable_cpus
 from tuning.planning.allowance import SLOTS_VARIABLE, VARIABLE
 from tuning.records.ownership import Owner, this_process
-from tuning.service.children import SECRETS, roots_variable
+from tuning.service.children import SECRETS, roots_variable, run_variable
 from tuning.service.database.runs import SubmittedRun
 from tuning.service.settings import NO_MLFLOW, ServiceSettings
 from tuning.service.supervisor import launcher
@@ -57,7 +57,7 @@ class Drivers:
 
     def __init__(self, settings: ServiceSettings, command: Callable[[SubmittedRun], Sequence[str]]) -> None:
         self._settings, self._command = settings, command
-        self._launchers: dict[str, subprocess.Popen[bytes]] = {}  # that this server has started, until they have ended
+        self._launchers: dict[Path, subprocess.Popen[bytes]] = {}  # started here and not ended yet, by their folders
 
     def start(self, run: SubmittedRun) -> None:
         """Begin to work on a claimed run; `OSError` where that cannot be. Called again, it starts no second driver."""
@@ -68,9 +68,9 @@ class Drivers:
                 shutil.rmtree(older, ignore_errors=True)
         _place(folder / DEFINITION, yaml.safe_dump({**run.definition, "slots": run.slots}, sort_keys=False))
         here = this_process()
-        self._launchers[folder.name] = subprocess.Popen(  # noqa: S603  # this program's own command
+        self._launchers[folder] = subprocess.Popen(  # noqa: S603  # this program's own command
             [sys.executable, "-I", "-S", launcher.__file__, str(folder), here.host, here.machine, *self._command(run)],
-            env=driver_environment(self._settings, run.team),
+            env={**driver_environment(self._settings, run.team), **run_variable(run.id)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -80,7 +80,7 @@ class Drivers:
     def look(self, run: SubmittedRun) -> Working | Gone | None:
         """Whether a driver works on a run; None where nobody has come to start one."""
         folder = claim_folder(self._settings.work, run)
-        own = self._launchers.get(folder.name)
+        own = self._launchers.get(folder)
         over = own is not None and own.poll() is not None  # asked before its files are read: they are complete then
         processes = processes_in(folder)
         if processes is None and own is None:
@@ -91,7 +91,7 @@ class Drivers:
         end = _read(folder / EXIT)
         if end is None and alive:
             return Working(processes["driver"] if processes else None)
-        self._launchers.pop(folder.name, None)
+        self._launchers.pop(folder, None)
         if end is None and processes is None:
             return Gone(None, "its process could not be started")
         return Gone() if end is None else Gone(end["code"], told=end["told"] or {})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tuning.basics.documents import Json
@@ -34,8 +34,9 @@ class Sequel:
 
 def sequel(run: SubmittedRun, gone: Gone, settings: ServiceSettings, now: float, outages: Outages) -> Sequel:
     """Return the next state of a run after the end of its driver. outages: is told of a failure of the machine."""
-    said = _shown(str(gone.told.get("reason") or ""), run, claim_folder(settings.work, run))
-    said = settings.as_written(run.team, said)
+    names = settings.names(run.team, run.run_directory)
+    said = names.text(_shown(str(gone.told.get("reason") or ""), run, claim_folder(settings.work, run)))
+    gone = replace(gone, reason=names.text(gone.reason), told=names.document(gone.told))
     values = {"outcome": dict(gone.told) or None}
     if run.state is RunState.STOPPING and run.ending == RunState.CANCELLED:
         return Sequel(RunState.CANCELLED, _how(gone, "cancelled"), values)

@@ -23,6 +23,7 @@ from tuning.errors import DefinitionError, MissingError
 from tuning.notes import from_row
 from tuning.records.columns import FigureRow
 from tuning.runs.leaderboard import LEADERBOARD, as_cells, as_recorded_notes
+from tuning.service.names import AS_THEY_ARE, Names
 
 LEADERBOARD_FILE, ORDERS_FILE = "leaderboard.arrow", "orders.arrow"
 STUDIES_FILE, TRIALS_FILE = "studies.arrow", "trials.arrow"
@@ -57,11 +58,11 @@ class LeaderboardPage:
 
 
 class RunTables:
-    """The tables of one run in a folder that `write` has made."""
+    """The tables of one run in a folder that `write` has made. names: those that its team has."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.summary: Json = json.loads((folder / SUMMARY_FILE).read_text(encoding="utf-8"))
+    def __init__(self, folder: Path, names: Names = AS_THEY_ARE) -> None:
+        self.folder, self._names = folder, names
+        self.summary: Json = names.document(json.loads((folder / SUMMARY_FILE).read_text(encoding="utf-8")))
         self._board = _mapped(folder / LEADERBOARD_FILE)
 
     @property
@@ -87,14 +88,19 @@ class RunTables:
         if search or status:
             order = order[self._chosen(search, status)[order]]
         places, found = order[start : start + rows], len(order)
-        taken = self._board.select(LEADERBOARD).take(pa.array(places)).to_pylist()
+        taken = self._names.document(self._board.select(LEADERBOARD).take(pa.array(places)).to_pylist())
         return LeaderboardPage([_row(row) for row in taken], found, len(self))
 
     def all_rows(self, sort: str = "customer") -> pa.Table:
         """The whole leaderboard in the order of a column, `params` as JSON; `DefinitionError` as of `page`."""
         rows = self._board.select(LEADERBOARD)
         found = rows if sort == "customer" else rows.take(pa.array(self._order(sort)))
-        return pa.table({name: as_cells(found[name], name) for name in LEADERBOARD})
+        cells = {name: as_cells(found[name], name) for name in LEADERBOARD}
+        texts = {name: pa.array(map(self._text, cells[name].to_pylist()), pa.string()) for name in ("reason", "notes")}
+        return pa.table({**cells, **texts})
+
+    def _text(self, cell: str | None) -> str | None:
+        return cell and self._names.text(cell)
 
     def _order(self, sort: str) -> np.ndarray:
         """(customers,) the rows' numbers in the order of a column."""
@@ -124,7 +130,7 @@ class RunTables:
         place = pc.index(self._board["customer"], customer).as_py()
         if place < 0:
             raise MissingError(f"no customer {customer!r} in this run. GET …/leaderboard?search= finds its customers.")
-        row = self._board.select(LEADERBOARD).slice(place, 1).to_pylist()[0]
+        row = self._names.document(self._board.select(LEADERBOARD).slice(place, 1).to_pylist()[0])
         trials = self._records("trials", TRIALS_FILE, place) if self.summary["trials_kept"] else None
         return {
             **_row(row),
@@ -136,7 +142,7 @@ class RunTables:
         firsts, records = self._board[starts(kind)], _mapped(self.folder / file)
         start = firsts[place].as_py()
         end = firsts[place + 1].as_py() if place + 1 < len(self) else len(records)
-        return [_record(row) for row in records.slice(start, end - start).to_pylist()]
+        return [_record(row) for row in self._names.document(records.slice(start, end - start).to_pylist())]
 
 
 def _row(row: Json) -> dict[str, object]:

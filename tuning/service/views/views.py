@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tuning.errors import MissingError, QuotaError, RunError, TuningError
-from tuning.service.children import ChildLimits, ChildQueue, run_child
+from tuning.service.children import ChildLimits, ChildQueue, run_child, run_variable
 from tuning.service.database.runs import SubmittedRun
+from tuning.service.names import AS_THEY_ARE, Names
 from tuning.service.states import WORKING
 from tuning.service.views.tables import SUMMARY_FILE, RunTables
 
@@ -24,14 +25,14 @@ AT_ONCE = 2  # children that write tables, of all teams: each may take the memor
 MOST_OPEN = 8  # runs of a team whose tables are being written, or wait for that
 LIMITS = ChildLimits(seconds=600.0)
 
-#: Writes the tables of the run in a directory (the first) into a folder that is there (the second); a `TuningError`
-#: says why not.
-Writer = Callable[[str, Path], None]
+#: Writes the tables of a run into a folder that is there; a `TuningError` says why not.
+Writer = Callable[[SubmittedRun, Path], None]
 
 
-def write_in_child(run_directory: str, folder: Path) -> None:
+def write_in_child(run: SubmittedRun, folder: Path) -> None:
     """A `Writer`. `RunError` with the child's sentence."""
-    end = run_child("tuning.service.views.write_child", [run_directory, str(folder)], {}, LIMITS)
+    arguments = [run.run_directory, str(folder)]
+    end = run_child("tuning.service.views.write_child", arguments, run_variable(run.id), LIMITS)
     if end.code:
         raise RunError(end.sentence)
 
@@ -47,11 +48,18 @@ class ShownTables:
 class Views:
     """The tables of all runs, below a folder of the service.
 
-    work: its folder, with one per run. write: starts a child process, and waits for it. Safe for threads.
+    work: its folder, with one per run. write: starts a child process, and waits for it. names: those that a run's team
+    has. Safe for threads.
     """
 
-    def __init__(self, work: Path, write: Writer, clock: Callable[[], float] = time.time) -> None:
-        self._work, self._write, self._clock = work, write, clock
+    def __init__(
+        self,
+        work: Path,
+        write: Writer,
+        clock: Callable[[], float] = time.time,
+        names: Callable[[SubmittedRun], Names] = lambda _: AS_THEY_ARE,
+    ) -> None:
+        self._work, self._write, self._clock, self._names = work, write, clock, names
         self._shown = OrderedDict[str, ShownTables]()  # the one that was looked at last is the last
         self._being_written = dict[str, Future[ShownTables]]()
         self._queue = ChildQueue("tables of runs", AT_ONCE, MOST_OPEN)
@@ -67,7 +75,7 @@ class Views:
         The first ones, and those of a run that has ended, are to be waited for. `MissingError` before it has recorded
         anything; `QuotaError` at once where many of its team are being written.
         """
-        shown = self._newest(run.id)
+        shown = self._newest(run)
         if shown is not None and not self._too_old(shown, run):
             return _known(shown)
         if shown is None or run.state not in WORKING:
@@ -91,15 +99,15 @@ class Views:
             return self._clock() - shown.written > FRESH_S
         return run.ended is not None and shown.written < run.ended
 
-    def _newest(self, run: str) -> ShownTables | None:
+    def _newest(self, run: SubmittedRun) -> ShownTables | None:
         with self._lock:
-            shown = self._shown.get(run)
+            shown = self._shown.get(run.id)
             if shown is not None:
-                self._shown.move_to_end(run)
+                self._shown.move_to_end(run.id)
                 return shown
-        folders = sorted(self._folder(run).glob(f"*/{SUMMARY_FILE}"), key=lambda file: int(file.parent.name))
-        tables = RunTables(folders[-1].parent) if folders else None
-        return self._keep(run, tables) if tables is not None and tables.current else None
+        folders = sorted(self._folder(run.id).glob(f"*/{SUMMARY_FILE}"), key=lambda file: int(file.parent.name))
+        tables = RunTables(folders[-1].parent, self._names(run)) if folders else None
+        return self._keep(run.id, tables) if tables is not None and tables.current else None
 
     def _keep(self, run: str, tables: RunTables) -> ShownTables:
         shown = ShownTables(tables, int(tables.folder.name) / 1e6)
@@ -124,8 +132,8 @@ class Views:
         folder = self._folder(run.id) / str(int(self._clock() * 1e6))
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            self._write(run.run_directory, folder)
-            found = self._keep(run.id, RunTables(folder))
+            self._write(run, folder)
+            found = self._keep(run.id, RunTables(folder, self._names(run)))
             for older in self._folder(run.id).iterdir():
                 if older != folder:
                     shutil.rmtree(older, ignore_errors=True)  # who has them mapped can still read them
@@ -135,8 +143,8 @@ class Views:
             with contextlib.suppress(OSError):  # of a run that was deleted meanwhile nothing is left
                 folder.parent.rmdir()
                 folder.parent.parent.rmdir()
-            why = str(error).replace(run.run_directory, "its folder")  # whose place is the server's own matter
-            raise MissingError(f"run {run.id} has no tables: {why}") from error
+            why = str(error).replace(run.run_directory, "its folder")  # the path is the server's own matter
+            raise MissingError(f"run {run.id} has no tables: {self._names(run).text(why)}") from error
         finally:
             with self._lock:
                 del self._being_written[run.id]  # first: who is told of a failure may try again at once

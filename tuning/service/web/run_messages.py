@@ -13,6 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from tuning.errors import DefinitionError, TuningError
 from tuning.runs.progress import read_progress
 from tuning.service.database.runs import SubmittedRun
+from tuning.service.names import Names
 from tuning.service.states import RunState
 from tuning.service.web.auth import Asking, ServiceOf
 from tuning.service.web.limits import WITHOUT_NUL
@@ -41,8 +42,8 @@ def progress_of(run: SubmittedRun) -> ProgressMessage | None:
     )
 
 
-def run_message(run: SubmittedRun, place: int | None = None, *, whole: bool = False) -> RunMessage:
-    """whole: with progress and definition, as the answer about one run has them."""
+def run_message(run: SubmittedRun, place: int | None = None, names: Names | None = None) -> RunMessage:
+    """names: of its team, for the answer about one run, which has progress and definition."""
     address = f"/api/v1/runs/{run.id}"
     return RunMessage(
         id=run.id,
@@ -61,9 +62,9 @@ def run_message(run: SubmittedRun, place: int | None = None, *, whole: bool = Fa
         not_before=moment(run.not_before) if run.state is RunState.QUEUED and run.not_before else None,
         submitted_by=run.submitted_by,
         schedule=run.schedule,
-        progress=progress_of(run) if whole else None,
+        progress=None if names is None else progress_of(run),
         outcome=None if run.outcome is None else {k: v for k, v in run.outcome.items() if k != OWN_PLACE},
-        definition=run.definition if whole else None,
+        definition=None if names is None else names.document(run.definition),
         links={"self": address, **{name: f"{address}/{name}" for name in LINKS}},
     )
 

@@ -83,7 +83,7 @@ def plan_page(plan: PlanId, service: ServiceOf, holder: Asking, render: Render) 
         waits=found.state in OPEN,
         facts=[] if found.result is None else _facts(found.result, "slots" in found.definition),
         notes=[] if found.result is None else [note["text"] for note in found.result["notes"]],
-        definition=_typed(found),
+        definition=_typed(found, service.settings),
         key=secrets.token_hex(16),
     )
 
@@ -128,11 +128,12 @@ def _bytes(typed: str) -> bytes:
     return typed.encode("utf-8", "replace")
 
 
-def _typed(plan: AskedPlan) -> str:
+def _typed(plan: AskedPlan, settings: ServiceSettings) -> str:
     """The definition of a plan as it was typed; of one that a program has sent, without what the server has added."""
     if plan.typed is not None:
         return plan.typed
-    return dump_yaml({name: value for name, value in plan.definition.items() if name != "mlflow"})
+    submitted = {name: value for name, value in plan.definition.items() if name != "mlflow"}
+    return dump_yaml(settings.names(plan.team).document(submitted))
 
 
 def _facts(result: Json, asks_slots: bool) -> list[tuple[str, str]]:

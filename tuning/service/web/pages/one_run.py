@@ -143,8 +143,8 @@ def picture(shown: ShownHere, name: str) -> Response:
 
 def _definition(run: SubmittedRun, settings: ServiceSettings) -> str:
     """As it was submitted, without what the server has added; of a very long one its beginning."""
-    text = dump_yaml({name: value for name, value in run.definition.items() if name != "mlflow"})
-    text = settings.as_written(run.team, text)
+    submitted = {name: value for name, value in run.definition.items() if name != "mlflow"}
+    text = dump_yaml(settings.names(run.team).document(submitted))
     return (
         text
         if len(text) <= MOST_DEFINITION

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
-import html
 import io
 import re
 from collections.abc import Iterator, Mapping
@@ -22,6 +21,7 @@ from tuning.data.formats.csv_file import csv_text
 from tuning.errors import StorageError
 from tuning.runs.outcome import REPORT
 from tuning.service.database.runs import SubmittedRun
+from tuning.service.settings import ServiceSettings
 from tuning.service.views.tables import MOST_ROWS, RunTables
 from tuning.service.views.views import ShownTables
 from tuning.service.web.auth import ServiceOf
@@ -89,29 +89,27 @@ async def report(
 ) -> Response:
     """The report of the run, or of one customer: one page of HTML that needs nothing else."""
     if id is None:
-        return await run_in_threadpool(_of_all, found)
+        return await run_in_threadpool(_of_all, found, service.settings)
     page = await asyncio.wrap_future(service.extracts.report(recorded(found), id))
-    return await run_in_threadpool(_of_one, page, found)
+    return await run_in_threadpool(_of_one, page, found, service.settings)
 
 
-def _of_all(run: SubmittedRun) -> Response:
+def _of_all(run: SubmittedRun, settings: ServiceSettings) -> Response:
     try:
         content = RunDirectory(run.run_directory).read(REPORT)
     except (StorageError, FileNotFoundError):
         raise HTTPException(404, f"run {run.id} has no report yet; it is written when the run ends.") from None
-    return _page(content, run)
+    return _page(content, run, settings)
 
 
-def _of_one(page: BinaryIO, run: SubmittedRun) -> Response:
+def _of_one(page: BinaryIO, run: SubmittedRun, settings: ServiceSettings) -> Response:
     with page:
-        return _page(page.read(), run)
+        return _page(page.read(), run, settings)
 
 
-def _page(content: bytes, run: SubmittedRun) -> Response:
-    """A report as a team gets it: the run is called by its id, not by its place on the server."""
-    page = content.decode("utf-8", "replace")
-    for place in (run.run_directory, html.escape(run.run_directory)):
-        page = page.replace(place, run.id)
+def _page(content: bytes, run: SubmittedRun, settings: ServiceSettings) -> Response:
+    """A report as a team gets it: files and the run by their names, not by their paths on the server."""
+    page = settings.names(run.team, run.run_directory).text(content.decode("utf-8", "replace"))
     return HTMLResponse(page, headers={"Content-Security-Policy": _policy(page)})
 
 

@@ -115,4 +115,4 @@ def _changed(service: Service, run: SubmittedRun) -> RunMessage:
 
 def _whole(service: Service, run: SubmittedRun) -> RunMessage:
     place = service.places().get(run.id) if run.state is RunState.QUEUED else None
-    return run_message(run, place, whole=True)
+    return run_message(run, place, service.settings.names(run.team))

@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 
 from tuning.service.schedules import Schedule
+from tuning.service.service import Service
 from tuning.service.web.auth import Asking, ServiceOf
 from tuning.service.web.limits import WITHOUT_NUL
 from tuning.service.web.messages import ScheduleMessage, SchedulePage, moment
@@ -18,13 +19,13 @@ ScheduleId = Annotated[str, Path(description="The schedule's id.", max_length=64
 @router.get("/api/v1/schedules")
 def list_schedules(service: ServiceOf, holder: Asking) -> SchedulePage:
     """The team's schedules, by name."""
-    return SchedulePage(schedules=[schedule_message(each) for each in service.schedules.all(holder.team)])
+    return SchedulePage(schedules=[_message(each, service) for each in service.schedules.all(holder.team)])
 
 
 @router.get("/api/v1/schedules/{schedule}")
 def show_schedule(service: ServiceOf, holder: Asking, schedule: ScheduleId) -> ScheduleMessage:
     """One schedule."""
-    return schedule_message(service.schedules.get(schedule, holder.team))
+    return _message(service.schedules.get(schedule, holder.team), service)
 
 
 @router.delete("/api/v1/schedules/{schedule}", status_code=204)
@@ -33,7 +34,7 @@ def delete_schedule(service: ServiceOf, holder: Asking, schedule: ScheduleId) ->
     service.schedules.delete(schedule, holder.team)
 
 
-def schedule_message(schedule: Schedule) -> ScheduleMessage:
+def _message(schedule: Schedule, service: Service) -> ScheduleMessage:
     return ScheduleMessage(
         id=schedule.id,
         name=schedule.name,
@@ -42,6 +43,6 @@ def schedule_message(schedule: Schedule) -> ScheduleMessage:
         next=moment(schedule.next),
         last=moment(schedule.last),
         problem=schedule.problem,
-        definition=schedule.definition,
+        definition=service.settings.names(schedule.team).document(schedule.definition),
         links={"self": f"/api/v1/schedules/{schedule.id}", "runs": f"/api/v1/runs?name={schedule.name}"},
     )
