@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -109,8 +109,8 @@ class Schedules:
     def submit_due(self, submit: Callable[[Submission, float], object], now: float) -> None:
         """Submit what is due, each once however many of its times were missed; not beside a run that goes on.
 
-        submit: takes what is to be queued, and the time. What it refuses is the schedule's `problem`, and so is a row
-        that cannot be used: it is looked at again in an hour, and keeps nobody else's schedule.
+        submit: takes what is to be queued, and the time. The schedule's `problem` says why a time made no run: the run
+        before, a refusal, or a row that cannot be used, which is tried again in an hour and keeps no other schedule.
         """
         with self._database.read() as connection:
             found = connection.execute(select(SCHEDULES).where(SCHEDULES.c.next <= now)).mappings()
@@ -119,7 +119,10 @@ class Schedules:
             values: dict[str, object] = {"next": now + UNUSABLE_S}
             try:
                 values["next"] = next_time(schedule.cron, schedule.time_zone, now)
-                if not self._goes_on(schedule):
+                missed = datetime.fromtimestamp(schedule.next, UTC)
+                if run := self._open_run(schedule):
+                    values["problem"] = f"run {run} of this schedule was not over at {missed:%Y-%m-%d %H:%M} UTC."
+                else:
                     submit(_submission(schedule), now)
                     values |= {"last": schedule.next, "problem": None}
             except UnavailableError:
@@ -129,10 +132,11 @@ class Schedules:
             with self._database.write() as connection:
                 connection.execute(update(SCHEDULES).where(SCHEDULES.c.id == schedule.id).values(values))
 
-    def _goes_on(self, schedule: Schedule) -> bool:
-        of_it = select(RUNS.c.id).where(RUNS.c.schedule == schedule.id, RUNS.c.state.in_(OPEN))
+    def _open_run(self, schedule: Schedule) -> str | None:
+        """The run of an earlier time that still waits or works."""
+        earlier = (RUNS.c.schedule == schedule.id, RUNS.c.state.in_(OPEN), RUNS.c.submitted < schedule.next)
         with self._database.read() as connection:
-            return connection.execute(of_it.limit(1)).first() is not None
+            return connection.execute(select(RUNS.c.id).where(*earlier).limit(1)).scalar()
 
 
 def _submission(schedule: Schedule) -> Submission:

@@ -143,27 +143,36 @@ def test_a_time_that_was_missed_is_made_up_once(database: Database) -> None:
 
 def test_a_run_that_still_goes_on_is_not_joined(database: Database) -> None:
     server = Server(database)
-    server.schedules.add(WEEKLY, "0 3 * * 1", "UTC", MONDAY - 3600)
+    made = server.schedules.add(WEEKLY, "0 3 * * 1", "UTC", MONDAY - 3600)
     (run,) = server.look(MONDAY)
     server.runs.change(run.id, RunState.RUNNING, MONDAY, slots=1)
     assert len(server.look(MONDAY + WEEK)) == 1
+    skipped = server.schedules.get(made.id, "churn")
+    assert skipped.problem == f"run {run.id} of this schedule was not over at 2026-06-15 03:00 UTC."
+    assert skipped.last == MONDAY
     server.runs.change(run.id, RunState.FINISHED, MONDAY + WEEK + 60)
     assert len(server.look(MONDAY + WEEK + 120)) == 1  # that time is over
     assert len(server.look(MONDAY + 2 * WEEK)) == 2
+    after = server.schedules.get(made.id, "churn")
+    assert (after.last, after.problem) == (MONDAY + 2 * WEEK, None)
 
 
-def test_a_server_killed_between_the_run_and_its_note_submits_it_once(database: Database) -> None:
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_server_killed_between_the_run_and_its_note_submits_it_once(database: Database, waits: bool) -> None:
     server = Server(database)
-    server.schedules.add(WEEKLY, "0 3 * * 1", "UTC", MONDAY - 3600)
+    made = server.schedules.add(WEEKLY, "0 3 * * 1", "UTC", MONDAY - 3600)
 
     def killed(submission: Submission, now: float) -> tuple[SubmittedRun, bool]:
         run, _ = server.requests.submit(submission, now)
-        server.runs.change(run.id, RunState.CANCELLED, now)
+        if not waits:
+            server.runs.change(run.id, RunState.CANCELLED, now)
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         server.schedules.submit_due(killed, MONDAY)
     assert len(server.look(MONDAY + 1)) == 1
+    after = server.schedules.get(made.id, "churn")
+    assert (after.last, after.problem) == (MONDAY, None)
 
 
 def test_what_a_quota_refuses_is_the_schedules_problem(database: Database) -> None:

@@ -203,6 +203,28 @@ def test_a_server_killed_between_claim_and_start_is_followed_by_one_that_starts(
     assert server.starts() == 1
 
 
+def test_runs_that_were_claimed_at_one_moment_are_told_apart(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second one is over before the first one's launcher has begun."""
+    slow, go = tmp_path / "slow_launcher.py", tmp_path / "go"
+    waits = f"while not os.path.exists({str(go)!r}): time.sleep(0.02)"
+    begins = f"runpy.run_path({launcher.__file__!r}, run_name='__main__')"
+    slow.write_text(f"import os, runpy, time\n{waits}\n{begins}\n")
+    server = Supervised(database, tmp_path, """echo '{"customers": 1, "succeeded": 1}'""", slots=2)
+    first = server.submit()
+    with monkeypatch.context() as patched:
+        patched.setattr(launcher, "__file__", str(slow))
+        server.supervisor.look()
+    second = server.submit()
+    server.look_until(second, RunState.FINISHED)
+    assert server.get(first).started == server.get(second).started
+    assert (server.look(first).state, server.get(first).attempts) == (RunState.RUNNING, 0)
+    go.touch()
+    server.look_until(first, RunState.FINISHED)
+    assert server.starts() == 2
+
+
 def test_of_two_launchers_of_one_claim_one_starts_a_driver(database: Database, tmp_path: Path) -> None:
     server = Supervised(database, tmp_path, WORKS)
     run = server.submit()
