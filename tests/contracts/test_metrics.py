@@ -17,7 +17,7 @@ from tuning.data.prepared import CustomerData, OwnCode
 from tuning.definition.definition import define
 from tuning.errors import CustomerError, DefinitionError, PlanError
 from tuning.evaluation.conclusion import conclude
-from tuning.evaluation.metrics import Metric, is_of_classes
+from tuning.evaluation.metrics import Metric, is_of_classes, resolve_metric
 from tuning.evaluation.study_data import full_steps, train
 from tuning.evaluation.winner import StudyOutcome
 from tuning.notes import texts
@@ -114,6 +114,12 @@ def test_a_metric_scores_each_target_or_says_why_it_cannot(task: str, metric: st
                 assert figure is None or abs(figure) < 1e4 * size, (name, figure)  # NaN is not
             sentences[name] = texts(outcome.notes)
     assert not {name: said for name, said in sentences.items() if RAW.search(said)}
+
+
+@pytest.mark.parametrize("task", [REGRESSION, BINARY, MULTICLASS])
+def test_a_metric_by_which_a_mistake_makes_a_model_better_is_refused(task: str) -> None:
+    with pytest.raises(DefinitionError, match=f"does not fit {task}: a model without a mistake is not the best in it"):
+        resolve_metric("positive_likelihood_ratio", task)
 
 
 def refused(metric: str, y: np.ndarray, **fields: object) -> str:

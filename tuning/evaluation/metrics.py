@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 
-from schedulers.direction import Mode
+from schedulers.direction import Mode, worth_of
 from tuning.basics.wording import did_you_mean
 from tuning.errors import DefinitionError
 from tuning.evaluation.fast_scores import LOG_LOSS, log_loss, quick_score, quick_scores
@@ -104,7 +104,8 @@ class Metric:
     def defined_for(self, y: np.ndarray, weight: np.ndarray | None = None) -> bool:
         """Whether the metric tells a perfect prediction for these rows from others; a user's function is taken to.
 
-        It does not where no prediction has a score, or all have the same, as the F1 of rows without the positive class.
+        It does not where no prediction has a score, or all have the same, as the F1 of rows without the positive class,
+        or where one with a mistake is better, as for `positive_likelihood_ratio`, which divides by the mistakes.
         """
         if self.function is not None:
             return True
@@ -112,11 +113,12 @@ class Metric:
             last = len(self.task.classes) - 1
             wrong = (y + 1) % (last + 1)
             half_wrong = np.where(np.arange(len(y)) < len(y) // 2, y, wrong)
-            best = self._score_or_nan(y, _sure_of(y, self.task), weight)
-            return math.isfinite(best) and any(
-                self._score_or_nan(y, _sure_of(codes, self.task), weight) != best
-                for codes in (half_wrong, wrong, np.zeros_like(y), np.full_like(y, last))
+            one_wrong = np.where(np.arange(len(y)) == y.argmin(), wrong, y)
+            best, *others = (
+                worth_of(self._score_or_nan(y, _sure_of(codes, self.task), weight), self.mode)
+                for codes in (y, half_wrong, one_wrong, wrong, np.zeros_like(y), np.full_like(y, last))
             )
+            return math.isfinite(best) and any(each != best for each in others) and not any(map(best.__lt__, others))
         if self.name.startswith(UP_TO_1) and (y == y[0]).all():
             return False  # compared with a constant, which is perfect there
         above_zero = np.maximum(y, np.finfo(np.float64).tiny) if (y >= 0.0).all() else y  # deviances ask for that
@@ -205,7 +207,12 @@ def is_of_classes(name: str | None) -> bool | None:
 def _check_fits(name: str, task: str, weighted: bool) -> None:
     if not _scores(name, task):
         tasks = [other for other in TASKS if _scores(name, other)]
-        meant = f"it is for {' and '.join(tasks)}" if tasks else "it scores several labels per row"
+        no_use = (
+            "it scores several labels per row"
+            if name.endswith("_samples")
+            else "a model without a mistake is not the best in it"
+        )
+        meant = f"it is for {' and '.join(tasks)}" if tasks else no_use
         kin = [other for other in _names() if other.startswith(f"{name}_") and _scores(other, task, weighted)]
         use = f" For {task} there are {', '.join(kin)}." if kin else ""
         raise DefinitionError(

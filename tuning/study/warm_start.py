@@ -185,10 +185,11 @@ def _values_of(parameter: Parameter) -> Sequence[object]:
 def known_entries(fixed: Mapping[str, FixedConfiguration]) -> list[dict[str, object]]:
     """The `warm_start` of a search that is not to lose known configurations: of an ensemble every member's.
 
-    A constant and the pool are in no search space, and left out. fixed: by customer.
+    A schedule is tried as it began: its end alone was never trained with from the start. A constant and the pool
+    are in no search space, and left out. fixed: by customer.
     """
     return [
-        {"config": member.config, "customer": customer}
+        {"config": member.stages[0].config if member.stages else member.config, "customer": customer}
         for customer, each in fixed.items()
         for member in each.members
         if member.family not in (POOL, CONSTANT.name)
@@ -196,7 +197,7 @@ def known_entries(fixed: Mapping[str, FixedConfiguration]) -> list[dict[str, obj
 
 
 def best_entries(trials: Iterable[TrialRecord], best: int) -> list[dict[str, object]]:
-    """The `warm_start` of a next run: so many of the best configurations of every customer."""
+    """The `warm_start` of a next run: so many of the best configurations of every customer, of a schedule its first."""
     by_customer: dict[str, list[TrialRecord]] = {}
     for record in trials:
         by_customer.setdefault(record.customer, []).append(record)
@@ -204,7 +205,8 @@ def best_entries(trials: Iterable[TrialRecord], best: int) -> list[dict[str, obj
     for customer, records in sorted(by_customer.items()):
         configs: list[Config] = []
         for record in best_first(records):
-            if len(configs) < best and record.config not in configs:
-                configs.append(record.config)
+            config = record.changes[0][1] if record.changes else record.config
+            if len(configs) < best and config not in configs:
+                configs.append(config)
         entries += [{"config": config, "customer": customer} for config in configs]
     return entries

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from mlflow_records import trial
 
 from search_spaces import Float, Int, SearchSpace
 from tuning import RunResult, TuneRunner
 from tuning.definition.definition import define
 from tuning.definition.options import WarmStart
 from tuning.errors import DefinitionError, PlanError
-from tuning.study.warm_start import StartingPoints, of_customer, points_known, points_to_try
+from tuning.evaluation.fixed import FixedConfiguration, FixedMember
+from tuning.study.warm_start import (
+    StartingPoints,
+    best_entries,
+    known_entries,
+    of_customer,
+    points_known,
+    points_to_try,
+)
 
 SPACE = SearchSpace([Float("x", -10, 10, default=0.0), Int("n", 1, 8, default=1)])
 
@@ -93,6 +103,19 @@ def test_the_best_of_one_run_begin_the_next(tmp_path: Path) -> None:
     )
     assert tried(more)[:6] == tried(second)
     assert len(tried(more)) == 8
+
+
+def test_a_schedule_is_tried_as_it_began() -> None:
+    first, last = {"model": "ridge", "alpha": 1.0}, {"model": "ridge", "alpha": 3.0}
+    changed = trial(
+        number=1, config=last, schedule=json.dumps([[0, first], [2, last]]), lineage=json.dumps([{"donor": 0}])
+    )
+    plain = trial(number=0, config={"model": "ridge", "alpha": 5.0}, schedule=None, lineage=None)
+    found = best_entries([plain, changed], 2)
+    assert [entry["config"] for entry in found] == [first, plain.config]
+    assert best_entries([changed, trial(config=first, schedule=None, lineage=None)], 2) == found[:1]
+    fixed = FixedConfiguration((FixedMember.of(changed), FixedMember.of(plain)))
+    assert known_entries({"acme": fixed}) == found
 
 
 def test_entries_are_for_everybody_or_for_one_customer() -> None:
