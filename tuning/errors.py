@@ -91,7 +91,7 @@ def reason_of(error: BaseException) -> Note:
     """Return the reason of what an error ends: the note of a customer's or a study's error, else what was raised."""
     if isinstance(error, CustomerError | StudyError):
         return error.note
-    return EndCode.RAISED(error=raised(error))
+    return EndCode.RAISED(type(error).__name__, error=raised(error))
 
 
 class DefinitionError(TuningError):

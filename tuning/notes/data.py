@@ -1,6 +1,6 @@
 """What is wrong with a customer's rows and columns, or was left out of them."""
 
-from tuning.notes.note import NoteCode
+from tuning.notes.note import NoteCode, Shown
 
 MORE_ROWS = "There is nothing to learn yet. Leave these customers out, or wait for more rows."
 OTHER_SPLIT = "Choose another split, or wait for more rows."
@@ -28,10 +28,14 @@ class DataCode(NoteCode):
     OVER_LIMIT = (
         "{what} has {count:d} {unit}, more than limits.{subject}: {most:d}; {way_out}.",
         "Raise the limit that is named, if the machines have the memory.",
+        Shown.CUSTOMER,
+        True,
     )
     AT_LEAST_OVER_LIMIT = (
         "{what} has at least {count:d} {unit}, more than limits.{subject}: {most:d}; {way_out}.",
         "Raise the limit that is named, if the machines have the memory.",
+        Shown.CUSTOMER,
+        True,
     )
 
     # Of the target.

@@ -7,7 +7,7 @@ class EndCode(NoteCode):
     """A reason in the records of trials and studies."""
 
     SAID = "{text}", "", Shown.END
-    RAISED = "{error}"
+    RAISED = "{error}", "", Shown.CUSTOMER, True
 
     # Of trials: what their schedulers and stopping rules have decided.
     RUNG_CUTOFF = "{subject}: rung {rung:g}, score {score:.6g} is worse than the cutoff {cutoff:.6g}"

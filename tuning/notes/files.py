@@ -1,6 +1,6 @@
 """What is wrong with a file, with the rows that are read from it, or with what `prepare` makes of them."""
 
-from tuning.notes.note import NoteCode
+from tuning.notes.note import NoteCode, Shown
 
 REPAIR_FILE = "Repair the file, or set csv and encoding as it is written; then resume the run."
 MEND_PREPARE = "Mend prepare, and start a new run. `tuning validate` tries it on every customer."
@@ -67,7 +67,7 @@ class FileCode(NoteCode):
     OTHER_PREDICTIONS = "its model gave {predictions:of prediction} for {rows:of row}."
 
     # Of what `prepare` does.
-    PREPARE_FAILED = "prepare failed: {error}{csv:separator}", MEND_PREPARE
+    PREPARE_FAILED = "prepare failed: {error}{csv:separator}", MEND_PREPARE, Shown.CUSTOMER, True
     PREPARE_NO_FRAME = "prepare gave back a {subject}, a DataFrame is expected.", MEND_PREPARE
     PREPARE_LEVELS = (
         "prepare gave back {subject} with labels of {levels:of level} (a MultiIndex); one each is expected.",

@@ -27,6 +27,8 @@ class NoteCode(Enum):
 
     A member is called with the values that its sentence names, and makes a `Note`. In a sentence, `{subject!r}` is the
     subject's name, and a value may have a form of `FORMS`: `{rows:of row}` is "1 row" or "2 rows".
+
+    by_subject: whether notes with other subjects are counted apart, where reasons of many customers are counted.
     """
 
     def __new__(cls, *_: object) -> NoteCode:
@@ -34,8 +36,8 @@ class NoteCode(Enum):
         code._value_ = len(cls.__members__)  # by its sentence, one of two with the same would be the other's alias
         return code
 
-    def __init__(self, text: str, advice: str = "", shown: Shown = Shown.CUSTOMER) -> None:
-        self.text, self.advice, self.shown = text, advice, shown
+    def __init__(self, text: str, advice: str = "", shown: Shown = Shown.CUSTOMER, by_subject: bool = False) -> None:
+        self.text, self.advice, self.shown, self.by_subject = text, advice, shown, by_subject
 
     @property
     def id(self) -> str:

@@ -82,7 +82,7 @@ class LocalTrial(Trial):
         except BaseException as error:  # sys.exit(), or the panic of a Rust library: it must not end the worker
             if is_ctrl_c(error):
                 raise
-            self.fail(EndCode.RAISED(error=raised(error)), stack(error))
+            self.fail(EndCode.RAISED(type(error).__name__, error=raised(error)), stack(error))
             return None
         finally:
             self.fit_seconds += time.process_time() - cpu

@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import threading
-from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -17,7 +16,6 @@ import pyarrow as pa
 import pytest
 from builders import definition, tuner_of, write_customers
 from click.testing import CliRunner
-from paths import ROOT
 from scipy.stats import binom
 
 from schedulers.direction import worth_of
@@ -26,7 +24,7 @@ from tuning import RunResult, TuneRunner
 from tuning.basics.timing import Timing
 from tuning.cli.program import main
 from tuning.evaluation.metrics import mode_of
-from tuning.notes.note import uncoded
+from tuning.notes import DataCode, EndCode, FileCode
 from tuning.records.gains import gain_over, is_error
 from tuning.reporting.html import Page, Points, Section
 from tuning.runs.answer import of_many
@@ -121,9 +119,9 @@ def test_words_of_a_definition_stand_out_and_a_lone_mark_stays() -> None:
 def test_failures_come_with_what_to_do(html: str) -> None:
     text = Seen(html).text
     assert "2 rows with a target, fewer than min_rows: 4." in text
-    assert failures.ADVICE["fewer than min_rows"] in text
+    assert DataCode.TOO_FEW_ROWS.advice in text
     assert "is constant" in text
-    assert failures.ADVICE["there is nothing to predict"] in text
+    assert DataCode.TARGET_CONSTANT.advice in text
 
 
 def test_what_was_guessed_and_left_out_is_said(html: str) -> None:
@@ -197,7 +195,7 @@ def test_a_report_of_a_run_that_has_not_ended_says_so(run: Path, tmp_path: Path)
         part.unlink()
     seen = Seen(page.page(RunResult(tmp_path / "cut")))
     assert "The run has not ended, 7 studies left" in seen.text
-    assert failures.ADVICE["not finished"] in seen.text
+    assert EndCode.NOT_FINISHED.advice in seen.text
     assert f"tuning resume {tmp_path / 'cut'}" in seen.text
 
 
@@ -293,18 +291,17 @@ def test_a_median_lies_between_ranks_as_a_fair_coin_falls(count: int) -> None:
     assert (found["gain_low"], found["gain_high"]) == ((rank, count - rank + 1) if rank else (None, None))
 
 
-def test_advice_is_about_messages_that_there_are() -> None:
-    source = " ".join(path.read_text(encoding="utf-8") for path in (ROOT / "tuning").rglob("*.py"))
-    source = re.sub(r'"\n\s*f?"', "", source)  # messages over two lines
-    for part in failures.ADVICE:
-        assert source.count(part) > 1, part
-
-
-def test_messages_that_differ_in_names_and_numbers_are_one_group() -> None:
-    pairs = [(f"c{n}", uncoded(f"the file 'c{n}.csv' has {n} rows")) for n in range(5)] + [("z", uncoded("other"))]
-    first, last = failures.grouped(pairs)
-    assert (first.count, first.examples, last.count) == (5, ["c0", "c1", "c2"], 1)
-    assert replace(last).advice == failures.OTHERWISE
+def test_reasons_are_counted_by_code_and_by_what_was_raised() -> None:
+    emptied = [(f"c{n}", FileCode.FILE_EMPTY(f"c{n}.csv")) for n in range(5)]
+    failed = [
+        ("x", EndCode.RAISED("ValueError", error="ValueError: 1")),
+        ("y", EndCode.RAISED("ValueError", error="2")),
+    ]
+    other = [("z", EndCode.RAISED("KeyError", error="KeyError: 'a'"))]
+    first, second, last = failures.grouped([*other, *failed, *emptied])
+    assert (first.count, first.examples, first.advice) == (5, ["c0", "c1", "c2"], FileCode.FILE_EMPTY.advice)
+    assert (second.count, second.note.subject, last.count) == (2, "ValueError", 1)
+    assert last.advice == failures.OTHERWISE
 
 
 def test_in_the_dark_no_picture_is_inverted() -> None:

@@ -86,7 +86,7 @@ def until_failure(reports: Generator[Reported, None, None]) -> Generator[Reporte
 def _failure(error: BaseException, length: TrialLength | None = None, *, of_study: bool) -> FailureReport:
     if of_study:
         return FailureReport(reason_of(error), of_study=True)
-    return FailureReport(EndCode.RAISED(error=raised(error)), stack(error), length)
+    return FailureReport(EndCode.RAISED(type(error).__name__, error=raised(error)), stack(error), length)
 
 
 def _length(training: StudyTraining, config: Configuration) -> TrialLength:
