@@ -81,7 +81,7 @@ class Champions:
             told = json.loads(child.ask(json.dumps({**asked, "folder": folder}).encode()))
             if told:
                 kind: type[TuningError] = getattr(errors, told["error"])
-                raise kind(told["says"].replace(f"{self._storage(team)}/", "").replace("`customer`", "`id`"))
+                raise kind(told["reason"].replace(f"{self._storage(team)}/", "").replace("`customer`", "`id`"))
             return Path(folder, ANSWER).open("rb")
 
     def _start(self, team: str) -> KeptChild:

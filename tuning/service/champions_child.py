@@ -67,9 +67,9 @@ def answer(champions: ServedChampions, asked: Json) -> dict[str, str]:
             asked["formulas"],
         )
     except TuningError as error:
-        return {"error": type(error).__name__, "says": str(error)}
+        return {"error": type(error).__name__, "reason": str(error)}
     except (Exception, SystemExit) as error:  # of a model
-        return {"error": "RunError", "says": raised(error)}
+        return {"error": "RunError", "reason": raised(error)}
     return {}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -30,7 +31,6 @@ KILLED = (-signal.SIGKILL, -signal.SIGSEGV, -signal.SIGABRT, -signal.SIGXCPU)
 USAGE = 2  # what a command ends with where its definition or data has to change
 #: Variables of the server that are nobody else's matter.
 SECRETS = ("TUNING_TOKEN", "TUNING_TOKEN_FILE", "TUNING_DATABASE", "PGPASSWORD", "PGPASSFILE")
-_REFUSED = "error: "  # how a command says what is wrong
 
 
 @dataclass(frozen=True)
@@ -50,21 +50,24 @@ class ChildEnd:
     said: str
 
     @property
-    def sentence(self) -> str:
-        """What a command says is wrong; else the last line of what it said."""
+    def reason(self) -> str:
+        """Why the child failed: what stdout holds of `tuning.runs.exit_codes.failure`, else the last line of stderr."""
+        with contextlib.suppress(ValueError, KeyError, TypeError):
+            return mask_in(str(json.loads(self.output)["reason"]))
         lines = [line for line in self.said.splitlines() if line.strip()]
-        begun = [number for number, line in enumerate(lines) if line.startswith(_REFUSED)]
-        if begun:
-            return mask_in(" ".join(lines[begun[-1] :]).removeprefix(_REFUSED))
         return mask_in(lines[-1]) if lines else f"it ended with {self.code} and said nothing"
 
     def answer(self) -> bytes:
-        """The output of a command that has done its work; `DefinitionError` with its sentence where it has refused
-        what the user gave, `ServiceError` where it has failed."""
+        """Return the output of a command that has done its work.
+
+        Raises:
+            DefinitionError: the command has refused what the user gave.
+            ServiceError: it has failed.
+        """
         if self.code == USAGE:
-            raise DefinitionError(self.sentence)
+            raise DefinitionError(self.reason)
         if self.code:
-            raise ServiceError(self.sentence)
+            raise ServiceError(self.reason)
         return self.output
 
 

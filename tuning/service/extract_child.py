@@ -172,7 +172,7 @@ def main() -> None:
             interval = asked["interval"]
             write_predictions(lambda file: _predicted(run, file, customer, interval), asked["most"], asked["formulas"])
     except TuningError as error:
-        json.dump({"error": type(error).__name__, "says": str(error)}, sys.stdout)
+        json.dump({"error": type(error).__name__, "reason": str(error)}, sys.stdout)
         sys.exit(REFUSED)
 
 

@@ -96,9 +96,9 @@ class Extracts:
             if end.code == REFUSED:
                 told = json.loads(end.output)
                 kind: type[TuningError] = getattr(errors, told["error"])
-                raise kind(self._outside(told["says"], run))
+                raise kind(self._outside(told["reason"], run))
             if end.code:
-                raise RunError(self._outside(f"this could not be made: {end.sentence}", run))
+                raise RunError(self._outside(f"this could not be made: {end.reason}", run))
             return open(folder / ANSWER, "rb")
 
     def _outside(self, sentence: str, run: SubmittedRun) -> str:

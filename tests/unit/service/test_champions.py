@@ -107,7 +107,7 @@ def test_what_is_wrong_is_told_by_its_name(served: ServedChampions, tmp_path: Pa
         ("a,zone\n", "DefinitionError", "there are none"),
     ):
         told = ask(served, tmp_path, text=text)
-        assert (told["error"], said in told["says"]) == (error, True)
+        assert (told["error"], said in told["reason"]) == (error, True)
 
 
 def test_models_that_nobody_asks_for_leave_the_memory_first() -> None:

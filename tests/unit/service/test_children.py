@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -15,17 +16,20 @@ from tuning.service.children import ChildLimits, run_child
 def child(tmp_path: Path, code: str, limits: ChildLimits | None = None) -> tuple[int, bytes, str]:
     (tmp_path / "task.py").write_text(code)
     end = run_child("task", ["an argument"], {"PYTHONPATH": str(tmp_path)}, limits or ChildLimits())
-    return end.code, end.output, end.sentence
+    return end.code, end.output, end.reason
 
 
-def test_it_gives_back_what_was_written_and_the_sentence_of_an_error(tmp_path: Path) -> None:
+def test_it_gives_back_what_was_written_and_the_reason_of_an_error(tmp_path: Path) -> None:
     code = """
-import sys
-print(sys.argv[1])
-print("note: x\\nerror: trials: 0 is wrong.\\n  Use 1.", file=sys.stderr)
+import json, sys
+if sys.argv[1] == "an argument":
+    json.dump({"reason": "trials: 0 is wrong. Use 1."}, sys.stdout)
+print("note: x\\nerror: of a library", file=sys.stderr)
 sys.exit(2)
 """
-    assert child(tmp_path, code) == (2, b"an argument\n", "trials: 0 is wrong.   Use 1.")
+    code_, output, reason = child(tmp_path, code)
+    assert (code_, json.loads(output)["reason"], reason) == (2, reason, "trials: 0 is wrong. Use 1.")
+    assert child(tmp_path, "import sys; print('gone', file=sys.stderr); sys.exit(1)") == (1, b"", "gone")
 
 
 @pytest.mark.long

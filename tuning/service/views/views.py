@@ -34,7 +34,7 @@ def write_in_child(run: SubmittedRun, folder: Path) -> None:
     arguments = [run.run_directory, str(folder)]
     end = run_child("tuning.service.views.write_child", arguments, run_variable(run.id), LIMITS)
     if end.code:
-        raise RunError(end.sentence)
+        raise RunError(end.reason)
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
 from tuning.basics.wording import advice_for_the_shell
 from tuning.errors import TuningError
 from tuning.records.ownership import begun_term
+from tuning.runs.exit_codes import REFUSED, failure
 from tuning.storage.run_directory import RunDirectory
 
 
@@ -27,4 +29,5 @@ if __name__ == "__main__":
         with advice_for_the_shell():
             main(*sys.argv[1:])
     except TuningError as error:
-        sys.exit(f"error: {error}")
+        json.dump(failure(error), sys.stdout)
+        sys.exit(REFUSED)
