@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Iterator
+from pathlib import Path
+from tempfile import gettempdir
 
 import pytest
 from builders import write_customers
@@ -67,6 +69,20 @@ def test_a_run_is_stopped_with_all_that_it_has_recorded_then_resumed_and_cancell
     server.requests.cancel(run, "churn", time.time())
     assert server.ended(run).state is RunState.CANCELLED
     assert len(RunResult(stopped.run_directory).trial_records) > recorded
+
+
+@pytest.mark.timeout(900)
+def test_ray_leaves_nothing_below_the_temporary_folder(server: RealServer) -> None:
+    shared = Path(gettempdir()) / "ray"
+    run = server.submit(placement="spread", trials=20_000)
+    own = Path(gettempdir()) / f"tuning-{run[:12]}"
+    wait_for(lambda: server.done_trials(run) > 0, 240, "the first trial")
+    assert own.stat().st_mode & 0o777 == 0o700
+    (session,) = (own / "ray").glob("session_2*")
+    assert not (shared / session.name).exists()
+    server.requests.cancel(run, "churn", time.time())
+    assert server.ended(run).state is RunState.CANCELLED
+    assert not own.exists()
 
 
 def test_what_is_wrong_with_a_definition_is_the_runs_reason(server: RealServer) -> None:

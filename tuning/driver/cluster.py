@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tuning.basics.environment import environment_set, thread_environment
-from tuning.basics.wording import one_line
+from tuning.basics.wording import is_served, one_line
 from tuning.definition.cpus import cluster_nodes
 from tuning.driver.signals import kept
 from tuning.errors import RayUnavailableError, RunError
@@ -133,9 +133,9 @@ def _start_ray(plan: Plan) -> bool:
             if not isinstance(error, Exception) or isinstance(error, RunError):
                 raise
             where = "cannot be reached at RAY_ADDRESS" if os.environ.get("RAY_ADDRESS") else "did not start here"
+            wrote = "" if is_served() else "; what Ray itself wrote is in /tmp/ray/session_latest/logs"
             raise RayUnavailableError(
-                f"Ray {where}: {one_line(error)}. A machine that is busy or short of memory needs fewer `slots`; what "
-                "Ray itself wrote is in /tmp/ray/session_latest/logs."
+                f"Ray {where}: {one_line(error)}. A machine that is busy or short of memory needs fewer `slots`{wrote}."
             ) from error
 
 

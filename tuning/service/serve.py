@@ -205,7 +205,7 @@ def _uvicorn(settings: ServiceSettings, service: Service) -> uvicorn.Config:
         lifespan="off",
         ws="none",
         proxy_headers=behind_proxy,  # else anybody could say to come from elsewhere
-        forwarded_allow_ips="127.0.0.1,::1",
+        forwarded_allow_ips=[str(network) for network in settings.trusted_proxies],
         timeout_graceful_shutdown=GRACE_S,
     )
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from ipaddress import ip_network
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, IPvAnyNetwork, ValidationError
 
 from tuning.basics.user_folder import user_folder
 from tuning.definition.complaints import complaints
@@ -66,6 +67,7 @@ class ServiceSettings(_Settings):
         mlflow: tracking URI that all runs copy to; None for a database in each run directory, "none" for no copy.
         config: the file that this is from.
         public_url: how people reach it, behind a reverse proxy.
+        trusted_proxies: addresses and networks of the proxies that may say from where a request comes.
     """
 
     database: str
@@ -80,6 +82,7 @@ class ServiceSettings(_Settings):
     mlflow: str | None = None
     config: Path | None = None
     public_url: str | None = None
+    trusted_proxies: tuple[IPvAnyNetwork, ...] = (ip_network("127.0.0.1"), ip_network("::1"))
     body_bytes: int = Field(2**20, ge=1024, description="Largest body of a request.")
     body_seconds: float = Field(20.0, gt=0, description="In which a body has to come, beside 1 s for each 50 kB.")
     headers_seconds: float = Field(20.0, gt=0, description="In which the headers of a request have to come.")

@@ -225,6 +225,27 @@ def test_runs_that_were_claimed_at_one_moment_are_told_apart(
     assert server.starts() == 2
 
 
+@pytest.mark.parametrize("ends", ["by itself", "killed", "killed with its launcher"])
+def test_what_ray_writes_is_for_its_user_alone_and_ends_with_the_driver(
+    database: Database, tmp_path: Path, ends: str
+) -> None:
+    script = f'mkdir "$RAY_TMPDIR/ray"; stat -c "%a %n" "$RAY_TMPDIR" > ray; {WORKS}'
+    server = Supervised(database, tmp_path, script)
+    run = server.begun()
+    mode, name = (server.work_of(run) / "ray").read_text().split()
+    folder = Path(name)
+    assert mode == "700"
+    assert len(f"{folder}/ray/session_2026-11-28_13-36-30_647228_4194304/sockets/plasma_store") <= 107
+    if ends == "by itself":
+        (server.work_of(run) / "go").touch()
+    if ends == "killed with its launcher":
+        os.kill(server.process(run, "launcher"), signal.SIGKILL)
+    if ends != "by itself":
+        os.kill(server.process(run, "driver"), signal.SIGKILL)
+    server.look_until(run, RunState.FINISHED if ends == "by itself" else RunState.QUEUED)
+    assert not folder.exists()
+
+
 def test_of_two_launchers_of_one_claim_one_starts_a_driver(database: Database, tmp_path: Path) -> None:
     server = Supervised(database, tmp_path, WORKS)
     run = server.submit()
@@ -271,7 +292,7 @@ def test_a_driver_of_an_earlier_boot_is_not_waited_for(database: Database, tmp_p
 
 def test_a_driver_begins_only_when_its_launcher_has_said_who_it_is(tmp_path: Path) -> None:
     (tmp_path / launcher.LAUNCHER).write_text("{}")  # another one was quicker
-    command = [sys.executable, "-I", "-S", launcher.__file__, str(tmp_path), "host", "machine"]
+    command = [sys.executable, "-I", "-S", launcher.__file__, str(tmp_path), "", "host", "machine"]
     assert subprocess.run([*command, "/bin/sh", "-c", "touch begun"], timeout=60).returncode == 0
     assert sorted(file.name for file in tmp_path.iterdir()) == [launcher.LAUNCHER]
 

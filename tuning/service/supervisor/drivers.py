@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -30,6 +31,8 @@ from tuning.service.supervisor import launcher
 from tuning.service.supervisor.launcher import EXIT, LAUNCHER
 
 DEFINITION = "definition.yaml"
+RAY_SOCKET = "/tuning-5f0c9f3ab2d4/ray/session_2026-06-08_03-00-00_000000_4194304/sockets/plasma_store"
+LONGEST_BASE = 107 - len(RAY_SOCKET)  # the longest path of a socket on Linux
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,10 @@ class Drivers:
         _place(folder / DEFINITION, yaml.safe_dump({**run.definition, "slots": run.slots}, sort_keys=False))
         here = this_process()
         self._launchers[folder] = subprocess.Popen(  # noqa: S603  # this program's own command
-            [sys.executable, "-I", "-S", launcher.__file__, str(folder), here.host, here.machine, *self._command(run)],
+            [
+                *(sys.executable, "-I", "-S", launcher.__file__, str(folder), self._ray_folder(run)),
+                *(here.host, here.machine, *self._command(run)),
+            ],
             env={**driver_environment(self._settings, run.team), **run_variable(run.id)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -92,9 +98,17 @@ class Drivers:
         if end is None and alive:
             return Working(processes["driver"] if processes else None)
         self._launchers.pop(folder, None)
+        if ray_folder := self._ray_folder(run):
+            shutil.rmtree(ray_folder, ignore_errors=True)  # of a launcher that was killed
         if end is None and processes is None:
             return Gone(None, "its process could not be started")
         return Gone() if end is None else Gone(end["code"], told=end["told"] or {})
+
+    def _ray_folder(self, run: SubmittedRun) -> str:
+        """Where Ray's files of a run are; empty with a cluster, which has its own."""
+        bases = (os.environ.get("RAY_TMPDIR", ""), tempfile.gettempdir())
+        base = next((each for each in bases if 0 < len(each) <= LONGEST_BASE), "/tmp")  # noqa: S108 - made for its user alone
+        return "" if self._settings.ray_address else f"{base}/tuning-{run.id[:12]}"
 
 
 def claim_folder(work: Path, run: SubmittedRun) -> Path:

@@ -1,11 +1,12 @@
 """The process that holds a driver: it outlives the server, and whoever comes later learns from it how the driver ended.
 
-    python -I -S launcher.py FOLDER HOST MACHINE COMMAND…
+    python -I -S launcher.py FOLDER RAY_FOLDER HOST MACHINE COMMAND…
 
 It starts COMMAND in FOLDER, in a session of its own, writes who both are into `launcher.json`, and into `exit.json` how
 the driver has ended: its exit code and the object that it has printed, which is in memory until then, as a disk may be
 full. Of several that are started in one folder the first alone goes on, and a driver begins only when `launcher.json`
-names it, so that none works unseen. What the driver leaves behind, such as processes of Ray, is ended.
+names it, so that none works unseen. What the driver leaves behind is ended, such as processes of Ray, and deleted:
+RAY_FOLDER, in which Ray's files are for this user alone. It is empty where the driver starts no Ray.
 Only the standard library is imported, so that it costs few milliseconds and megabytes.
 """
 
@@ -27,9 +28,11 @@ LOOK_S = 0.05
 FULL_DISK_S = 600.0  # for which the end is written again and again, where somebody may still look for it
 
 
-def main(folder: str, host: str, machine: str, *command: str) -> int:
+def main(folder: str, ray_folder: str, host: str, machine: str, *command: str) -> int:
     """Returns the driver's exit code, negative for the signal that killed it."""
     os.chdir(folder)
+    if ray_folder:
+        os.environ["RAY_TMPDIR"] = ray_folder
     adopt_orphans()
     ready, go = os.pipe()
     output = _output()
@@ -48,11 +51,15 @@ def main(folder: str, host: str, machine: str, *command: str) -> int:
         _write(LAUNCHER, processes, os.link)
     except FileExistsError:  # another one was quicker
         return 0
+    if ray_folder:
+        _delete(ray_folder)  # that of an earlier driver of the run, whose launcher was killed
+        os.mkdir(ray_folder, 0o700)
     with contextlib.suppress(BrokenPipeError):  # it was killed meanwhile
         os.write(go, b"1")
     os.close(go)
     code = os.waitstatus_to_exitcode(os.waitpid(driver, 0)[1])
     end_orphans(LEFT_BEHIND_S if code >= 0 else 0.0)
+    _delete(ray_folder)
     until = time.monotonic() + FULL_DISK_S
     while True:
         try:
@@ -72,6 +79,13 @@ def _is_deleted() -> bool:
     except FileNotFoundError:
         return True
     return False
+
+
+def _delete(folder: str) -> None:
+    if os.path.lexists(folder):
+        from shutil import rmtree  # its import takes longer than all others
+
+        rmtree(folder, ignore_errors=True)
 
 
 def _output() -> int:
