@@ -20,20 +20,21 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from benchmarks.weeks.ways import trained_here
 from tuning import TuneRunner
-from tuning.champions.champion import OWN, Champion, rows_of, table_of
-from tuning.champions.promoting import promote_run
-from tuning.champions.release import CHAMPIONS, PROMOTE, REFRESH, ROWS, Release
-from tuning.champions.releases import Releases
-from tuning.champions.rollback import roll_back
 from tuning.data.customers import find_customers
-from tuning.data.row_digests import rows_now
+from tuning.data.fingerprints import digested
 from tuning.definition.definition import Definition
 from tuning.definition.given import definition_of
 from tuning.evaluation.fixed import FixedConfiguration, FixedMember
-from tuning.refresh.options import RefreshOptions
-from tuning.refresh.plan import plan_refresh
-from tuning.refresh.refresh import Refresh
+from tuning.notes import ServingCode
+from tuning.serving.champion import OWN, Champion, champions_of, table_of
+from tuning.serving.plan import RefreshOptions, plan_refresh
+from tuning.serving.promoting import promote_run
+from tuning.serving.refresh import Refresh
+from tuning.serving.release import PROMOTE, REFRESH, Release
+from tuning.serving.releases import Releases
+from tuning.serving.rollback import roll_back
 
 NAME = "benchmark"
 PACK = 2000  # models in a file
@@ -57,13 +58,14 @@ def champions(customers: int) -> Iterator[Champion]:
             model_sha256=digest,
             configuration=FixedConfiguration(tuple(members)).to_json(),
             rows=500,
-            rows_digest=digest[::-1],
-            newest=1.76e9,
-            reason="the winner of its search",
             since=1,
+            stamp=f"{number} 1760000000",
+            digest=digest[::-1],
+            size=20_000,
             searched=1,
-            rows_at_search=500,
-            hold_out_loss=float(rng.random()),
+            searched_size=20_000,
+            score=float(rng.random()),
+            reason=(ServingCode.WINNER(),),
         )
 
 
@@ -75,7 +77,7 @@ def write(storage: str, customers: int) -> Callable[[], None]:
 
 def placed(storage: str, number: int, why: str, given: list[Champion]) -> None:
     parent = number - 1 or None
-    Releases(NAME, storage).place(Release(number, parent, why), {CHAMPIONS: table_of(given, Champion)})
+    Releases(NAME, storage).place(Release(number, parent, why), table_of(given))
 
 
 def read(storage: str, customers: int) -> Callable[[], None]:
@@ -83,7 +85,7 @@ def read(storage: str, customers: int) -> Callable[[], None]:
 
     def work() -> None:
         releases = Releases(NAME, storage)
-        assert len(rows_of(releases.champions(releases.current()), Champion)) == customers
+        assert len(champions_of(releases.champions(releases.current()))) == customers
 
     return work
 
@@ -93,7 +95,7 @@ def change(storage: str, _: int) -> Callable[[], None]:
 
     def work() -> None:
         releases = Releases(NAME, storage)
-        found = rows_of(releases.champions(releases.current()), Champion)
+        found = champions_of(releases.champions(releases.current()))
         placed(storage, 2, REFRESH, [replace(each, since=2) if at % 10 == 0 else each for at, each in enumerate(found)])
 
     return work
@@ -117,12 +119,14 @@ def unchanged(storage: str, customers: int) -> Callable[[], None]:
         lines = "".join(f"{row},{(row * number) % 97}\n" for row in range(30))
         (data / f"{each.customer}.csv").write_text(f"x,y\n{lines}")
     definition: Definition = definition_of(None, {"data": f"{data}/*.csv", "target": "y", "storage": storage})
-    rows = rows_now(definition, find_customers(definition))
-    releases.place(Release(1, None, PROMOTE), {CHAMPIONS: table_of(given, Champion), ROWS: rows})
+    there = zip(given, digested(definition, find_customers(definition)), strict=True)
+    releases.place(
+        Release(1, None, PROMOTE), table_of(replace(each, stamp=now.stamp, digest=now.digest) for each, now in there)
+    )
 
     def work() -> None:
         again = Releases("files", storage)
-        assert not Refresh(plan_refresh(definition, again, RefreshOptions()), again).run().new
+        assert plan_refresh(definition, again, RefreshOptions()).nothing_to_do
 
     return work
 
@@ -152,7 +156,7 @@ def grown_week(storage: str, customers: int) -> Iterator[tuple[str, float]]:
     for said, names in (("a tenth has grown", range(0, customers, 10)), ("all have grown", range(customers))):
         add(names, 3)
         began = time.process_time()
-        Refresh(plan_refresh(definition, releases, RefreshOptions()), releases).run(in_process=True)
+        Refresh(plan_refresh(definition, releases, RefreshOptions()), releases, trained_here).run()
         yield f"a refresh, {said}", time.process_time() - began
 
 

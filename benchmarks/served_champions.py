@@ -14,13 +14,13 @@ from pathlib import Path
 import httpx
 import numpy as np
 
-from tuning.champions.champion import HERE, Champion, rows_of, table_of
-from tuning.champions.models import ReleaseModels
-from tuning.champions.promoting import promote_run
-from tuning.champions.release import CHAMPIONS, REFRESH, Release
-from tuning.champions.releases import Releases
 from tuning.models.model_files import saved_files
 from tuning.runs.results import RunResult
+from tuning.serving.champion import HERE, champions_of, table_of
+from tuning.serving.models import ReleaseModels
+from tuning.serving.promoting import promote_run
+from tuning.serving.release import REFRESH, Release
+from tuning.serving.releases import Releases
 from tuning.storage.packs import PackWriter
 
 HOT = 100  # champions whose models are in memory
@@ -33,7 +33,7 @@ def predicting(url: str, token: str, directory: str, cold: int) -> dict[str, flo
     """
     releases = Releases("bench", Path(directory).parent)
     promote_run(RunResult(directory), releases)
-    first = rows_of(releases.champions(releases.current()), Champion)[0]
+    first = champions_of(releases.champions(releases.current()))[0]
     models = ReleaseModels.current("bench", releases.storage)
     writer, found = PackWriter(releases.directory), [first]
     place = releases.run_directory(first.run)
@@ -44,7 +44,7 @@ def predicting(url: str, token: str, directory: str, cold: int) -> dict[str, flo
             writer.write(f"{folder}/{file.name}", file.content)
         found.append(replace(first, customer=f"customer-{number}", run=HERE, model_path=folder))
     writer.flush()
-    releases.place(Release(2, 1, REFRESH), {CHAMPIONS: table_of(found, Champion)})
+    releases.place(Release(2, 1, REFRESH), table_of(found))
     example = models.of(first.customer).model.example
     assert example is not None
     row = json.loads(str(example[:1].to_json(orient="records")))

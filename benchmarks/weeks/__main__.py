@@ -2,12 +2,13 @@
 
     python -m benchmarks.weeks                                   generated customers and taxi zones, within ten minutes
     python -m benchmarks.weeks --customers 1000 --weeks 26       as long as it says at the beginning
-    python -m benchmarks.weeks --only retrain,sure               some of the ways; `never` is always there
+    python -m benchmarks.weeks --only retrain,better             some of the ways; `never` is always there
     python -m benchmarks.weeks --output json                     one JSON object last
 
-Ways: `retrain` (a search for everybody every week, whose winners serve), a refresh with the rules `newest`, `sure` and
-`expected`, and `never` (the first models stay). All begin with the same first search, and get the same rows. Each week
-they learn, and are judged on the next week's rows. It works in this process, without Ray, and counts CPU seconds.
+Ways: `retrain` (a search for everybody every week, whose winners serve), a refresh with the rules `always` and
+`better`, `fitted` (a refresh that never promotes), and `never` (the first models stay). All begin with the same first
+search, and get the same rows. Each week they learn, and are judged on the next week's rows. It works in this process,
+without Ray, and counts CPU seconds.
 """
 
 from __future__ import annotations

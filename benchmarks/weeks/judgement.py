@@ -10,7 +10,7 @@ import pandas as pd
 
 from benchmarks.intervals import interval
 from benchmarks.weeks.ways import NEVER, RETRAIN, WeeklyWay
-from tuning.champions.promoting import NEWEST
+from tuning.serving.plan import BETTER
 
 WORSE = 1.02  # times the loss of the first model, from which a customer is made worse
 
@@ -45,7 +45,7 @@ def summary(losses: pd.DataFrame, ways: Sequence[WeeklyWay], weeks_tell: bool) -
     return [
         WaySummary(
             way=way.name,
-            loss_vs={name: ratio(means[way.name], means[name]) for name in (RETRAIN, NEWEST) if name in means},
+            loss_vs={name: ratio(means[way.name], means[name]) for name in (RETRAIN, BETTER) if name in means},
             core_s=way.seconds,
             promotions=way.promotions,
             false_promotions=way.false,
@@ -66,12 +66,12 @@ def table(set_name: str, customers: int, found: Sequence[WaySummary]) -> str:
     """It as a table of a page."""
     full = next((each.core_s for each in found if each.way == RETRAIN), None)
     lines = [
-        f"| {set_name}, {customers} customers | loss against retrain | against newest | core-s | of retrain "
+        f"| {set_name}, {customers} customers | loss against retrain | against better | core-s | of retrain "
         "| promotions | of these no better | worse by 2 % in a week | over all weeks |",
         "|---" * 9 + "|",
     ]
     for each in found:
-        against = [_interval(each.loss_vs.get(name)) if name != each.way else "–" for name in (RETRAIN, NEWEST)]
+        against = [_interval(each.loss_vs.get(name)) if name != each.way else "–" for name in (RETRAIN, BETTER)]
         share = f"{each.core_s / full:.0%}" if full else "–"
         false = "–" if each.false_promotions is None else str(each.false_promotions)
         ever = "–" if each.worse_ever is None else f"{each.worse_ever:.0%}"

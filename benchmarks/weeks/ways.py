@@ -12,18 +12,25 @@ import pandas as pd
 
 from benchmarks.quality.sets import TARGET
 from tuning import TuneRunner
-from tuning.champions.champion import Challenger, Champion, rows_of
-from tuning.champions.models import ReleaseModels
-from tuning.champions.promoting import NEWEST, promote_run
-from tuning.champions.release import CHALLENGERS
-from tuning.champions.releases import Releases
 from tuning.definition.definition import Definition
 from tuning.errors import NoModelError
 from tuning.models.customer_model import CustomerModel, load_model
-from tuning.refresh.options import RefreshOptions
-from tuning.refresh.plan import plan_refresh
-from tuning.refresh.refresh import Refresh
+from tuning.planning.studies import Fixed
 from tuning.runs.results import RunResult
+from tuning.serving.champion import Champion
+from tuning.serving.models import ReleaseModels
+from tuning.serving.plan import ALWAYS, BETTER, RefreshOptions, plan_refresh
+from tuning.serving.plan import NEVER as NOBODY
+from tuning.serving.promoting import promote_run
+from tuning.serving.refresh import CHAMPION, Refresh
+from tuning.serving.releases import Releases
+from tuning.storage.run_directory import RunDirectory
+
+
+def trained_here(definition: Definition, fixed: Fixed, folder: str) -> RunDirectory:
+    """The run of a refresh, in this process."""
+    runner = TuneRunner(definition, fixed=fixed)
+    return runner.run(folder, in_process=True, progress=False, resume=True).directory
 
 
 def core_seconds() -> float:
@@ -66,19 +73,21 @@ class WeeklyWay(ABC):
 
     def update(self, week: int, judging: Mapping[str, pd.DataFrame]) -> None:
         """`learn`, counted. judging: rows of the next week, by customer, by which promotions are judged."""
-        served, standing = self._champions(), self._challengers()
         number, began = self.releases.current().number, core_seconds()
         self.learn(week)
         self.seconds += core_seconds() - began
-        now = self.releases.current().number
-        promoted = [] if now == number else [each.customer for each in self._champions().values() if each.since == now]
+        release = self.releases.current()
+        if release.number == number:
+            return
+        promoted = {name: each for name, each in self._champions().items() if each.since == release.number}
         self.promotions += len(promoted)
-        if self.false is not None:
-            self.false += sum(
-                self._no_better(served[name], standing[name], judging[name])
-                for name in promoted
-                if name in standing and name in judging
-            )
+        if self.false is None or release.run is None:
+            return
+        before = RunResult(self.releases.run_directory(release.run), CHAMPION)  # with the same rows
+        for name, champion in promoted.items():
+            if name in judging and name in before:
+                rows = judging[name]
+                self.false += mean_loss(self._model(champion), rows) >= mean_loss(before.model(name), rows)
 
     def losses(self, judging: Mapping[str, pd.DataFrame]) -> dict[str, float]:
         """By customer the mean loss of what serves now; customers without rows or an answer are left out."""
@@ -91,21 +100,12 @@ class WeeklyWay(ABC):
                 continue
         return found
 
-    def _no_better(self, champion: Champion, challenger: Challenger, rows: pd.DataFrame) -> bool:
-        loss, other = (mean_loss(self._model(each), rows) for each in (champion, challenger))
-        return other >= loss
-
-    def _model(self, of: Champion | Challenger) -> CustomerModel:
-        assert of.model_path is not None
-        return load_model(self.releases.run_directory(of.run), of.model_path, of.model_sha256)
+    def _model(self, champion: Champion) -> CustomerModel:
+        assert champion.model_path is not None
+        return load_model(self.releases.run_directory(champion.run), champion.model_path, champion.model_sha256)
 
     def _champions(self) -> dict[str, Champion]:
-        releases = self.releases
-        return {each.customer: each for each in rows_of(releases.champions(releases.current()), Champion)}
-
-    def _challengers(self) -> dict[str, Challenger]:
-        table = self.releases.table(self.releases.current(), CHALLENGERS)
-        return {} if table is None else {each.customer: each for each in rows_of(table, Challenger)}
+        return self.releases.state(self.releases.current())
 
 
 class RetrainedWay(WeeklyWay):
@@ -115,7 +115,7 @@ class RetrainedWay(WeeklyWay):
         result = TuneRunner(self.definition).run(
             self.storage / f"{self.name}-{week:03d}", in_process=True, progress=False
         )
-        promote_run(result, self.releases, NEWEST)
+        promote_run(result, self.releases)
 
 
 @dataclass
@@ -126,8 +126,9 @@ class RefreshedWay(WeeklyWay):
         self.false = 0
 
     def learn(self, week: int) -> None:
-        plan = plan_refresh(self.definition, self.releases, RefreshOptions(promotion=self.name))
-        Refresh(plan, self.releases).run(in_process=True)
+        rule = NOBODY if self.name == FITTED else self.name
+        plan = plan_refresh(self.definition, self.releases, RefreshOptions(promotion=rule))
+        Refresh(plan, self.releases, trained_here).run()
 
 
 class FirstWay(WeeklyWay):
@@ -137,11 +138,11 @@ class FirstWay(WeeklyWay):
         pass
 
 
-RETRAIN, NEVER = "retrain", "never"
+RETRAIN, FITTED, NEVER = "retrain", "fitted", "never"
 WAYS: dict[str, type[WeeklyWay]] = {
     RETRAIN: RetrainedWay,
-    NEWEST: RefreshedWay,
-    "sure": RefreshedWay,
-    "expected": RefreshedWay,
+    ALWAYS: RefreshedWay,
+    BETTER: RefreshedWay,
+    FITTED: RefreshedWay,
     NEVER: FirstWay,
 }

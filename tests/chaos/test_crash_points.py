@@ -52,7 +52,7 @@ def some(steps: int, every: int) -> list[Any]:
 
 
 HERE = "this file, by the scenario"
-RELEASES = "unit/champions/test_crashes_of_releases.py: test_a_process_that_is_killed_leaves_the_old_or_the_new_release"
+RELEASES = "unit/serving/test_crashes_of_releases.py: test_a_process_that_is_killed_leaves_the_old_or_the_new_release"
 WRITERS = {
     ("tuning/records/ownership.py", "claim"): HERE,
     ("tuning/records/lease.py", "_beat"): HERE,
@@ -68,11 +68,9 @@ WRITERS = {
     ("tuning/runs/pool_file.py", "_placed"): "this file: test_a_run_with_a_pool_that_ends_at_any_step_of_it",
     ("tuning/runs/pool_file.py", "write_pool"): "this file: test_a_run_with_a_pool_that_ends_at_any_step_of_it",
     ("tuning/execution/pool_training.py", "work_pool"): "this file: test_a_run_with_a_pool_that_ends_at_any_step_of_it",
-    ("tuning/champions/references.py", "mark"): RELEASES,
-    ("tuning/champions/report.py", "write_report"): "made from the releases again by `tuning champions NAME --report`",
-    ("tuning/champions/releases.py", "place"): RELEASES,
-    ("tuning/champions/releases.py", "_placed"): RELEASES,
-    ("tuning/refresh/refresh.py", "_proposed"): "before its release: unit/refresh/test_refresh.py",
+    ("tuning/serving/references.py", "mark"): RELEASES,
+    ("tuning/serving/report.py", "write_report"): "made from the releases again by `tuning serving NAME --report`",
+    ("tuning/serving/releases.py", "place"): RELEASES,
     ("tuning/runs/batch/predict_files.py", "_note"): "in no run: unit/runs/test_batch.py",
     ("tuning/runs/batch/output.py", "write_tables"): "in no run: unit/runs/test_batch.py",
     ("tuning/runs/ending.py", "ended"): HERE,

@@ -20,12 +20,12 @@ from paths import ROOT
 
 from tuning import RunResult, TuneRunner
 from tuning.basics.wording import command
-from tuning.champions.releases import Releases
 from tuning.cli.output import show_finished
 from tuning.cli.program import COMMANDS
 from tuning.errors import TuningError
 from tuning.records.ownership import begun_term, check_plan, claim_file, newest_claimed
 from tuning.runs.report.page import page
+from tuning.serving.releases import Releases
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.settings import absolute, how_to_look, sqlite_uri
 

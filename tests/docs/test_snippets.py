@@ -22,9 +22,9 @@ from served_folder import ServedFolder
 from shown_output import not_printed
 
 from tuning import RunResult, TuneRunner
-from tuning.champions.releases import FOLDER
 from tuning.cli.demo_customers import write_customers
 from tuning.records.schema import TrialRecord
+from tuning.serving.releases import FOLDER
 
 # Commands whose names and options are looked up only, by how they begin, and why.
 NOT_RUN = {

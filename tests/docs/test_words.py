@@ -69,7 +69,6 @@ SEARCHED = re.compile(
 )
 # Values of f-strings that stand before a plural without `amount`: not a number, or never 1. A limit in capitals isn't.
 SEVERAL = {
-    "_share_of(count, total)": "ends in `have`",
     "len(self.values)": "more than are shown, or than can be",
     "row['trials']": "said otherwise of a single one",
     "self.sampler": "the name of one, which models",

@@ -29,13 +29,13 @@ from mlflow_records import RUN, study, until, write_part
 from model_cases import CASES, data_of, make_frame
 
 from tuning import TuneRunner
-from tuning.champions.promoting import promote_run
-from tuning.champions.releases import Releases
 from tuning.cli.program import main
 from tuning.models.base import SteppedFamily
 from tuning.models.customer_model import CustomerModel
 from tuning.models.member import Member
 from tuning.models.registry import families
+from tuning.serving.promoting import promote_run
+from tuning.serving.releases import Releases
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.copy.copier import Copier
 from tuning.tracking.identity import TrackedSearch

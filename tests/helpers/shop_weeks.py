@@ -10,15 +10,15 @@ import numpy as np
 import pandas as pd
 
 from tuning import RunResult, TuneRunner
-from tuning.champions.champion import Challenger, Champion
-from tuning.champions.promoting import promote_run
-from tuning.champions.releases import Releases
 from tuning.definition.definition import Definition
 from tuning.definition.given import definition_of
-from tuning.refresh.known_rows import hashes_of
-from tuning.refresh.options import RefreshOptions
-from tuning.refresh.plan import RefreshPlan, plan_refresh
-from tuning.refresh.refresh import Refresh, Refreshed
+from tuning.planning.studies import Fixed
+from tuning.serving.champion import Champion
+from tuning.serving.plan import RefreshOptions, RefreshPlan, plan_refresh
+from tuning.serving.promoting import promote_run
+from tuning.serving.refresh import Refresh, Refreshed
+from tuning.serving.releases import Releases
+from tuning.storage.run_directory import RunDirectory
 
 NAME = "shops"
 GIVEN = {
@@ -36,6 +36,12 @@ def rows(seed: int, count: int, start: str = "2020-01-01") -> pd.DataFrame:
     day = pd.date_range(start, periods=1000, freq="D").strftime("%Y-%m-%d")
     frame = pd.DataFrame({"day": day, "x": x, "z": z, "y": 3.0 * x + z + noise / 5})
     return frame.assign(plan=rng.choice(["basic", "pro"], 1000))[:count]
+
+
+def trained_here(definition: Definition, fixed: Fixed, folder: str) -> RunDirectory:
+    """The run of a refresh, in this process."""
+    runner = TuneRunner(definition, fixed=fixed)
+    return runner.run(folder, in_process=True, progress=False, resume=True).directory
 
 
 class ShopWeeks:
@@ -69,7 +75,7 @@ class ShopWeeks:
 
     @property
     def definition(self) -> Definition:
-        return definition_of(None, {**self.fields, "data": f"{self.data}/*.csv"})
+        return definition_of(None, {"data": f"{self.data}/*.csv", **self.fields})
 
     def promote(self, run: str, **fields: object) -> None:
         """Search, and promote the run."""
@@ -81,12 +87,7 @@ class ShopWeeks:
         return plan_refresh(self.definition, self.releases, RefreshOptions(**options))  # type: ignore[arg-type]  # whatever options are
 
     def refresh(self, **options: object) -> Refreshed:
-        return Refresh(self.plan(**options), self.releases).run(in_process=True)
+        return Refresh(self.plan(**options), self.releases, trained_here).run()
 
-    def state(self) -> tuple[dict[str, Champion], dict[str, Challenger]]:
+    def state(self) -> dict[str, Champion]:
         return self.releases.state(self.releases.current())
-
-    def known(self, names: Sequence[str]) -> dict[str, list[int]]:
-        """The digests of rows that their models have learned from."""
-        found = hashes_of(self.releases.table(self.releases.current(), "rows"), names)
-        return {name: each.tolist() for name, each in found.items()}

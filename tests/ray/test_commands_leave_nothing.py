@@ -16,8 +16,8 @@ from chaos import environment
 from listening import everywhere, listening
 
 from tuning import TuneRunner
-from tuning.champions.promoting import promote_run
-from tuning.champions.releases import Releases
+from tuning.serving.promoting import promote_run
+from tuning.serving.releases import Releases
 
 SEARCH = ("--progress", "none")
 ALGORITHMS = ("--algorithms", "random,sobol", "--seeds", "1")

@@ -16,10 +16,10 @@ from commands import tuning
 from sklearn.linear_model import Ridge
 
 from tuning import RunResult, TuneRunner
-from tuning.champions.promoting import promote_run
-from tuning.champions.releases import Releases
 from tuning.data.child_process import ChildProcess
 from tuning.errors import PlanError, TuningError, UntrustedCodeError
+from tuning.serving.promoting import promote_run
+from tuning.serving.releases import Releases
 
 CODE = """
 from pathlib import Path
@@ -109,16 +109,16 @@ READING = {
     "mlflow sync": ("mlflow", "sync", "RUN", "--models", "all", "--tracking-uri", "sqlite:///HERE/strange.db"),
     "promote": ("promote", "RUN", "--as", "mine", "--storage", "HERE"),
     "predict --run": ("predict", "--run", "RUN", "--data", "HERE/acme.csv", "--output", "HERE/by-run"),
-    "predict --champion": (
+    "predict --release": (
         "predict",
-        "--champion=theirs",
+        "--release=theirs",
         "--storage=HERE",
         "--data=HERE/acme.csv",
         "--output=HERE/by",
     ),
     "refresh": ("refresh", "theirs", "HERE/mine.yaml", "--storage=HERE", "--in-process", "--progress=none"),
 }
-IN_A_SAVED_MODEL = ["predict", "predict --run", "predict --champion", "refresh"]
+IN_A_SAVED_MODEL = ["predict", "predict --run", "predict --release"]
 
 
 @pytest.fixture

@@ -11,14 +11,14 @@ from s3_server import SECRET, Bucket
 from shops import run_of, write_shops
 
 from tuning import RunResult
-from tuning.champions.champion import Champion, rows_of, table_of
-from tuning.champions.kept_runs import prune_runs, refusal
-from tuning.champions.promoting import promote_run
-from tuning.champions.release import CHAMPIONS, REFRESH, Release
-from tuning.champions.releases import Releases
-from tuning.champions.rollback import roll_back
 from tuning.errors import RunOwnedError
 from tuning.models.customer_model import load_model
+from tuning.serving.champion import champions_of, table_of
+from tuning.serving.kept_runs import prune_runs, refusal
+from tuning.serving.promoting import promote_run
+from tuning.serving.release import REFRESH, Release
+from tuning.serving.releases import Releases
+from tuning.serving.rollback import roll_back
 from tuning.storage.run_directory import RunDirectory
 
 
@@ -41,13 +41,13 @@ def run_uri(storage: str, name: str) -> str:
 def test_a_name_s_whole_life_on_s3(storage: str, bucket: Bucket) -> None:
     releases, monday = Releases("shops", storage), RunDirectory(run_uri(storage, "monday"))
     first = promote_run(RunResult(monday), releases).release
-    found = {each.customer: each for each in rows_of(Releases("shops", storage).champions(first), Champion)}
+    found = {each.customer: each for each in champions_of(Releases("shops", storage).champions(first))}
     for name in ("good", "few"):
         directory = releases.run_directory(found[name].run)
         assert load_model(directory, str(found[name].model_path), found[name].model_sha256).customer == name
     assert "release 1 of the champions shops needs models of" in refusal(monday)
-    others = [replace(each, run=".", reason="another") for each in found.values()]
-    releases.place(Release(2, 1, REFRESH), {CHAMPIONS: table_of(others, Champion)})
+    others = [replace(each, run=".", rows=7) for each in found.values()]
+    releases.place(Release(2, 1, REFRESH), table_of(others))
     assert roll_back(releases)[0].equals == 1
     assert releases.champion(releases.current(), "good") == found["good"]
     assert refusal(monday, keep=1)
@@ -69,7 +69,7 @@ def test_of_two_releases_at_once_one_is_made(storage: str) -> None:
         releases = Releases("shops", storage)
         start.wait()
         try:
-            releases.place(Release(1, None, REFRESH), {CHAMPIONS: table_of([], Champion)})
+            releases.place(Release(1, None, REFRESH), table_of([]))
             ends.append("made")
         except RunOwnedError:
             ends.append("second")

@@ -23,15 +23,15 @@ from mlflow_server import MlflowServer
 from postgres_server import PostgresServer, missing
 
 from tuning import RunResult, TuneRunner
-from tuning.champions.champion import Champion, rows_of, table_of
-from tuning.champions.promoting import promote_run
-from tuning.champions.release import CHAMPIONS, REFRESH, Release
-from tuning.champions.releases import Releases
-from tuning.champions.rollback import roll_back
 from tuning.cli.program import main
 from tuning.definition.definition import Definition
 from tuning.definition.given import definition_of
 from tuning.runs.plan_file import frozen_definition
+from tuning.serving.champion import champions_of, table_of
+from tuning.serving.promoting import promote_run
+from tuning.serving.release import REFRESH, Release
+from tuning.serving.releases import Releases
+from tuning.serving.rollback import roll_back
 from tuning.tracking import release_copy
 from tuning.tracking.copy import live
 
@@ -70,10 +70,10 @@ def copy(releases: Releases, uri: str, *more: str) -> str:
 
 def swapped(releases: Releases) -> Release:
     """Another release, in which each customer has the other's model."""
-    one, other = rows_of(releases.champions(releases.current()), Champion)
+    one, other = champions_of(releases.champions(releases.current()))
     found = [replace(one, customer=other.customer), replace(other, customer=one.customer)]
     number = releases.next_number()
-    return releases.place(Release(number, number - 1, REFRESH), {CHAMPIONS: table_of(found, Champion)})
+    return releases.place(Release(number, number - 1, REFRESH), table_of(found))
 
 
 def versions(uri: str, name: str = "churn") -> dict[str, dict[str, str]]:

@@ -7,10 +7,10 @@ import sys
 
 import click
 
-from tuning.champions.kept_runs import KEPT, delete_unneeded
 from tuning.cli.program import Command
 from tuning.cli.run_argument import newest
 from tuning.errors import RunError
+from tuning.serving.kept_runs import KEPT, delete_unneeded
 from tuning.storage.run_directory import RunDirectory
 
 

@@ -91,7 +91,7 @@ def _sync_release(
     patience: float,
     output: str,
 ) -> None:
-    from tuning.champions.releases import Releases
+    from tuning.serving.releases import Releases
     from tuning.tracking.release_copy import copy_releases, release_settings
 
     releases = Releases.of_folder(directory)

@@ -9,7 +9,6 @@ import click
 import pyarrow as pa
 
 from tuning.basics.wording import amount, duration, some_names, without_text
-from tuning.champions.models import ReleaseModels
 from tuning.cli.program import Command
 from tuning.cli.run_argument import newest, run_and_customer, run_and_customer_arguments
 from tuning.cli.shared_options import allow_code_option, formulas_option, storage_option
@@ -24,6 +23,7 @@ from tuning.runs.batch.output import write_rows
 from tuning.runs.batch.predict_files import BatchCounts, predict_files
 from tuning.runs.prediction import predict_rows
 from tuning.runs.results import RunResult
+from tuning.serving.models import ReleaseModels
 from tuning.storage.names import mask
 
 MOST_NAMED = 20  # customers that got no predictions, on the terminal
@@ -35,23 +35,23 @@ MOST_NAMED = 20  # customers that got no predictions, on the terminal
     "--data",
     required=True,
     metavar="FILE",
-    help="A file with the columns of the training data, in a format that `data` may have; with --champion or --run "
+    help="A file with the columns of the training data, in a format that `data` may have; with --release or --run "
     "also a folder, or a pattern such as 'new/*.parquet'.",
 )
 @click.option(
     "--output",
     metavar="FILE",
-    help="File to write, in the format that its name ends in (default: CSV on stdout). With --champion or --run the "
+    help="File to write, in the format that its name ends in (default: CSV on stdout). With --release or --run the "
     "folder of the answers.",
 )
 @click.option(
     "--interval", type=float, metavar="SHARE",
     help="Of a regression also an interval, which the targets of this share of new rows lie within, such as 0.8.",
 )  # fmt: skip
-@click.option("--champion", metavar="NAME", help="By the newest release of these champions, many files at once.")
+@click.option("--release", metavar="NAME", help="By the newest release of these champions, many files at once.")
 @click.option("--run", metavar="RUN", help="By the models of this run, many files at once.")
 @storage_option
-@click.option("--processes", type=click.IntRange(min=1), help="With --champion or --run: how many (default: the CPUs).")
+@click.option("--processes", type=click.IntRange(min=1), help="With --release or --run: how many (default: the CPUs).")
 @formulas_option("keep")
 @allow_code_option
 def predict(
@@ -60,7 +60,7 @@ def predict(
     data: str,
     output: str | None,
     interval: float | None,
-    champion: str | None,
+    release: str | None,
     run: str | None,
     storage: str,
     processes: int | None,
@@ -74,22 +74,22 @@ def predict(
     values: the new one is then called `prediction_2`. Without CUSTOMER, the rows have the key columns. A single name is
     RUN where it is the folder of a run, else a customer of the newest run in `runs`.
 
-    With --champion or --run, all rows of many files are predicted in one pass by several processes. Each file's answer
+    With --release or --run, all rows of many files are predicted in one pass by several processes. Each file's answer
     is a file of the same name in the folder --output, with the columns `answer` (own, pool, constant, none) and
     `release` or `run`, too. A repeat leaves alone what is done.
     """
-    if champion is None and run is None:
+    if release is None and run is None:
         _predict_file(names, customer, data, output, interval, formulas, allow_code)
         return
-    if champion is not None and run is not None:
-        raise click.UsageError("--champion and --run are two sources of models: name one.")
+    if release is not None and run is not None:
+        raise click.UsageError("--release and --run are two sources of models: name one.")
     if names or customer is not None:
-        raise click.UsageError("With --champion or --run each row has its own customer's model; name no other one.")
+        raise click.UsageError("With --release or --run each row has its own customer's model; name no other one.")
     if output is None:
-        raise click.UsageError("With --champion or --run, --output names the folder of the answers.")
+        raise click.UsageError("With --release or --run, --output names the folder of the answers.")
     models: CustomerModels
-    if champion is not None:
-        models = ReleaseModels.current(champion, storage, allow_code=allow_code)
+    if release is not None:
+        models = ReleaseModels.current(release, storage, allow_code=allow_code)
     else:
         models = RunModels(RunResult(newest(run)), allow_code)
     _tell(predict_files(models, data, output, processes=processes, interval=interval, formulas=formulas), output)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # name → "module:command" and the line that `--help` shows.
 COMMANDS: dict[str, tuple[str, str]] = {
-    "champions": ("tuning.cli.champions:champions", "Show which model serves each customer, and since when."),
+    "serving": ("tuning.cli.serving:serving", "Show which model serves each customer, and since when."),
     "completion": ("tuning.cli.completion:completion", "Print the shell's completion script."),
     "delete": ("tuning.cli.delete:delete", "Delete a run with everything that it has recorded."),
     "demo": ("tuning.cli.demo:demo", "Make customers to try this on, and train their models."),
@@ -40,11 +40,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "plan": ("tuning.cli.plan:plan", "Show what would run, and where, without starting anything."),
     "resume": ("tuning.cli.resume:resume", "Resume a run from its records."),
-    "rollback": ("tuning.cli.rollback:rollback", "Bring back the champions of an earlier release."),
+    "rollback": ("tuning.cli.serving:rollback", "Bring back the champions of an earlier release."),
     "run": ("tuning.cli.run:run", "Find the best model for every customer of DEFINITION."),
     "predict": ("tuning.cli.predict:predict", "Predict new rows with a customer's model."),
-    "promote": ("tuning.cli.promote:promote", "Make the models of a run the champions of a name."),
-    "prune": ("tuning.cli.prune:prune", "Delete the runs that no newer release of champions needs."),
+    "promote": ("tuning.cli.refresh:promote", "Make the models of a run the champions of a name."),
+    "prune": ("tuning.cli.serving:prune", "Delete the runs that no newer release of champions needs."),
     "refresh": ("tuning.cli.refresh:refresh", "Bring champions up to date with new rows."),
     "report": ("tuning.cli.report:report", "Write a run's report: one HTML file."),
     "runs": ("tuning.cli.runs:runs", "List the runs in a folder, the newest first."),

@@ -1,38 +1,77 @@
-"""`tuning refresh`: champions learn from new rows, and who is better is promoted."""
+"""`tuning promote` and `tuning refresh`: the models of a run serve, and learn the rows that come."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator, Mapping
 from typing import Unpack
 
 import click
 
-from tuning.basics.wording import amount, command
-from tuning.champions.releases import Releases
-from tuning.champions.report import answers_text, write_report
-from tuning.champions.rules import promotion_rules
-from tuning.champions.rules.rule import STANDS
-from tuning.cli.champions import say_copied, say_refused
+from tuning.basics.wording import some_names
 from tuning.cli.program import Command
+from tuning.cli.run_argument import newest
+from tuning.cli.serving import say_copied, say_refused
 from tuning.cli.shared_options import (
     Overrides,
     allow_code_option,
     champions_options,
     definition_options,
+    json_option,
     progress_option,
     read,
+    storage_option,
 )
-from tuning.refresh.notes import note_lines
-from tuning.refresh.options import RefreshOptions
-from tuning.refresh.plan import plan_refresh
-from tuning.refresh.refresh import Refresh, Refreshed
-from tuning.refresh.verdicts import drift_text
+from tuning.definition.definition import Definition
+from tuning.driver.runner import TuneRunner
+from tuning.notes import Note
+from tuning.planning.studies import Fixed
 from tuning.runs import exit_codes
+from tuning.runs.plan_file import frozen_definition
+from tuning.runs.results import RunResult
+from tuning.serving.champion import NONE
+from tuning.serving.plan import RULES, RefreshOptions, plan_refresh
+from tuning.serving.promoting import promote_run
+from tuning.serving.refresh import Refresh, Refreshed
+from tuning.serving.releases import Releases
+from tuning.serving.report import answers_text, write_report
+from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.release_copy import registration_cost
 
 DEFAULTS = RefreshOptions()
-MOST_SHOWN = 3  # of the champions that drift
+
+
+@click.command(cls=Command)
+@click.argument("run_dir", metavar="RUN")
+@click.option("--as", "name", metavar="NAME", required=True, help="Of the champions.")
+@storage_option
+@allow_code_option
+@json_option
+def promote(run_dir: str, name: str, storage: str, allow_code: bool, output: str) -> None:
+    """Make the winners of the run in folder RUN the champions NAME, as a new release.
+
+    A customer without a model gets a constant, or the run's pool; so does one whose model is worse than a constant on
+    the hold-out rows. Customers that the run does not have keep their champions. The same command again changes
+    nothing.
+    """
+    releases, result = Releases(name, storage), RunResult(newest(run_dir))
+    done = promote_run(result, releases, allow_code=allow_code)
+    say_refused(releases)
+    customers, number = sum(done.answers.values()), done.release.number
+    code = exit_codes.of_models(customers, customers - done.answers.get(NONE, 0))
+    if output == "json":
+        told = {"outcome": exit_codes.outcome_of(code), "release": number, "new": done.new}
+        click.echo(json.dumps({**told, "answers": done.answers, "added": done.added, "replaced": done.replaced}))
+    elif done.new:
+        changes = f"{done.added:,} new, {done.replaced:,} replaced"
+        click.echo(f"release {number} of {name}: {answers_text(done.answers)}; {changes}")
+    else:
+        click.echo(f"release {number} of {name} has all of this already; nothing was changed")
+    if cost := registration_cost(frozen_definition(result.directory).mlflow, customers):
+        click.echo(cost, err=True)
+    say_copied(releases)
+    sys.exit(code)
 
 
 @click.command(cls=Command)
@@ -41,75 +80,42 @@ MOST_SHOWN = 3  # of the champions that drift
 @click.option("--plan", "only_plan", is_flag=True, help="Say what would be done, and do nothing.")
 @click.option(
     "--promotion",
-    type=click.Choice(sorted(promotion_rules())),
+    type=click.Choice(RULES),
     default=DEFAULTS.promotion,
     show_default=True,
-    help="Who replaces a champion (docs/weekly-refresh.md).",
+    help="When the winner of a search serves: if it is better on the hold-out, always, or never.",
 )
 @click.option(
-    "--false-discoveries",
+    "--min-gain",
     type=float,
-    default=DEFAULTS.false_discoveries,
+    default=DEFAULTS.min_gain,
     show_default=True,
-    help="Share of the promoted that may be no better.",
-)
-@click.option(
-    "--least-gain",
-    type=float,
-    default=DEFAULTS.least_gain,
-    show_default=True,
-    help="Share of the champion's loss by which a challenger must be better.",
+    metavar="GAIN",
+    help="By how much it must be better: in % of an error, else as a difference of scores.",
 )
 @click.option(
     "--search-every",
     type=click.IntRange(min=1),
     default=DEFAULTS.search_every,
     show_default=True,
-    help="Refreshes after which a customer is tuned again.",
-)
-@click.option(
-    "--drift-tolerance",
-    type=float,
-    default=DEFAULTS.drift_tolerance,
-    show_default=True,
-    help="Share of the promised loss by which a champion may be worse on new rows before its customer is tuned anew.",
+    metavar="N",
+    help="Refreshes after which a customer is searched for again.",
 )
 @click.option("--retire", is_flag=True, help="Customers that are not in the data any more lose their champions.")
 @click.option("--in-process", is_flag=True, help="Without Ray, in this process.")
 @allow_code_option
 @progress_option
-@click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@json_option
 def refresh(
-    name: str,
-    storage: str,
-    definition: str,
-    only_plan: bool,
-    promotion: str,
-    false_discoveries: float,
-    least_gain: float,
-    search_every: int,
-    drift_tolerance: float,
-    retire: bool,
-    in_process: bool,
-    allow_code: bool,
-    progress: str,
-    output: str,
-    **options: Unpack[Overrides],
-) -> None:
+    name: str, storage: str, definition: str, only_plan: bool, promotion: str, min_gain: float, search_every: int,
+    retire: bool, in_process: bool, allow_code: bool, progress: str, output: str, **options: Unpack[Overrides],
+) -> None:  # fmt: skip
     """Bring the champions NAME up to date with the rows of DEFINITION, as a new release.
 
-    New rows first tell how good champions and challengers are. Then the models learn from them, with one fit each.
-    Where it is due, a search looks for a better one, which stands against the champion until new rows have shown that
-    it is better. Where no row is new, nothing is done. The same command again goes on after a crash.
+    Whoever has other rows than before gets one fit of the configuration that serves. Where it is due, a search looks
+    for a better one. Where no row is new, nothing is done. The same command again goes on after a crash.
     """
-    chosen = RefreshOptions(
-        promotion=promotion,
-        false_discoveries=false_discoveries,
-        least_gain=least_gain,
-        search_every=search_every,
-        drift_tolerance=drift_tolerance,
-        retire=retire,
-    )
+    chosen = RefreshOptions(promotion, min_gain, search_every, retire=retire)
     releases = Releases(name, storage)
     plan = plan_refresh(read(definition, **options), releases, chosen)
     say_refused(releases)
@@ -118,36 +124,38 @@ def refresh(
         told = {**plan.to_dict(), **({"mlflow": cost} if cost else {})}
         click.echo(json.dumps(told) if output == "json" else "\n".join(filter(None, [plan.describe(), cost])))
         return
-    for note in plan.changes.notes:
-        click.echo(f"note: {note}", err=True)
-    done = Refresh(plan, releases, allow_code=allow_code).run(progress, in_process)
+
+    def train(definition: Definition, fixed: Fixed, folder: str) -> RunDirectory:
+        runner = TuneRunner(definition, fixed=fixed)
+        return runner.run(folder, progress=progress, in_process=in_process, resume=True).directory
+
+    done = Refresh(plan, releases, train, allow_code=allow_code).run()
     for line in note_lines(done.notes):
         click.echo(line, err=True)
-    if done.new and (done.drift or done.notes or plan.changes.notes):
-        click.echo(f"if the data is wrong: {releases.command('rollback', name)}, mend it, and refresh again", err=True)
     code = exit_codes.of_models(sum(done.answers.values()), done.with_model)
     if output == "json":
-        found = {"outcome": exit_codes.outcome_of(code), **done.to_dict(), "week": list(plan.changes.notes)}
-        click.echo(json.dumps(found, ensure_ascii=False))
+        click.echo(json.dumps({"outcome": exit_codes.outcome_of(code), **done.to_dict()}, ensure_ascii=False))
     else:
-        click.echo(_sentence(releases, done))
+        click.echo(_sentence(name, done))
     if done.new:
         click.echo(f"report       {write_report(releases)}", err=True)
     say_copied(releases)
     sys.exit(code)
 
 
-def _sentence(releases: Releases, done: Refreshed) -> str:
-    name = releases.name
+def _sentence(name: str, done: Refreshed) -> str:
     if not done.new:
         return f"no row is new, so nothing was done; release {done.release.number} of {name} is in force"
-    said = [answers_text(done.answers), f"{amount(done.fitted, 'champion')} fitted again"]
-    said += [f"{count:,} {outcome}" for outcome, count in sorted(done.outcomes.items()) if outcome != STANDS]
-    said += [f"{len(done.drift):,} worse than promised, tuned anew"] * bool(done.drift)
-    said.append(f"{amount(done.challengers, 'challenger')} {'stands' if done.challengers == 1 else 'stand'}")
-    asked = done.proposal and f"to accept what is proposed: {command('promote', '--accept', done.proposal)}"
-    drift = [f"{each.customer} {drift_text(each)}" for each in done.drift[:MOST_SHOWN]]
-    look = "who was promoted, who nearly was, and who drifts: "
-    look = look + releases.command("champions", name, "--decisions") if done.decisions or done.drift else ""
-    sentence = f"release {done.release.number} of {name}: {'; '.join(said)}"
-    return "\n".join(filter(None, [sentence, done.said_of_all, *drift, look, asked]))
+    said = f"{len(done.fitted):,} fitted again, {len(done.searched):,} searched for, {len(done.promoted):,} promoted"
+    return f"release {done.release.number} of {name}: {answers_text(done.answers)}; {said}"
+
+
+def note_lines(notes: Mapping[str, tuple[Note, ...]]) -> Iterator[str]:
+    """Yield a line for each note, with the customers that have it, and one for each advice."""
+    customers: dict[Note, list[str]] = {}
+    for name, of_customer in sorted(notes.items()):
+        for note in of_customer:
+            customers.setdefault(note, []).append(name)
+    for note, names in customers.items():
+        yield f"note: {some_names(names)}: {note}"
+    yield from dict.fromkeys(note.advice for note in customers if note.advice)

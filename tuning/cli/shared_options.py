@@ -62,6 +62,9 @@ output_option = click.option(
 )
 
 
+json_option = click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+
+
 allow_code_option = click.option(
     "--allow-code",
     is_flag=True,

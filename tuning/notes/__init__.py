@@ -7,6 +7,7 @@ from tuning.notes.fits import FitCode
 from tuning.notes.note import Note, NoteCode, Shown, codes, codes_shown, from_row, texts
 from tuning.notes.plans import PlanCode
 from tuning.notes.pool import PoolCode
+from tuning.notes.serving import ServingCode
 
 __all__ = [
     "DataCode",
@@ -17,6 +18,7 @@ __all__ = [
     "NoteCode",
     "PlanCode",
     "PoolCode",
+    "ServingCode",
     "Shown",
     "codes",
     "codes_shown",

@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tuning import errors
-from tuning.champions.release import RELEASES
-from tuning.champions.releases import FOLDER
 from tuning.definition.fields import NAME
 from tuning.errors import MissingError, TuningError
 from tuning.service.children import GB, ChildLimits, ChildQueue
@@ -21,6 +19,8 @@ from tuning.service.extract_child import ANSWER, ROWS_CSV, ROWS_JSON
 from tuning.service.extracts import Formulas, RowsForm
 from tuning.service.kept_children import KeptChild, KeptChildren
 from tuning.service.settings import ServiceSettings
+from tuning.serving.release import RELEASES
+from tuning.serving.releases import FOLDER
 from tuning.storage.data_roots import VARIABLE
 from tuning.storage.run_directory import RunDirectory
 

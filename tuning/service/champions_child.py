@@ -16,13 +16,13 @@ from dataclasses import replace
 
 from tuning.basics.documents import Json
 from tuning.basics.wording import raised
-from tuning.champions.models import ReleaseModels
-from tuning.champions.releases import Releases
 from tuning.errors import TuningError
 from tuning.models.kept_models import KeptModels
 from tuning.runs.prediction import PredictedRows, predict_by
 from tuning.service.extract_child import write_predictions
 from tuning.service.kept_children import IDLE_S
+from tuning.serving.models import ReleaseModels
+from tuning.serving.releases import Releases
 
 LOOK_S = 1.0  # between two looks for a newer release
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from tuning.champions.kept_runs import refusal
 from tuning.errors import DefinitionError, RefusedChangeError, RunOwnedError
 from tuning.records.ownership import newest_term
 from tuning.runs.deletion import delete_run
@@ -30,6 +29,7 @@ from tuning.service.schedules import Schedules
 from tuning.service.settings import ServiceSettings
 from tuning.service.states import ENDED
 from tuning.service.views.views import Views, write_in_child
+from tuning.serving.kept_runs import refusal
 from tuning.storage.run_directory import RunDirectory
 
 

@@ -9,11 +9,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tuning.champions.champion import Champion
-from tuning.champions.release import CHAMPIONS, OTHERS, Release
-from tuning.champions.releases import Releases
 from tuning.errors import RunError, TuningError
 from tuning.models.model_files import describe_model
+from tuning.serving.champion import Champion
+from tuning.serving.release import Release
+from tuning.serving.releases import Releases
 from tuning.storage.names import slug
 from tuning.tracking.model_folder import save_mlflow_model, save_mlflow_release
 from tuning.tracking.models import DIGEST_TAG, ModelLogger, NewModel, fetch
@@ -95,7 +95,8 @@ class Registry:
         there = self._version_with(name, DIGEST_TAG, digest)
         if there is not None and int(there) >= release.number:
             return there
-        content = "/".join(release.tables[kind].sha256 for kind in (CHAMPIONS, OTHERS) if kind in release.tables)
+        assert release.table is not None
+        content = release.table.sha256 + ("" if release.others is None else f"/{release.others['model_sha256']}")
         new = NewModel(
             self._logger.search.id(content), slug(name), "release", config={"release": release.number}
         )  # a rollback has the models of an earlier one

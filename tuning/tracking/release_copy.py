@@ -17,13 +17,12 @@ from dataclasses import asdict, dataclass
 
 from tuning.basics.environment import environment_set, import_environment
 from tuning.basics.wording import amount, command, duration
-from tuning.champions.kept_runs import RUNS, runs_of
-from tuning.champions.release import RELEASES, Release
-from tuning.champions.releases import Releases
 from tuning.definition.definition import Definition
 from tuning.definition.options import MLflowOptions
 from tuning.errors import RunError, TuningError
 from tuning.runs.plan_file import frozen_definition
+from tuning.serving.release import RELEASES, Release
+from tuning.serving.releases import Releases
 from tuning.storage.names import mask
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.copy.live import HANDED
@@ -168,11 +167,9 @@ def registration_cost(options: MLflowOptions, customers: int) -> str:
 def _definition(releases: Releases) -> Definition:
     """That of the newest run that a release took; `RunError` where none is there any more."""
     for release in releases.last(len(releases.numbers())):
-        own = f"{RUNS}/{release.number:06d}-"
-        for run in [release.run] if release.run else sorted(runs_of(releases, release)):
-            if run == release.run or run.startswith(own):
-                with suppress(TuningError, OSError):
-                    return frozen_definition(releases.run_directory(run))
+        if release.run is not None:
+            with suppress(TuningError, OSError):
+                return frozen_definition(releases.run_directory(release.run))
     raise RunError(f"no run of {releases.name} is there any more, so nothing says whether releases are copied.")
 
 

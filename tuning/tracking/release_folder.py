@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tuning.basics.documents import Json
-from tuning.champions.champion import NONE, Champion, rows_of
-from tuning.champions.models import ReleaseModels
-from tuning.champions.release import Release
-from tuning.champions.releases import Releases
 from tuning.models.model_files import Description, inputs, parts, saved_files
+from tuning.serving.champion import NONE, Champion, champions_of
+from tuning.serving.models import ReleaseModels
+from tuning.serving.release import Release
+from tuning.serving.releases import Releases
 from tuning.storage.names import slug
 from tuning.storage.packs import PackWriter
 from tuning.storage.run_directory import RunDirectory
@@ -48,7 +48,7 @@ class ReleaseFolder:
 def with_models(releases: Releases, release: Release) -> tuple[list[Champion], Champion | None]:
     """The champions of a release that have a model, and what answers others; None where nothing does."""
     others = releases.others(release)
-    found = rows_of(releases.champions(release), Champion)
+    found = champions_of(releases.champions(release))
     return [each for each in found if _answers(each)], others if others is not None and _answers(others) else None
 
 

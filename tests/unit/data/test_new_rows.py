@@ -9,13 +9,13 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tuning.refresh.known_rows import hashes_of, new_positions
 
 from tuning.data import row_digests
 from tuning.data.customers import find_customers
 from tuning.data.new_rows import new_rows
 from tuning.data.row_digests import rows_now
 from tuning.definition.definition import Definition, define
-from tuning.refresh.known_rows import hashes_of, new_positions
 
 
 def found(definition: Definition, before: pa.Table, names: list[str]) -> dict[str, pd.DataFrame]:

@@ -18,10 +18,6 @@ from starlette.testclient import TestClient
 
 from tuning import RunResult, TuneRunner
 from tuning.basics.documents import Json
-from tuning.champions.champion import Champion, rows_of, table_of
-from tuning.champions.promoting import promote_run
-from tuning.champions.release import CHAMPIONS, REFRESH, Release
-from tuning.champions.releases import Releases
 from tuning.errors import MissingError
 from tuning.models.customer_model import CustomerModel
 from tuning.models.kept_models import BESIDE, KeptModels
@@ -29,6 +25,10 @@ from tuning.runs.model_reader import ModelReader
 from tuning.service import champions_child
 from tuning.service.champions_child import ServedChampions, answer
 from tuning.service.service import Service
+from tuning.serving.champion import champions_of, table_of
+from tuning.serving.promoting import promote_run
+from tuning.serving.release import REFRESH, Release
+from tuning.serving.releases import Releases
 
 FIELDS: dict[str, Any] = {
     "target": "y", "by": ["zone"], "trials": 1, "models": ["ridge"], "min_rows": 20, "name": "churn",
@@ -58,9 +58,9 @@ def releases(monday: RunResult, tmp_path: Path) -> Releases:
 
 def swapped(releases: Releases) -> None:
     """Another release, in which each customer has the other's model."""
-    one, other = rows_of(releases.champions(releases.current()), Champion)
+    one, other = champions_of(releases.champions(releases.current()))
     found = [replace(one, customer=other.customer), replace(other, customer=one.customer)]
-    releases.place(Release(2, 1, REFRESH), {CHAMPIONS: table_of(found, Champion)})
+    releases.place(Release(2, 1, REFRESH), table_of(found))
 
 
 @pytest.fixture

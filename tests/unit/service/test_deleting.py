@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tuning.champions.champion import Champion, table_of
-from tuning.champions.release import CHAMPIONS, PROMOTE, Release
-from tuning.champions.releases import Releases
 from tuning.errors import MissingError, RefusedChangeError
 from tuning.records.lease import Lease
 from tuning.records.ownership import claim
 from tuning.service.database.runs import Submission
 from tuning.service.service import Service
+from tuning.serving.champion import Champion, table_of
+from tuning.serving.release import PROMOTE, Release
+from tuning.serving.releases import Releases
 from tuning.storage.run_directory import RunDirectory
 
 
@@ -46,11 +46,8 @@ def test_a_run_that_champions_need_is_not_deleted(service: Service, tmp_path: Pa
     ended = service.requests.cancel(run.id, "churn", 2.0)
     directory, releases = RunDirectory(run.run_directory), Releases("churn", tmp_path / "champions of churn")
     directory.write("plan/1.parquet", b"x")
-    served = Champion(
-        *("acme", "own", releases.reference(directory), "acme", "models/acme", "0" * 64, None, 60, None, None),
-        *("the winner of its search", 1, 1, 60, None),
-    )
-    releases.place(Release(1, None, PROMOTE), {CHAMPIONS: table_of([served], Champion)})
+    served = Champion(*("acme", "own", releases.reference(directory), "acme", "models/acme", "0" * 64, None, 60, 1))
+    releases.place(Release(1, None, PROMOTE), table_of([served]))
     with pytest.raises(RefusedChangeError, match="releases of champions needs models of run") as refused:
         service.delete(ended)
     assert run.run_directory not in str(refused.value)

@@ -1,1 +1,0 @@
-"""What rules of promotion promise and find, on customers that are drawn: `python -m benchmarks.promotion`."""

@@ -1,1 +1,0 @@
-"""Champions: which model serves each customer, since when, and why."""

@@ -1,1 +1,0 @@
-"""What a week of new rows changes, and what it costs."""

@@ -1,0 +1,1 @@
+"""Which model serves each customer, and how that changes when rows come."""

@@ -1,0 +1,222 @@
+"""Answers for customers whose own model is none, or worse than knowing nothing: the run's pool, or a constant.
+
+They lie in the champions' own folder, so that no run has to be kept for them. A constant looks at no column.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from schedulers.direction import worth_of
+from tuning.basics.wording import raised
+from tuning.data.customers import Customer
+from tuning.data.loading import Loader
+from tuning.data.prepared import CustomerData, OwnCode
+from tuning.errors import ChangedDataError, CustomerError, TuningError
+from tuning.evaluation.constant import answer_of, constant_of, find_constant
+from tuning.evaluation.metrics import Metric
+from tuning.evaluation.pooling import pooled_answers
+from tuning.evaluation.study_data import StudyData
+from tuning.models.customer_model import CustomerModel, Saved
+from tuning.models.pooled import PooledMember
+from tuning.notes import Note, ServingCode
+from tuning.preprocessing.classes import read_classes
+from tuning.preprocessing.roles import encode_target, read_target
+from tuning.preprocessing.task import REGRESSION, Prediction, Task
+from tuning.records.schema import MODEL, Config
+from tuning.runs.model_reader import ModelReader
+from tuning.runs.plan_file import RecordedPlan
+from tuning.runs.pool_file import pool_of
+from tuning.runs.trusted_code import check_definition
+from tuning.serving.champion import CONSTANT, POOL
+from tuning.storage.names import slug
+from tuning.storage.packs import PackWriter
+from tuning.storage.run_directory import RunDirectory
+
+FOLDER = "answers"
+MOST_CUSTOMERS, MOST_ROWS = 50, 200  # that the answer of others is made of
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a customer gets in place of a model of its own.
+
+    kind: `POOL` or `CONSTANT`. model: saved in the champions' folder. config: what fits it again. rows: that it
+    was fitted on. what: it answers.
+    """
+
+    kind: str
+    model: Saved
+    config: Config
+    rows: int
+    what: Note
+
+
+@dataclass
+class Answers:
+    """Makes them, of the rows of a run's customers, and writes them into the champions' folder.
+
+    directory, plan: of the run. customers: ids of those that will be asked for. root: the champions' folder.
+    allow_code: as of `RunResult.model`.
+    """
+
+    directory: RunDirectory
+    plan: RecordedPlan
+    customers: Sequence[str]
+    root: RunDirectory
+    allow_code: bool = False
+    _writer: PackWriter = field(init=False)
+    _copied: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._writer = PackWriter(self.root)
+
+    @cached_property
+    def _sources(self) -> Mapping[str, Customer]:
+        wanted = set(self.customers)
+        planned = (study.customer for studies in (self.plan.studies, self.plan.ended) for study in studies)
+        return {customer.id: customer for customer in planned if customer.id in wanted}
+
+    @cached_property
+    def _data(self) -> CustomerData:
+        definition = self.plan.spec.definition
+        check_definition(definition, self.directory, self.allow_code)
+        code = OwnCode(definition, self.directory).loaded()
+        loader = Loader(definition, self._sources.values())
+
+        def rows(customer: Customer) -> pd.DataFrame:
+            try:
+                return loader.read(customer)
+            except ChangedDataError:  # for a constant, the rows that there are now do as well
+                return Loader(definition, ()).read(replace(customer, stamp="", digest="", rows=None))
+
+        return CustomerData(self.plan.spec, code, rows, pool_of(self.directory, definition))
+
+    def of(self, customer: str) -> Answer:
+        """A customer's answer; `CustomerError` says why there is none. Nobody may rely on it before `flush`."""
+        try:
+            return self._pooled(customer) or self._constant(customer)
+        except TuningError:
+            raise
+        except Exception as error:  # of the user's own code
+            raise CustomerError(raised(error)) from error
+
+    def of_unread(self, customer: str, studies: pa.Table) -> Answer:
+        """That of a customer whose rows have ended workers, so that nobody reads them again: the pool, in the typical
+        customer's unit. Raises and is in place as `of`. studies: the run's records."""
+        model = ModelReader(self.directory).of_unseen(customer, studies, self.allow_code)
+        if model is None:
+            raise CustomerError(ServingCode.NOT_READ_AGAIN())
+        return self._of_pool(model, 0)
+
+    def of_others(self, studies: pa.Table) -> Answer:
+        """What answers somebody of whom nothing is known: the pool, else a constant of rows of each of these customers.
+
+        Raises and is in place as `of`. studies: the run's records.
+        """
+        model = ModelReader(self.directory).of_unseen("", studies, self.allow_code)
+        if model is not None:
+            return self._of_pool(model, 0)
+        parts = []
+        for customer in self._sources:
+            with contextlib.suppress(CustomerError):
+                parts.append(self._targets(customer)[:MOST_ROWS])
+        if not parts:
+            raise CustomerError(ServingCode.NO_TARGETS())
+        return self._constant_of("", pd.concat(parts, ignore_index=True), len(parts))
+
+    def flush(self) -> None:
+        """Wait until all is in place."""
+        self._writer.flush()
+
+    def _pooled(self, customer: str) -> Answer | None:
+        """The pool, where there is one that the hold-out does not call worse than a constant."""
+        if self._data.pool is None or self._data.pool.whole is None:
+            return None
+        try:
+            data = self._data.prepared(self._sources[customer])
+            found = pooled_answers(self._data.pool, data, customer)
+        except CustomerError:
+            return None
+        if found is None or not self._worth_more(found.prediction, data):
+            return None
+        model = CustomerModel(customer, data.task, (found.member,), data.example, data.preparation)
+        return self._of_pool(model, len(data.split.search))
+
+    def _of_pool(self, model: CustomerModel, rows: int) -> Answer:
+        for member in model.members:
+            if isinstance(member, PooledMember):
+                self._copy(member)
+        return self._saved(POOL, model, rows, ServingCode.POOL_ANSWER())
+
+    def _worth_more(self, prediction: Prediction, data: StudyData) -> bool:
+        """Whether it scores better on the hold-out than a constant; undefined scores are worth nothing."""
+        metric, test = self._data.metric(data), data.split.test
+        constant = find_constant(data, metric)
+        if constant is None or constant.test_score is None or not len(test):
+            return False
+        try:
+            score = metric.score(data.y[test], prediction, None if data.weight is None else data.weight[test])
+        except ValueError:
+            return False
+        return worth_of(score, metric.mode) > worth_of(constant.test_score, metric.mode)
+
+    def _copy(self, member: PooledMember) -> None:
+        """The pool's files lie in the champions' folder as they do in a run: once, under the same names."""
+        assert member.pool is not None
+        for file in member.pool.files.values():
+            if file.path not in self._copied:
+                self.root.write(file.path, self.directory.read(file.path))
+                self._copied.add(file.path)
+
+    def _constant(self, customer: str) -> Answer:
+        if customer not in self._sources:
+            raise CustomerError(ServingCode.NOT_IN_PLAN())
+        return self._constant_of(customer, self._targets(customer))
+
+    def _constant_of(self, customer: str, values: pd.Series, known: int = 0) -> Answer:
+        """Return the constant of some targets. known: how many customers have these, where they are several."""
+        y, task = self._encoded(values)
+        spec = self.plan.spec
+        metric = Metric(spec.metric, task, self._data.code.metric, spec.mode)
+        member = constant_of(y, task, metric, spec.definition.bounds)
+        what = answer_of(member.config)
+        code = ServingCode.CONSTANT_OF_KNOWN if known else ServingCode.CONSTANT_ANSWER
+        return self._saved(CONSTANT, CustomerModel(customer, task, (member,)), len(y), code(what=what, customers=known))
+
+    def _targets(self, customer: str) -> pd.Series:
+        """What is known of a customer's target, however little that is."""
+        target = self.plan.spec.definition.target
+        frame = self._data.frame(self._sources[customer])
+        if target not in frame.columns:
+            raise CustomerError(ServingCode.NO_TARGET_COLUMN(str(target)))
+        values = read_target(frame[target], str(self.plan.spec.task))[0]
+        return values[pd.notna(values.to_numpy())]
+
+    def _encoded(self, values: pd.Series) -> tuple[np.ndarray, Task]:
+        """Targets as numbers or codes of classes, be they all the same."""
+        spec, kind = self.plan.spec, str(self.plan.spec.task)
+        if kind == REGRESSION:
+            numbers = values.to_numpy(dtype=np.float64)
+            y, task = numbers[np.isfinite(numbers)], Task(kind)
+        elif values.nunique() > 1:
+            positive = spec.positive if spec.definition.positive is None else spec.definition.positive
+            y, task = encode_target(values, kind, positive)
+        else:
+            y, classes = read_classes(values)
+            task = Task(kind, classes)
+        if not len(y):
+            raise CustomerError(ServingCode.NO_TARGET())
+        return y, task
+
+    def _saved(self, kind: str, model: CustomerModel, rows: int, what: Note) -> Answer:
+        (member,) = model.members
+        saved = model.save(self._writer, self._writer.folder(FOLDER, slug(model.customer)))
+        return Answer(kind, saved, {MODEL: member.family, **member.config}, rows, what)

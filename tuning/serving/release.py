@@ -1,0 +1,119 @@
+"""A release: one numbered state of all customers' champions, which never changes.
+
+Its file names its table with the digest of that and has one of its own, so that what was changed by hand is noticed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from dataclasses import asdict, dataclass, field
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tuning.basics.documents import Json
+from tuning.records.tables import encode_table
+
+FORMAT = 1
+RELEASES, TABLES = "releases", "tables"
+#: Why there is a release.
+PROMOTE, REFRESH, ROLLBACK = "promote", "refresh", "rollback"
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """The table of a release. name: of its file. sha256: of that file."""
+
+    name: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Release:
+    """One state of all customers' champions.
+
+    Attributes:
+        number: from 1; the newest intact one is in force.
+        parent: number of the release that it followed; None of the first.
+        why: `PROMOTE`, `REFRESH` or `ROLLBACK`.
+        created: when, UTC, as ISO 8601 has it.
+        table: of the champions; None of a draft.
+        others: what answers customers that are not among the champions, as a row; None without an answer.
+        run: the run that was promoted or made, as `Releases.reference` names it; None of others.
+        equals: of a rollback, the number of the release that it brings back.
+        customer: of a rollback of one customer alone, its id.
+        maker: whoever made it, as a random word, so that two who make the same at once are told apart.
+    """
+
+    number: int
+    parent: int | None
+    why: str
+    created: str = field(default_factory=lambda: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
+    table: TableFile | None = None
+    others: Json | None = None
+    run: str | None = None
+    equals: int | None = None
+    customer: str | None = None
+    maker: str = field(default_factory=lambda: uuid4().hex)
+
+    @property
+    def name(self) -> str:
+        """The name of its file."""
+        return file_of(self.number)
+
+    @property
+    def created_text(self) -> str:
+        """When, to the minute."""
+        return self.created[:16].replace("T", " ")
+
+    @property
+    def why_text(self) -> str:
+        """Why it was made, with what a rollback brings back."""
+        return self.why if self.equals is None else f"{self.why} to {self.equals}"
+
+    def encoded(self) -> bytes:
+        """Return its file."""
+        content = json.dumps(asdict(self), ensure_ascii=False, sort_keys=True)
+        document = {"format": FORMAT, "sha256": _digest(content.encode()), "release": content}
+        return json.dumps(document, ensure_ascii=False).encode()
+
+
+def file_of(number: int) -> str:
+    """Return the name of a release's file."""
+    return f"{RELEASES}/{number:06d}.json"
+
+
+def decoded(data: bytes) -> Release:
+    """Return the release of a file; `ValueError` says what is wrong with it."""
+    try:
+        document: Json = json.loads(data)
+        newer, content, digest = document["format"] > FORMAT, str(document["release"]), document["sha256"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError("it is no release") from error
+    if newer:
+        raise ValueError(f"it has the format {document['format']}: upgrade tuning-service")
+    if _digest(content.encode()) != digest:
+        raise ValueError("its SHA-256 is not the one in it")
+    values: Json = json.loads(content)
+    return Release(**{**values, "table": TableFile(**values["table"])})
+
+
+def encoded_table(table: pa.Table) -> tuple[TableFile, bytes]:
+    """Return a table's file, which is named by its content."""
+    data = encode_table(table)
+    digest = _digest(data)
+    return TableFile(f"{TABLES}/{digest}.parquet", digest), data
+
+
+def decoded_table(file: TableFile, data: bytes) -> pa.Table:
+    """Return the table of a file; `ValueError` where it is not the one that the release names."""
+    if _digest(data) != file.sha256:
+        raise ValueError("its SHA-256 is not the one that the release names")
+    return pq.ParquetFile(pa.BufferReader(data)).read()
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
