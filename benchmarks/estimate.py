@@ -22,7 +22,7 @@ from tuning.basics.timing import Timing
 from tuning.cli.demo_customers import write_customers
 from tuning.driver import session
 from tuning.driver.progress import Counter
-from tuning.planning.plan import Plan
+from tuning.planning.run_plan import Plan
 from tuning.runs.progress import Progress
 
 SHARES = (0.25, 0.5, 0.75)

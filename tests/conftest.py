@@ -7,7 +7,6 @@ import math
 import os
 import re
 import shutil
-import sys
 import time
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -39,8 +38,6 @@ if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
 # What a test needs is said by its folder, its file's name or its fixtures; `@pytest.mark` says only what they do not.
 FOLDERS = {"ray/": "ray", "chaos/": "chaos", "services/test_mlflow": "mlflow"}
 FIXTURES = {"ray_cluster": "ray", "mlflow_database": "mlflow", "s3_server": "s3"}
-# Where a plan times trials, for which it starts a process of seconds; commands that tests start as processes do, too.
-TIMED = "runs/test_run_time.py"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -123,15 +120,6 @@ def gang_cluster(ray_cluster: None) -> Iterator[None]:
 
     yield
     assert left_over() == {}
-
-
-@pytest.fixture(autouse=True)
-def untimed_plans(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plans of other tests say that they do not know how long their runs take."""
-    if _place(request.node) != TIMED and "tuning.runs.earlier_runs" in sys.modules:
-        from tuning.planning.run_time import RunTime
-
-        monkeypatch.setattr("tuning.runs.earlier_runs.timed_run_time", lambda plan, patience: RunTime("not timed"))
 
 
 @pytest.fixture(scope="session", autouse=True)

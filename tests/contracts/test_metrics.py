@@ -20,7 +20,7 @@ from tuning.evaluation.conclusion import conclude
 from tuning.evaluation.metrics import Metric, is_of_classes, resolve_metric
 from tuning.evaluation.study_data import full_steps, train
 from tuning.evaluation.winner import StudyOutcome
-from tuning.notes import texts
+from tuning.notes import PlanCode, texts
 from tuning.planning.plan import make_plan
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION
 
@@ -130,7 +130,7 @@ def refused(metric: str, y: np.ndarray, **fields: object) -> str:
         plan = make_plan(define({"data": data, "target": "y", "task": REGRESSION, "metric": metric, **fields}))
     except PlanError as error:
         return str(error)
-    return "; ".join(str(note) for note in plan.notes if str(note).startswith("metric"))
+    return "; ".join(str(note) for note in plan.notes if note.code is PlanCode.METRIC_UNDEFINED)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
 
-from tuning.notes import Note
+from tuning.notes import Note, NoteCode
 
 # What may differ between a page and what is printed.
 _FREE = {
@@ -71,6 +71,11 @@ class Noted(Protocol):
 
     @property
     def notes(self) -> Iterable[Note]: ...
+
+
+def codes_of(noted: Noted) -> list[NoteCode]:
+    """The codes of a plan's or a result's notes."""
+    return [note.code for note in noted.notes]
 
 
 def note_texts(noted: Noted) -> list[str]:

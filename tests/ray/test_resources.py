@@ -14,8 +14,8 @@ from search_spaces import Float, SearchSpace
 from tuning import TuneRunner
 from tuning.basics.timing import Timing
 from tuning.errors import PlanError, RunError
-from tuning.planning.plan import Plan
 from tuning.planning.room import alive_machines
+from tuning.planning.run_plan import Plan
 from tuning.planning.shortages import find_shortages
 from tuning.storage.run_directory import RunDirectory
 

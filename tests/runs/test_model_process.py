@@ -11,7 +11,8 @@ from shown_output import note_texts
 from tuning.basics.timing import Timing
 from tuning.definition.definition import define
 from tuning.errors import DefinitionError, PlanError
-from tuning.planning.plan import Plan, make_plan
+from tuning.planning.plan import make_plan
+from tuning.planning.run_plan import Plan
 
 CODE = """
 import os, threading

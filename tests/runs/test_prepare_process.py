@@ -92,7 +92,7 @@ def test_who_ends_the_process_has_no_say_and_the_others_plan_as_without_it(prepa
     plan, without = make_plan(of(prepare, "exits")), make_plan(of(prepare))
     assert (plan.spec.task, plan.spec.positive, plan.spec.metric) == ("binary", "yes", without.spec.metric)
     assert [study.id for study in plan.studies] == ["acme", "exits", "globex"]
-    lost = "customer 'exits' was left out of what is guessed: prepare has ended its process (exit code 3)."
+    lost = "customer 'exits' was not sampled: prepare has ended its process (exit code 3)."
     assert [*_but_sizes(note_texts(plan), lost)] == [*_but_sizes(note_texts(without))]
     assert lost in note_texts(plan)
 
@@ -100,7 +100,7 @@ def test_who_ends_the_process_has_no_say_and_the_others_plan_as_without_it(prepa
 def test_who_hangs_has_no_say(prepare: str) -> None:
     plan = make_plan(of(prepare, "hangs"), timing=Timing(prepare_s=1.0))
     assert plan.spec.positive == "yes"
-    assert "customer 'hangs' was left out of what is guessed: prepare took longer than 1 s." in note_texts(plan)
+    assert "customer 'hangs' was not sampled: prepare took longer than 1 s." in note_texts(plan)
 
 
 def test_where_nobody_can_be_looked_at_the_task_has_to_be_given(prepare: str) -> None:

@@ -263,13 +263,12 @@ def test_the_plan_says_what_this_machine_is_too_small_for(tmp_path: Path, monkey
     needs = {"a": {"cpus": 1000}, "b": {"cpus": 1000}, "c": {"memory_gb": 100_000}, "d": None}
     made = runner(tmp_path, needs, resources={"gpus": 1000}).plan()
     notes = "\n".join(note_texts(made))
-    assert (
-        "customers 'a', 'b': resources.cpus: 1000 is more than the 2 slots; no model would come of that here." in notes
-    )
-    assert "customer 'c': resources.memory_gb: 100000 is more than the " in notes
-    assert "GPUs of this machine, so no worker could start here." in notes
+    assert "resources.cpus of 'a', 'b': 1000 is more than there is here: 2." in notes
+    assert "resources.memory_gb of 'c': 100000 is more than there is here: " in notes
+    assert "resources.gpus of 'd': 1000 is more" not in notes
+    assert "resources.gpus: 1000 is more than there is here: 0." in notes
     notes = "\n".join(note_texts(runner(tmp_path, {"a": None}, resources={"custom": {"fast_disk": 1}}).plan()))
-    assert "resources.custom: a Ray of this machine has no 'fast_disk', name a cluster by RAY_ADDRESS, so no" in notes
+    assert "resources.custom.fast_disk: 1 is more than there is here: 0. Request less" in notes
     monkeypatch.setenv("RAY_ADDRESS", "somewhere:6379")
     assert "is more than" not in "\n".join(note_texts(runner(tmp_path, needs).plan()))
 

@@ -15,7 +15,6 @@ class Timing:
         heartbeat_s: between two writes of the lease.
         dead_after_s: an owner whose lease stood still for this long is dead.
         prepare_s: for which the look at one customer before a run waits for `prepare`, which has longer in the run.
-        trial_s: for which a plan waits for a few trials that tell how long the run takes, their libraries included.
         look_s: between two looks at the lease of another owner.
         progress_s, remote_progress_s: between two writes of the progress, into a run on a disk and on object storage.
         parts_s: between two parts of records, or of a spread study's journal. Many slots make it longer.
@@ -37,7 +36,6 @@ class Timing:
     heartbeat_s: float = 2.0
     dead_after_s: float = 20.0
     prepare_s: float = 60.0
-    trial_s: float = 8.0
     look_s: float = 0.5
     progress_s: float = 1.0
     remote_progress_s: float = 10.0

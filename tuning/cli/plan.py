@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Unpack
 
 import click
@@ -12,7 +11,7 @@ from tuning.cli.output import say_wait
 from tuning.cli.program import Command
 from tuning.cli.shared_options import Overrides, definition_options, read
 from tuning.planning.plan import make_plan
-from tuning.runs.earlier_runs import run_time
+from tuning.runs.earlier_runs import with_run_time
 
 
 @click.command(cls=Command)
@@ -20,6 +19,6 @@ from tuning.runs.earlier_runs import run_time
 @click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def plan(definition: str, output: str, **options: Unpack[Overrides]) -> None:
     """Show what would run, and where, without starting anything."""
-    say_wait("looking at the data, and timing some trials")
-    made = replace(make_plan(read(definition, **options)), estimate=run_time)
+    say_wait("looking at the data")
+    made = with_run_time(make_plan(read(definition, **options)))
     click.echo(json.dumps(made.to_dict()) if output == "json" else made.describe())

@@ -15,7 +15,7 @@ from tuning.definition.definition import Definition, define
 from tuning.definition.given import definition_of, keys_of
 from tuning.driver.runner import TuneRunner
 from tuning.errors import DefinitionError
-from tuning.planning.algorithm_notes import random_starts
+from tuning.planning.search_checks import random_starts
 from tuning.planning.studies import distinct
 from tuning.runs.plan_file import read_spec
 from tuning.runs.results import RunResult
@@ -113,7 +113,7 @@ def comparison_of(run_dir: str | Path | RunResult, **options: Unpack[AnalysisOpt
         source=result.directory.shown,
         hold_out_scores=hold_out_of(result),
         unfinished=unfinished_of(result),
-        remarks=random_starts(algorithms, spec.space, spec.definition.trials),
+        remarks=map(str, random_starts(algorithms, spec.space, spec.definition.trials)),
         **chosen,
     )
 

@@ -22,7 +22,7 @@ from tuning.definition.baselines import Baseline, check_baseline, column_of
 from tuning.definition.column_roles import NamedColumns, check_roles, not_features, some
 from tuning.definition.compared_methods import CompareOptions
 from tuning.definition.complaints import complaints
-from tuning.definition.customer_limits import Limits
+from tuning.definition.customer_limits import SIZE_LIMITS, Limits
 from tuning.definition.data_source import DataSource
 from tuning.definition.fields import (
     SHIPPED,
@@ -40,6 +40,7 @@ from tuning.definition.fields import (
     TargetBounds,
     TimeBudget,
 )
+from tuning.definition.objective_keys import OF_DATA, OF_MODELS, check_form_of, parse_objective, set_keys
 from tuning.definition.options import (
     CsvOptions,
     MLflow,
@@ -51,14 +52,11 @@ from tuning.definition.options import (
     SplitOrType,
     WarmStart,
 )
-from tuning.definition.plain_values import IN_MEMORY
 from tuning.definition.reach import CODE, CODE_SWITCH, MODELS, PATH, PLAIN, PlainText
 from tuning.definition.stop_rules import StopRules
 from tuning.errors import DefinitionError
 from tuning.models.bounds import AUTO
 from tuning.models.entries import ModelEntry, parse_models
-from tuning.models.trainers.trainer import is_trainer, maker_of
-from tuning.user_code import check_form
 
 MOST_FOLDERS = 100  # of models, where nobody says how they are to be kept
 
@@ -224,7 +222,7 @@ class Definition(Options):
         description="Seed of everything random. Each customer's own follows from it and from the customer's id, which "
         "may be the definition's `name`.",
     )
-    objective: Annotated[Callable[..., object] | str | None, CODE] = Field(
+    objective: Annotated[Callable[..., object] | str | None, CODE, PlainValidator(parse_objective)] = Field(
         None,
         description="Function or generator to tune instead of models, or where it is: `file.py:function` or "
         "`package.module:function` (docs/objectives.md). It may make a trainer of Ray Train, or be one "
@@ -275,17 +273,6 @@ class Definition(Options):
         None, description="Algorithms and seeds to compare, in place of `algorithm` and `scheduler` (docs/compare.md)."
     )
 
-    @field_validator("objective", mode="plain")
-    @classmethod
-    def _objective(cls, value: object) -> object:
-        if is_trainer(value):
-            return maker_of(value)
-        if value is not None and not isinstance(value, str) and not callable(value):
-            raise ValueError(f"{value!r} is not a function, nor an import path such as package.module:function")
-        if isinstance(value, str) and value != IN_MEMORY:
-            check_form(value)
-        return value
-
     @field_validator("models", mode="plain")
     @classmethod
     def _models(cls, value: object) -> tuple[ModelEntry, ...]:
@@ -314,31 +301,43 @@ class Definition(Options):
     @model_validator(mode="after")
     def _fits_together(self) -> Definition:
         check_baseline(self.baseline, compares=self.compare is not None, of_objective=self.objective is not None)
-        if self.objective is not None and self.models:
-            raise ValueError("models: an objective is tuned instead of models; leave one of them out")
         if self.objective is None:
-            if self.target is None:
-                raise ValueError("target: the column to predict is missing")
-            if self.data is None and self.manifest is None:
-                raise ValueError("data: a glob, file, mapping or DataFrame is missing")
-            if self.by and isinstance(self.data, Mapping):
-                raise ValueError("by: `data` is a mapping, which names the customers already; remove one of them")
-            check_roles(self.named_columns)
-            if self.winner == "one_standard_error" and "ensemble" in self.model_fields_set and self.ensemble != "none":
-                raise ValueError(
-                    "ensemble: an ensemble is never simpler than its members, which `winner: one_standard_error` is "
-                    "about; remove one of them"
-                )
-            if self.own_metric and self.metric is not None:
-                try:
-                    check_form(self.metric)
-                except ValueError as error:
-                    raise ValueError(f"metric: {error}") from error
-        elif self.search_space is None:
-            raise ValueError("search_space: an objective needs one, there is no preset for it")
-        elif isinstance(self.search_space, str):
-            raise ValueError(f"search_space: {self.search_space!r} is a preset for models; an objective needs its own")
+            self._check_models()
+        else:
+            self._check_objective()
+        if self.mlflow.enabled and self.mlflow.record_models == "all" and not self.save_models:
+            raise ValueError("mlflow.record_models: `save_models: false` keeps no model to record; leave one out")
+        if self.compare is not None and self.compare.seconds is not None and "study_time" in (self.stop or {}):
+            raise ValueError("stop.study_time: `compare.seconds` is the time of a study already; leave one out")
         return self
+
+    def _check_models(self) -> None:
+        if self.target is None:
+            raise ValueError("target: the column to predict is missing")
+        if self.data is None and self.manifest is None:
+            raise ValueError("data: a glob, file, mapping or DataFrame is missing")
+        if self.by and isinstance(self.data, Mapping):
+            raise ValueError("by: `data` is a mapping, which names the customers already; remove one of them")
+        check_roles(self.named_columns)
+        if self.steps != 1:
+            raise ValueError("steps: it is the length of an objective's trials, and models are tuned; leave it out")
+        if self.winner == "one_standard_error" and "ensemble" in self.model_fields_set and self.ensemble != "none":
+            raise ValueError(
+                "ensemble: an ensemble is never simpler than its members, which `winner: one_standard_error` is "
+                "about; remove one of them"
+            )
+        if self.own_metric and self.metric is not None:
+            check_form_of("metric", self.metric)
+
+    def _check_objective(self) -> None:
+        if self.search_space is None or isinstance(self.search_space, str):
+            raise ValueError("search_space: an objective needs one of its own, there is no preset for it")
+        if idle := set_keys(self, OF_MODELS):
+            raise ValueError(f"{', '.join(idle)}: no effect, since an objective is tuned instead of models")
+        if self.data is None and self.manifest is None:
+            limits = [f"limits.{key}" for key in set_keys(self.limits, SIZE_LIMITS)]
+            if idle := [*set_keys(self, OF_DATA), *limits]:
+                raise ValueError(f"{', '.join(idle)}: no effect, since there is no `data`")
 
     @property
     def own_metric(self) -> bool:

@@ -19,7 +19,7 @@ from tuning.basics.wording import is_served, one_line
 from tuning.definition.cpus import cluster_nodes
 from tuning.driver.signals import kept
 from tuning.errors import RayUnavailableError, RunError
-from tuning.planning.plan import Plan
+from tuning.planning.run_plan import Plan
 from tuning.storage.data_roots import data_roots_environment
 
 # Each slot has one thread: fits of a few milliseconds lose by more, and slots would fight for the cores. Libraries read

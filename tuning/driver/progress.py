@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tuning.basics.timing import Timing
-from tuning.planning.plan import Plan
+from tuning.planning.run_plan import Plan
 from tuning.records.gains import is_error
 from tuning.records.ownership import Term
 from tuning.records.reports import Listener, PartWritten, WorkerError, WorkerReport

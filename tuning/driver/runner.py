@@ -5,13 +5,11 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Unpack, overload
 
 from tuning.basics.public import Public, typing, wait_notice
-from tuning.basics.timing import USUAL, Timing
+from tuning.basics.timing import USUAL
 from tuning.basics.wording import resume_advice
 from tuning.definition.definition import Definition
 from tuning.definition.given import changed, definition_arguments, definition_of, keys_help, signature
@@ -24,12 +22,12 @@ from tuning.driver.hosts.ray import RayHost
 from tuning.driver.session import RunSession
 from tuning.driver.signals import Signals
 from tuning.errors import PlanError, RunError, RunInterrupted, signal_name
-from tuning.planning.plan import Plan, make_plan
-from tuning.planning.run_time import RunTime
+from tuning.planning.plan import make_plan
+from tuning.planning.run_plan import Plan
 from tuning.planning.studies import NONE_FIXED, Fixed
 from tuning.records.ownership import newest_term
 from tuning.runs.begin import OwnedRun, abandon, begin, resume_run
-from tuning.runs.earlier_runs import run_time
+from tuning.runs.earlier_runs import with_run_time
 from tuning.runs.plan_file import frozen_definition
 from tuning.runs.results import RunResult
 from tuning.storage.run_directory import RunDirectory
@@ -83,8 +81,7 @@ class TuneRunner(Public):
         """What would run, and where. Neither Ray nor MLflow is imported; messages of libraries that your code loads are
         hidden."""
         with wait_notice("looking at the data"), held_messages():
-            plan = make_plan(self.definition, timing=self.timing, fixed=self.fixed)
-        return replace(plan, estimate=partial(_run_time, timing=self.timing))
+            return with_run_time(make_plan(self.definition, timing=self.timing, fixed=self.fixed))
 
     def tuner(self, run_dir: str | Path | None = None) -> Tuner:
         """The `tune.Tuner` of the definition, over a new run directory.
@@ -259,8 +256,3 @@ def _too_early(number: int, run_dir: str | Path | None) -> str:
         if run_dir is not None and newest_term(directory := RunDirectory(run_dir)) is not None:
             return f"{text}. Resume with: {resume_advice(directory.shown)}"
     return f"{text}. Nothing was recorded; start the run again."
-
-
-def _run_time(plan: Plan, timing: Timing) -> RunTime:
-    with wait_notice("timing some trials"):
-        return run_time(plan, timing=timing)

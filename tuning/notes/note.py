@@ -160,6 +160,7 @@ def _plain(value: object) -> object:
 #: The forms that a value may have in a sentence, with the argument behind the form's name.
 FORMS: Mapping[str, Callable[[Any, str], str]] = {
     "of": amount,  # {rows:of row}: 1 row, 2 rows
+    "count": lambda value, noun: amount(len(value), noun),  # {names:count customer}: 2 customers
     "seconds": lambda value, _: duration(value),
     "names": lambda values, most: name_list(values, int(most or 10)),  # {columns:names 4}: 'a', 'b'
     "all": lambda values, _: ", ".join(map(str, values)),  # of notes
@@ -167,7 +168,9 @@ FORMS: Mapping[str, Callable[[Any, str], str]] = {
     "kind": lambda value, _: value if value == "text" else f"{value}s",  # of a column's values
     "separator": lambda options, _: separator_text(options),
     "settings": lambda options, _: csv_settings(options),
+    "after": lambda values, before: f"{before}{name_list(values)}" if values else "",  # {customers:after  of }
     "then": lambda value, before: f"{before}{value}" if value else "",  # {why:then ; most often: }
+    "spelled": lambda value, _: " and ".join(map(ascii, value)),  # names, with what cannot be seen of them
 }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
-from tuning.basics.wording import amount, did_you_mean, name_list, separator_hint
+from tuning.basics.wording import did_you_mean, name_list, separator_hint
 from tuning.data.customers import Customers, too_large
 from tuning.data.formats.memory_frame import FrameSource
 from tuning.data.keyed_tables import TablePart, find_tables
@@ -17,12 +17,13 @@ from tuning.data.table_source import TableSource
 from tuning.definition.customer_limits import Extent
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError, DataError, NotLookedAtError, PlanError
+from tuning.notes import Note, PlanCode
 
 MOST_LOOKED_AT = 200  # customers, when the first ones do not have a column
 
 
-def check_columns(definition: Definition, customers: Customers, code: OwnCode) -> list[str]:
-    """Notes on columns that only some customers have; `PlanError` names one that none has.
+def check_columns(definition: Definition, customers: Customers, code: OwnCode) -> list[Note]:
+    """Return notes on columns that only some customers have; `PlanError` names one that none has.
 
     Looks at the headers of the largest customers; with `prepare`, at what it gives back for them, since it may make a
     column. `DataError` when none of them can be read.
@@ -67,7 +68,7 @@ def check_columns(definition: Definition, customers: Customers, code: OwnCode) -
             f"{'`features` names none of them' if definition.features is not None else _taken(definition, found)}."
         )
     return [
-        f"{key}: {looked - found[name]} of the {amount(looked, 'customer')} looked at have no column {name!r}."
+        PlanCode.COLUMN_MISSING(name, key=key, lacking=looked - found[name], customers=looked)
         for name, key in named.items()
         if found[name] < looked
     ]

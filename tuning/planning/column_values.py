@@ -8,12 +8,12 @@ from functools import partial
 
 import pandas as pd
 
-from tuning.basics.wording import amount
 from tuning.data.customers import Customers
 from tuning.data.prepared import OwnCode
 from tuning.data.sampling import sample_frames
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError, PlanError
+from tuning.notes import Note, PlanCode
 from tuning.preprocessing.kinds import TEXT, Values
 from tuning.preprocessing.notations import seeming
 from tuning.preprocessing.roles import check_predictions, read_groups, read_moments, read_weights
@@ -62,16 +62,15 @@ def _refusal(definition: Definition, frame: pd.DataFrame) -> tuple[str, str] | N
     return None
 
 
-def odd_text_notes(definition: Definition, frames: Mapping[str, pd.DataFrame]) -> Iterator[str]:
-    """A note for each feature whose text seems to be numbers or dates, in the first rows of some customers."""
+def odd_text_notes(definition: Definition, frames: Mapping[str, pd.DataFrame]) -> Iterator[Note]:
+    """Return a note for each feature with text that seems to be numbers or dates, in the first rows of customers."""
     left_out = (definition.target, *definition.not_features)
-    found: dict[tuple[str, str], int] = {}
+    found: dict[tuple[str, Note], int] = {}
     for frame in frames.values():
         there = frame.columns if definition.features is None else definition.features
         for name in [each for each in there if each in frame.columns and each not in left_out][:MOST_COLUMNS]:
             values = Values(frame[name][:MOST_ROWS], definition.dates)
-            if values.kind(None) == TEXT and (said := str(seeming(values.texts()[1]) or "")):
+            if values.kind(None) == TEXT and (said := seeming(values.texts()[1])):
                 found[name, said] = found.get((name, said), 0) + 1
     for (name, said), customers in found.items():
-        whose = "" if len(frames) == 1 else f" for {customers} of the {amount(len(frames), 'customer')} looked at"
-        yield f"column {name!r} seems to hold {said}; as it is, it says little{whose}."
+        yield PlanCode.TEXT_LIKE_VALUES(name, what=said, customers=customers, looked_at=len(frames))

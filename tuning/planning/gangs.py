@@ -8,13 +8,14 @@ import numpy as np
 
 from search_spaces import SearchSpace
 from search_spaces.parameters import Constant
-from tuning.basics.wording import amount, name_list
+from tuning.basics.wording import name_list
 from tuning.definition.definition import Definition
 from tuning.definition.options import Resources
 from tuning.errors import DefinitionError, PlanError
 from tuning.models.gang import GANG_FIELDS, Gang
 from tuning.models.registry import families
 from tuning.models.trainers.trainer import TrainWorkers
+from tuning.notes import Note, PlanCode
 from tuning.planning.model_space import parameters_by_model
 from tuning.planning.room import nvidia_gpus, own_ray
 from tuning.study.study import StudyTable
@@ -103,31 +104,21 @@ def gang_notes(
     studies: StudyTable,
     takes: Iterable[tuple[Resources, Gang | TrainWorkers | None]],
     slots: int,
-) -> Iterator[str]:
-    """Notes on what trials with gangs take of the slots.
+) -> Iterator[Note]:
+    """Return notes on trials with gangs that a Ray of our own on this machine has no room for.
 
     studies: one for each of `takes`. takes: resources of a trial's own process, and its gang.
     """
+    if not own_ray():
+        return
     for study, (driver, gang) in zip(studies, takes, strict=True):
         if gang is None:
             continue
         options = study.customer.options
         _, of_run = gang_key(definition, driver, own_space=bool(options and options.search_space))
-        none = "no trial could start here" if of_run else f"no model would come of {study.customer.id!r} here"
-        cpus = trial_cpus(driver, gang)
-        at_once = int(slots // cpus)
-        members = "actors" if isinstance(gang, Gang) else "workers"
-        have = f"{amount(slots, 'slot')} {'has' if slots == 1 else 'have'}"
-        fits = f"{at_once} at once on {amount(slots, 'slot')}" if at_once else f"more than the {have}"
-        if not at_once and own_ray():
-            fits += f", so {none}; take fewer {members}, or more `slots`"
-        yield (
-            f"a trial takes {amount(cpus, 'CPU')}, {driver.cpus:g} of its own and {gang.bundles[0].get('CPU', 0.0):g} "
-            f"for each of {len(gang.bundles)} {members}: {fits}."
-        )
+        whose, workers = "" if of_run else study.customer.id, "actors" if isinstance(gang, Gang) else "workers"
+        if (cpus := trial_cpus(driver, gang)) > slots:
+            yield PlanCode.GROUP_TOO_LARGE(whose, cpus=cpus, slots=slots, workers=workers)
         asked = sum(bundle.get("GPU", 0.0) for bundle in gang.bundles)
-        if asked and driver.gpus + asked > nvidia_gpus() and own_ray():
-            yield (
-                f"a trial and its {members} take {amount(driver.gpus + asked, 'GPU')}, more than the "
-                f"{amount(nvidia_gpus(), 'NVIDIA GPU')} of this machine, so {none}."
-            )
+        if asked and driver.gpus + asked > nvidia_gpus():
+            yield PlanCode.GROUP_WITHOUT_GPUS(whose, asked=driver.gpus + asked, have=nvidia_gpus(), workers=workers)

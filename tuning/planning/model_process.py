@@ -8,6 +8,7 @@ from tuning.basics.timing import HANG_S
 from tuning.data.child_process import ChildProcess
 from tuning.errors import NotLookedAtError, PlanError
 from tuning.models.entries import ModelEntry, own_families
+from tuning.notes import Note, PlanCode
 from tuning.user_code import exits_raised
 
 
@@ -56,9 +57,9 @@ class ModelProcess(ChildProcess):
             self.lost[name] = str(error)
 
     @property
-    def notes(self) -> list[str]:
-        """Sentences on models that could not be tried."""
-        return [f"the model {name!r} could not be tried before the run: {why}." for name, why in self.lost.items()]
+    def notes(self) -> list[Note]:
+        """Notes on models that could not be tried."""
+        return [PlanCode.MODEL_NOT_TRIED(name, why=why) for name, why in self.lost.items()]
 
 
 def _load() -> None:

@@ -11,13 +11,14 @@ from search_spaces import SearchSpace, presets
 from search_spaces.parameters import Choice, Constant, Parameter
 from tuning.basics.wording import raised
 from tuning.errors import DefinitionError, PlanError, RunError
-from tuning.evaluation.metrics import DEFAULT_METRIC, needs_probabilities
+from tuning.evaluation.metrics import needs_probabilities
 from tuning.models.base import FRAME, Family, Matrix
 from tuning.models.entries import ModelEntry
 from tuning.models.log_target import LOG, PLAIN, TARGET
 from tuning.models.own import OwnFamily
 from tuning.models.registry import families
 from tuning.models.registry import family as find_family
+from tuning.notes import Note, PlanCode
 from tuning.planning.model_process import ModelProcess
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, TASKS, Task
 from tuning.records.schema import MODEL
@@ -119,12 +120,12 @@ def check_models(
     task: str,
     metric: str,
     function: Callable[..., float] | None = None,
-) -> tuple[SearchSpace, tuple[str, ...]]:
-    """The space with the models that can do it, and what was left out and why; `PlanError` when none is left.
+) -> tuple[SearchSpace, tuple[Note, ...]]:
+    """Return the space with the models that can do it, and what was left out; `PlanError` when none is left.
 
     own: the families of the user's own models. function: the metric, where it is the user's own.
     """
-    refused: dict[str, str] = {}
+    refused: dict[str, Note] = {}
     chosen = parameters_by_model(space)
     probabilities = task != REGRESSION and needs_probabilities(metric, task, function)
     for name in chosen:
@@ -136,8 +137,8 @@ def check_models(
         return space, ()
     left = {name: parameters for name, parameters in chosen.items() if name not in refused}
     if not left or space.constraints:
-        raise PlanError("models: " + " ".join(f"{reason}" for reason in refused.values()))
-    return _composed(left), tuple(f"left out: {reason}" for reason in refused.values())
+        raise PlanError(f"models: {' '.join(map(str, refused.values()))}")
+    return _composed(left), tuple(refused.values())
 
 
 def common_tasks(
@@ -256,10 +257,10 @@ def _check_saved(family: OwnFamily) -> None:
         ) from error
 
 
-def _refusal(family: Family, space: SearchSpace, name: str, task: str, metric: str, probabilities: bool) -> str:
+def _refusal(family: Family, space: SearchSpace, name: str, task: str, metric: str, probabilities: bool) -> Note | None:
     able = _able(family)
     if task not in able:
-        return f"{name!r} is for {' and '.join(sorted(able)) or 'no task of ours'}, the task is {task}."
+        return PlanCode.MODEL_FOR_OTHER_TASKS(name, tasks=" and ".join(sorted(able)) or "no task of ours", task=task)
     config = {key: value for key, value in space.complete({MODEL: name}).items() if key != MODEL}
     if isinstance(family, OwnFamily):
         try:
@@ -269,8 +270,7 @@ def _refusal(family: Family, space: SearchSpace, name: str, task: str, metric: s
         except Exception as error:
             raise DefinitionError(f"models: {name!r} cannot be built: {type(error).__name__}: {error}") from error
     if probabilities and not family.probabilities(config):
-        default = f" ({metric!r} is the default for {task})" if metric == DEFAULT_METRIC[task] else ""
         offers = not isinstance(family, OwnFamily) and family.probabilities({**config, "probability": True})
-        out = ", or add the constant `probability: true` to its space" if offers else ""
-        return f"{name!r} has no probabilities, which {metric!r} needs{default}: choose accuracy or f1_macro{out}."
-    return ""
+        constant = "`probability: true`" if offers else ""
+        return PlanCode.MODEL_WITHOUT_PROBABILITIES(name, metric=metric, constant=constant)
+    return None

@@ -11,7 +11,6 @@ from tuning.basics.wording import amount
 from tuning.data.customers import Customers, about_rows, one_each
 from tuning.definition.definition import Definition
 from tuning.errors import PlanError
-from tuning.evaluation.pooling import MOST_ROWS, MOST_ROWS_EACH
 from tuning.notes import Note, PlanCode
 from tuning.study.study import StudyTable, customers_of
 
@@ -60,25 +59,14 @@ def _customers(studies: StudyTable, beside: StudyTable | None) -> Customers:
 
 
 def pool_notes(definition: Definition, studies: StudyTable, beside: StudyTable | None = None) -> Iterator[Note]:
-    """What the plan says of the pool; `PlanError` where one is wanted that nobody could ask. beside: as of `Plan`."""
+    """Return a note on a run without the pool that it asks for; `PlanError` where nobody could ask it.
+
+    beside: as of `Plan`.
+    """
     if definition.pool == ON and not definition.wants_ensembles:
         raise PlanError(
             "pool: on asks for a model of all customers' rows as a member of each one's ensemble, and with "
             f"{_without_ensembles(definition)} there are none. Use `pool: off`, or leave that out."
         )
-    if definition.pool == OFF:
-        tried = definition.model_copy(update={"pool": AUTO})
-        if "pool" not in definition.model_fields_set and not why_no_pool(tried, studies):
-            yield PlanCode.POOL_HINT()
-        return
-    if why := why_no_pool(definition, studies, beside):
+    if definition.pool != OFF and (why := why_no_pool(definition, studies, beside)):
         yield PlanCode.POOL_OFF_HERE(pool=definition.pool, why=why)
-        return
-    alike = f", if at least {AUTO_CUSTOMERS} have these" if definition.pool == AUTO else ""
-    yield PlanCode.POOL_TRAINED(
-        customers=len(_customers(studies, beside)),
-        alike=alike,
-        most_each=MOST_ROWS_EACH,
-        most=MOST_ROWS,
-        limit=POOL_SECONDS,
-    )

@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from schedulers import SchedulerSpec
-from tuning.basics.wording import amount, name_list
 from tuning.definition.options import Resources
 from tuning.definition.run_spec import RunSpec
 from tuning.evaluation.objective import Objective, takes_state
+from tuning.notes import Note, PlanCode
 from tuning.planning.placement import TRIAL_BYTES, slot_bytes
 from tuning.planning.room import Bundle
 from tuning.study.study import StudyTable, customers_of
-
-STATELESS = ", because the objective has no parameter `state` (docs/objectives.md), with which helpers could go on"
 
 
 def helpers_of(
@@ -64,20 +62,13 @@ def helpers_with_room(helpers: int, needs: Sequence[Resources], machines: Sequen
     return found if found > 1 else 0
 
 
-def helper_notes(
-    schedulers: Sequence[SchedulerSpec], helpers: int, studies: int, slots: int, objective: Objective | None
-) -> Iterator[str]:
-    """Notes on slots that studies under schedulers that pause trials leave free, and on their helpers."""
-    names = list(dict.fromkeys(each.name for each in schedulers if each.pauses))
-    if helpers:
-        yield (
-            f"{name_list(names)} pauses trials: each study decides in one process, and has {amount(helpers, 'helper')} "
-            "to train its trials ahead of its decisions. What it finds is the same for any number of them."
-        )
-    elif names and studies < slots:
+def idle_slots(
+    schedulers: Sequence[SchedulerSpec], studies: int, slots: int, objective: Objective | None
+) -> Iterator[Note]:
+    """Return a note on slots that studies without helpers leave free under schedulers that pause trials."""
+    names = dict.fromkeys(each.name for each in schedulers if each.pauses)
+    if names and studies < slots:
         stateless = objective is not None and not takes_state(objective)
-        yield (
-            f"{studies} of {amount(slots, 'slot')} {'is' if studies == 1 else 'are'} used: a study under "
-            f"{' or '.join(names)} runs its trials in turns in one process{STATELESS if stateless else ''}. scheduler: "
-            "asha uses all slots."
+        yield PlanCode.SLOTS_IDLE(
+            " or ".join(names), studies=studies, slots=slots, lacking="`state` (docs/objectives.md)" * stateless
         )

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from schedulers import stopping
 from schedulers.stopping import RuleSpec
 from search_spaces import SearchSpace, SpaceError
-from tuning.basics.wording import amount, did_you_mean, name_list
+from tuning.basics.wording import did_you_mean, name_list
 from tuning.data.customers import Customers
 from tuning.data.prepared import OwnCode
 from tuning.data.sampling import TargetSample, sample_target
@@ -20,6 +21,7 @@ from tuning.errors import CustomerError, DefinitionError, PlanError
 from tuning.evaluation.metrics import is_of_classes, mode_of, needs_scores, resolve_metric
 from tuning.evaluation.target_demands import demand_of, objection
 from tuning.models import bounds
+from tuning.notes import Note, PlanCode
 from tuning.planning.column_values import odd_text_notes
 from tuning.planning.model_space import check_models, common_tasks, space_of
 from tuning.planning.portfolios.sources import check_portfolio, find_portfolio
@@ -49,13 +51,32 @@ SMALLER_IS_BETTER = {
 }
 
 
-def resolve(definition: Definition, customers: Customers, code: OwnCode) -> tuple[RunSpec, list[str]]:
-    """The spec of a definition, and notes on what was chosen for the user; `PlanError` says what cannot work."""
-    notes: list[str] = []
+@dataclass(frozen=True)
+class _Prediction:
+    """What models are to predict.
+
+    Attributes:
+        task: its name; None where an objective is tuned.
+        positive: the positive class of a binary task.
+        time_column: the date to split by.
+        guesses: notes on what was guessed of the task and the positive class, for the user to correct.
+        notes: on the targets that were looked at.
+    """
+
+    task: str | None = None
+    positive: Label | None = None
+    time_column: str | None = None
+    guesses: tuple[Note, ...] = ()
+    notes: tuple[Note, ...] = ()
+
+
+def resolve(definition: Definition, customers: Customers, code: OwnCode) -> tuple[RunSpec, list[Note]]:
+    """Return the spec of a definition, and notes on what was chosen for the user; `PlanError` says what cannot work."""
     _check_mode(definition)
-    task, metric, positive, time_column = None, definition.metric or "objective", None, None
+    found, metric = _Prediction(), definition.metric or "objective"
     if definition.objective is None:
-        task, positive, time_column = _predicted(definition, customers, code, notes)
+        found = _predicted(definition, customers, code)
+    task = found.task
     try:
         if task is not None:
             metric = _metric(definition, task, code)
@@ -64,9 +85,8 @@ def resolve(definition: Definition, customers: Customers, code: OwnCode) -> tupl
     except (DefinitionError, PlanError) as error:
         if definition.task != "auto" or task is None:
             raise
-        raise type(error)(f"{str(error).rstrip('.')}; {notes[0]}") from error  # whose data it was guessed from
-    if task is not None and definition.metric is None:
-        notes.append(f"metric {metric!r} is the default for {task}; set `metric` to choose.")
+        guess = str(found.guesses[0])  # on whose data the task was guessed
+        raise type(error)(f"{str(error).rstrip('.')}; {guess}") from error
     spec = RunSpec(
         definition=definition,
         task=task,
@@ -74,11 +94,11 @@ def resolve(definition: Definition, customers: Customers, code: OwnCode) -> tupl
         mode=definition.mode if definition.objective is not None or definition.own_metric else mode_of(metric),
         space=space,
         stop=_stopping_rules(definition),
-        positive=positive,
-        time_column=time_column,
+        positive=found.positive,
+        time_column=found.time_column,
         portfolio=find_portfolio(definition, task),
     )
-    return spec, [*notes, *left_out, *check_portfolio(definition, spec.portfolio, space)]
+    return spec, [*found.guesses, *found.notes, *left_out, *check_portfolio(definition, spec.portfolio, space)]
 
 
 def _check_mode(definition: Definition) -> None:
@@ -96,8 +116,8 @@ def _check_mode(definition: Definition) -> None:
 
 def resolve_space(
     definition: Definition, task: str | None, metric: str, code: OwnCode
-) -> tuple[SearchSpace, tuple[str, ...]]:
-    """The search space, and notes on models that were left out of it because they cannot do what is asked."""
+) -> tuple[SearchSpace, tuple[Note, ...]]:
+    """Return the search space, and notes on models that were left out of it because they cannot do what is asked."""
     if task is None:
         assert isinstance(definition.search_space, SearchSpace)  # an objective has no preset
         return definition.search_space, ()
@@ -117,12 +137,10 @@ def _stopping_rules(definition: Definition) -> tuple[RuleSpec, ...]:
     return (*(rule for rule in rules if rule.name != limit.name), limit)
 
 
-def _predicted(
-    definition: Definition, customers: Customers, code: OwnCode, notes: list[str]
-) -> tuple[str, Label | None, str | None]:
-    """The task, its positive class and the date to split by, given or guessed from the largest customers, and notes."""
+def _predicted(definition: Definition, customers: Customers, code: OwnCode) -> _Prediction:
+    """Return what is to be predicted, as the definition says it or guessed from the largest customers."""
     task: str = definition.task
-    sample = sample_target(definition, customers, code)
+    sample, why = sample_target(definition, customers, code), ""
     if task == "auto":
         if not sample.targets:
             raise PlanError(
@@ -130,29 +148,43 @@ def _predicted(
                 "Correct `target` or `data`, or set `task`."
             )
         task, why = agreed_task(sample.targets, of_classes=_of_classes(definition, code))
-        notes.append(f"task {task!r} is guessed from the target of {sample.names}: {why}; set `task` to choose.")
     _check_task(definition, task)
-    notes += _without_target(sample)
-    notes += _beyond_metric(definition, sample) if task == REGRESSION else ()
-    time_column, said = time_split(definition, task, sample.frames)
-    notes += said
-    notes += odd_text_notes(definition, sample.frames)
-    return task, _positive(definition, task, sample, notes), time_column
+    undefined = _beyond_metric(definition, sample) if task == REGRESSION else []
+    time_column, order = time_split(definition, task, sample.frames)
+    positive, guess, missing = _positive(definition, task, sample)
+    return _Prediction(
+        task,
+        positive,
+        time_column,
+        tuple(_guesses(sample, task, why, positive, guess)),
+        (*undefined, *order, *odd_text_notes(definition, sample.frames), *missing),
+    )
 
 
-def _beyond_metric(definition: Definition, sample: TargetSample) -> list[str]:
-    """A note on customers' targets that the metric cannot score; `PlanError` where it can score nobody's."""
-    metric, found = definition.metric or "", dict[str, str]()
+def _guesses(sample: TargetSample, task: str, why: str, positive: Label | None, guess: str) -> Iterator[Note]:
+    """Return one note on what was guessed. why, guess: of the task, of the positive class; empty where it is known."""
+    customers = list(sample.targets)
+    if why and guess:
+        yield PlanCode.BINARY_GUESSED(task, positive=positive, customers=customers, why=why, positive_why=guess)
+    elif why:
+        yield PlanCode.TASK_GUESSED(task, customers=customers, why=why)
+    elif guess:
+        yield PlanCode.POSITIVE_GUESSED(task, positive=positive, why=guess)
+
+
+def _beyond_metric(definition: Definition, sample: TargetSample) -> list[Note]:
+    """Return a note on customers' targets that the metric cannot score; `PlanError` where it can score nobody's."""
+    metric, found = definition.metric or "", dict[str, Note]()
     for name, values in sample.targets.items() if demand_of(metric) and definition.weight is None else ():
         with contextlib.suppress(CustomerError):
-            why = str(objection(metric, read_target(values, REGRESSION)[0].dropna().to_numpy(dtype=float)) or "")
-            found |= {name: why} if why else {}
+            if why := objection(metric, read_target(values, REGRESSION)[0].dropna().to_numpy(dtype=float)):
+                found[name] = why
     if not found:
         return []
     name, why = next(iter(found.items()))
     if sample.whole and len(found) == len(sample.targets):
         raise PlanError(f"metric: {why}" if len(found) == 1 else f"metric, of customer {name!r} and all others: {why}")
-    return [f"metric, of {len(found)} of the {amount(len(sample.targets), 'customer')} looked at ({name!r}): {why}"]
+    return [PlanCode.METRIC_UNDEFINED(name, lacking=len(found), customers=len(sample.targets), why=why)]
 
 
 def _of_classes(definition: Definition, code: OwnCode) -> bool | None:
@@ -169,36 +201,34 @@ def _of_classes(definition: Definition, code: OwnCode) -> bool | None:
     return REGRESSION not in tasks if len(tasks) < len(TASKS) else None
 
 
-def _without_target(sample: TargetSample) -> list[str]:
-    gaps = {name: (int(values.isna().sum()), len(values)) for name, values in sample.targets.items()}
-    found = [f"{missing:,} of {amount(rows, 'row')} of {name!r}" for name, (missing, rows) in gaps.items() if missing]
-    return [f"rows without a target are left out: {', '.join(found)}."] if found else []
+def _positive(definition: Definition, task: str, sample: TargetSample) -> tuple[Label | None, str, list[Note]]:
+    """Return the positive class as the data has it, why where it is guessed, and notes on classes that nobody has.
 
-
-def _positive(definition: Definition, task: str, sample: TargetSample, notes: list[str]) -> Label | None:
-    """The positive class as the data has it; a class that no customer has is refused."""
+    `PlanError` for a class that no customer has.
+    """
     if task == REGRESSION:
-        return None
+        return None, "", []
     targets = [read_target(values, task)[0] for values in sample.targets.values()]
     labels = dict.fromkeys(label for values in targets for label in read_classes(values.dropna())[1])
     weights = definition.class_weight if isinstance(definition.class_weight, Mapping) else {}
+    missing: list[Note] = []
     for key, wanted in [("positive", definition.positive), *(("class_weight", label) for label in weights)]:
         if wanted is None or not labels or find_label(wanted, labels) is not None:
             continue
-        problem = f"{key}: no class {wanted!r} in the target of {sample.names}"
         if sample.whole:
-            raise PlanError(f"{problem}.{did_you_mean(wanted, labels)} There are {name_list(labels)}.")
-        notes.append(f"{problem}, which were looked at.{did_you_mean(wanted, labels)} There are {name_list(labels)}.")
+            raise PlanError(
+                f"{key}: no class {wanted!r} in the target of {sample.names}.{did_you_mean(wanted, labels)} There are "
+                f"{name_list(labels)}."
+            )
+        note = PlanCode.CLASS_MISSING(key, label=wanted, customers=len(targets), classes=list(map(str, labels)))
+        missing.append(note)
     if task != BINARY:
-        return None
+        return None, "", missing
     if definition.positive is not None:
         found = find_label(definition.positive, labels)
-        return definition.positive if found is None else found
+        return definition.positive if found is None else found, "", missing
     guess = guess_positive(targets)
-    if guess is None:
-        return None
-    notes.append(f"positive class {guess[0]!r} is guessed: {guess[1]}; set `positive` to choose.")
-    return guess[0]
+    return (None, "", missing) if guess is None else (*guess, missing)
 
 
 def _metric(definition: Definition, task: str, code: OwnCode) -> str:

@@ -5,19 +5,20 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from search_spaces import SearchSpace
 from tuning.basics.columnar import DictionaryColumn, combined
-from tuning.basics.wording import amount, name_list
+from tuning.basics.wording import name_list
 from tuning.definition.definition import Definition
 from tuning.definition.options import Resources
 from tuning.errors import PlanError
 from tuning.models.gang import Gang
 from tuning.models.registry import families
 from tuning.models.trainers.trainer import TrainWorkers
+from tuning.notes import Note, PlanCode
 from tuning.planning.gangs import gang_key, gangs_in, largest_gang
 from tuning.planning.room import Bundle, has_room, memory, nvidia_gpus, other_gpus, own_ray
 from tuning.storage.run_directory import RunDirectory
@@ -27,24 +28,20 @@ logger = logging.getLogger(__name__)
 
 LARGER = "request less, or run it where there is a larger machine"
 A_FOLDER = "give one, or take `xgboost` with `actors`"
+MOST_NAMED = 10  # customers in a note
 UNITS = {"cpu": ("CPU", 1), "gpu": ("GPU", 1), "memory": ("GB memory", 1e9)}
 
 
-def too_large(definition: Definition, studies: StudyTable, slots: int) -> Iterator[str]:
-    """Notes on resources that a Ray of our own on this machine would not have; of a cluster nothing is known here.
+def too_large(definition: Definition, studies: StudyTable, slots: int) -> Iterator[Note]:
+    """Return notes on resources that a Ray of our own on this machine would not have; of a cluster nothing is known.
 
     They are no refusals: the plan may be meant for a larger machine.
     """
-    if not own_ray():
-        return
     for resources in dict.fromkeys(study.resources for study in studies.first_of_each("resources")):
-        for excess in _excess(resources, slots):
-            if resources == definition.resources:
-                yield f"{excess}, so no worker could start here."
-            else:
-                names = _ids(studies.take(studies.shared("resources").test(resources.__eq__)))
-                customers = "customer" if len(names) == 1 else "customers"
-                yield f"{customers} {name_list(names)}: {excess}; no model would come of that here."
+        of_run = resources == definition.resources
+        for excess in _excess(resources, slots) if own_ray() else ():
+            names = [] if of_run else _ids(studies.take(studies.shared("resources").test(resources.__eq__)))
+            yield replace(excess, values={**excess.values, "customers": names[:MOST_NAMED]})
 
 
 def check_own_machine(definition: Definition, studies: StudyTable, slots: int) -> None:
@@ -55,16 +52,9 @@ def check_own_machine(definition: Definition, studies: StudyTable, slots: int) -
     if not own_ray() or not len(studies):
         return
     asked = dict.fromkeys(study.resources for study in studies.first_of_each("resources"))
-    excesses = {resources: next(_excess(resources, slots), "") for resources in asked}
+    excesses = {resources: next(_excess(resources, slots), None) for resources in asked}
     if why := excesses.get(definition.resources) or (all(excesses.values()) and next(iter(excesses.values()))):
-        raise PlanError(f"{why}; {LARGER}.")
-
-
-def fewer_at_once(resources: Resources, slots: int) -> Iterator[str]:
-    """A note where what each slot takes leaves no room for all slots on this machine."""
-    room = [slots // resources.cpus, nvidia_gpus() // resources.gpus if resources.gpus else slots]
-    if own_ray() and 0 < (most := int(min(room))) < slots:
-        yield f"resources: each slot takes so much that {most} of the {amount(slots, 'slot')} work at once here."
+        raise PlanError(str(why))
 
 
 @dataclass(frozen=True)
@@ -187,17 +177,15 @@ def _ids(studies: StudyTable) -> list[str]:
     return found
 
 
-def _excess(resources: Resources, slots: int) -> Iterator[str]:
-    if resources.cpus > slots:
-        yield f"resources.cpus: {resources.cpus:g} is more than the {amount(slots, 'slot')}"
-    gpus = nvidia_gpus()
-    if resources.gpus > gpus and not other_gpus():
-        yield f"resources.gpus: {resources.gpus:g} is more than the {amount(gpus, 'NVIDIA GPU')} of this machine"
-    for name in resources.custom:
-        yield f"resources.custom: a Ray of this machine has no {name!r}, name a cluster by RAY_ADDRESS"
+def _excess(resources: Resources, slots: int) -> Iterator[Note]:
     gigabytes = memory() / 1e9
-    if resources.memory_gb is not None and resources.memory_gb > gigabytes:
-        yield f"resources.memory_gb: {resources.memory_gb:g} is more than the {gigabytes:.1f} GB of this machine"
+    asked = {"cpus": resources.cpus, "gpus": 0 if other_gpus() else resources.gpus}
+    asked |= {f"custom.{name}": amount for name, amount in resources.custom.items()}
+    asked["memory_gb"] = resources.memory_gb or 0
+    have = {"cpus": slots, "gpus": nvidia_gpus(), "memory_gb": round(gigabytes, 1)}
+    for name, amount in asked.items():
+        if amount > have.get(name, 0):
+            yield PlanCode.RESOURCES_TOO_LARGE(name, asked=amount, have=have.get(name, 0), customers=[])
 
 
 def _too_large(resources: Resources, machines: Sequence[Bundle]) -> str:

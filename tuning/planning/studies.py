@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias, TypeVar
 
@@ -23,7 +23,7 @@ from tuning.basics.columnar import (
     constant,
 )
 from tuning.basics.seeds import derive
-from tuning.basics.wording import amount, did_you_mean
+from tuning.basics.wording import did_you_mean
 from tuning.data.customers import Customers, places_of
 from tuning.data.prepared import OwnCode
 from tuning.definition.compared_methods import Method
@@ -34,10 +34,10 @@ from tuning.errors import DefinitionError, PlanError
 from tuning.evaluation.fixed import FixedConfiguration
 from tuning.evaluation.objective import takes_state
 from tuning.models.base import SteppedFamily
-from tuning.models.customer_model import ALL_ROWS
 from tuning.models.log_target import TARGET
 from tuning.models.registry import family as find_family
-from tuning.planning import algorithm_notes
+from tuning.notes import Note
+from tuning.planning import search_checks
 from tuning.planning.model_process import ModelProcess
 from tuning.planning.model_space import check_configurations, check_installed, check_savable, parameters_by_model
 from tuning.planning.resolution import resolve_space
@@ -141,11 +141,9 @@ def study_id(customer: str, name: str) -> str:
     return f"{customer}{STUDY_NAME}{name}" if name else customer
 
 
-def check_fixed(definition: Definition, fixed: Fixed, known: Collection[str]) -> list[str]:
-    """A note on fixed configurations; `PlanError` where a run cannot have any. known: ids of all customers."""
-    if not fixed:
-        return []
-    if definition.objective is not None or definition.compare is not None:
+def check_fixed(definition: Definition, fixed: Fixed, known: Collection[str]) -> None:
+    """Raise `PlanError` where a run cannot have fixed configurations. known: ids of all customers."""
+    if fixed and (definition.objective is not None or definition.compare is not None):
         what = "an objective has no models" if definition.objective is not None else "a comparison is one of searches"
         raise PlanError(f"fixed: {what}, so no configuration can be fitted in place of a search.")
     for customer in fixed:
@@ -153,13 +151,6 @@ def check_fixed(definition: Definition, fixed: Fixed, known: Collection[str]) ->
             raise PlanError(
                 f"fixed: there is no customer {customer!r} among {len(known)}.{did_you_mean(customer, known)}"
             )
-    studies = [each.values() if isinstance(each, Mapping) else (each,) for each in fixed.values()]
-    counts = [sum(isinstance(known, FixedConfiguration) for known in each) for each in studies]
-    if not sum(counts):
-        return []
-    rows = "all rows" if definition.final_fit == ALL_ROWS else "the rows of a search"
-    known_of = f"{sum(counts):,} of {amount(int(np.count_nonzero(counts)), 'customer')}"
-    return [f"configurations that are known: {known_of}. Each is fitted once, on {rows}, and no trial is run."]
 
 
 def _compared_seed(seed: int, customer: str, number: int, method: Method) -> int:
@@ -190,38 +181,37 @@ def _space_key(space: SearchSpace | str) -> str:
     return space if isinstance(space, str) else space.fingerprint()
 
 
-def check_studies(spec: RunSpec, studies: StudyTable, code: OwnCode, process: ModelProcess) -> list[str]:
-    """Notes on what the studies cannot do; `PlanError` when they cannot run at all. process: where models are tried."""
+def check_studies(spec: RunSpec, studies: StudyTable, code: OwnCode, process: ModelProcess) -> Iterator[Note]:
+    """Return notes on what the studies cannot do; `PlanError` when they cannot run at all.
+
+    process: where models are tried.
+    """
     definition, space = spec.definition, spec.space
     if spec.task is not None and definition.save_models and studies:
         check_savable(code.families, process)
-    studies = studies.take(~studies.present("fixed"))
-    if not studies:
-        return [*process.notes]
-    schedulers = distinct(study.scheduler for study in studies.first_of_each("scheduler"))
-    algorithms = distinct(study.algorithm for study in studies.first_of_each("algorithm"))
-    for study in studies.first_of_each("space"):
+    searches = studies.take(~studies.present("fixed"))
+    schedulers = distinct(study.scheduler for study in searches.first_of_each("scheduler"))
+    algorithms = distinct(study.algorithm for study in searches.first_of_each("algorithm"))
+    for study in searches.first_of_each("space"):
         try:
             _check_space(spec, study, algorithms, schedulers, code, process)
         except (PlanError, DefinitionError) as error:
             if study.space is space:
                 raise
             raise type(error)(f"customer {study.customer.id!r}: {error}") from error
-    others = studies.take(studies.shared("space").test(lambda each: each is not space))
-    own = {study.customer.id: study.space for study in others}
-    known = sum(entry.score is not None and entry.customer is None for entry in definition.warm_start)
-    stepped = definition.objective is None or definition.steps > 1  # else there is nothing to stop
-    pairs = ((study.algorithm, study.scheduler) for study in studies.first_of_each("algorithm", "scheduler"))
-    changing = any(each.mutates for each in schedulers)
-    filled = warm_start.check(spec, own)  # then nothing is searched, also not at random
-    return [
-        *process.notes,
-        *algorithm_notes.untold_facts(algorithms, space),
-        *(() if changing else algorithm_notes.finite_spaces(algorithms, space, definition.trials)),
-        *(() if filled else algorithm_notes.random_starts(algorithms, space, definition.trials, known)),
-        *(algorithm_notes.deaf_pairs(pairs) if stepped else ()),
-        *filled,
-    ]
+    yield from process.notes
+    if not searches:
+        return
+    others = searches.take(searches.shared("space").test(lambda each: each is not space))
+    filled = warm_start.check(spec, {study.customer.id: study.space for study in others})
+    yield from filled if "algorithm" in definition.model_fields_set or definition.compare is not None else ()
+    if not filled:  # else nothing is searched, also not at random
+        known = sum(entry.score is not None and entry.customer is None for entry in definition.warm_start)
+        yield from search_checks.random_starts(algorithms, space, definition.trials, known)
+    pairs = ((study.algorithm, study.scheduler) for study in searches.first_of_each("algorithm", "scheduler"))
+    yield from search_checks.deaf_algorithms(definition, algorithms, pairs)
+    yield from search_checks.cut_grids(algorithms, space, definition.trials)
+    yield from search_checks.late_options(spec, schedulers, code)
 
 
 def _check_space(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tuning.basics.wording import amount
 from tuning.definition.definition import Definition
+from tuning.notes import Note, PlanCode
 from tuning.preprocessing.row_order import date_of, order_text, row_orders
 from tuning.preprocessing.splitting import AUTO, RANDOM, STRATIFIED
 from tuning.preprocessing.task import REGRESSION
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def time_split(definition: Definition, task: str, frames: Mapping[str, pd.DataFrame]) -> tuple[str | None, list[str]]:
-    """The column of a time split that the first rows of some customers call for, and a note on the order of rows.
+def time_split(definition: Definition, task: str, frames: Mapping[str, pd.DataFrame]) -> tuple[str | None, list[Note]]:
+    """Return the column of a time split that the first rows of some customers call for, and a note on their order.
 
     None where they have no order by a date, or the definition says how rows are split.
     """
@@ -27,13 +28,7 @@ def time_split(definition: Definition, task: str, frames: Mapping[str, pd.DataFr
         return None, []
     whose = "" if looked_at == 1 else f"for {len(found)} of the {amount(looked_at, 'customer')} looked at, "
     shuffled, column = RANDOM if task == REGRESSION else STRATIFIED, date_of(found)
+    why = f"{whose}{order_text(found)}"
     if column is not None:
-        why = f"{whose}{order_text(found)}"
-        return column, [
-            f"split by time, the latest rows by {column!r} held out: {why}; `split: {shuffled}` if not meant."
-        ]
-    return None, [
-        f"{whose}{order_text(found)}, and rows are held out at random: where later rows are to be predicted from "
-        f"earlier ones, the scores are too good. `split: {{type: time, column: {found[0].column or 'COLUMN'}}}` holds "
-        f"out the latest; `split: {shuffled}` says that this is meant."
-    ]
+        return column, [PlanCode.SPLIT_BY_TIME(column, why=why, shuffled=shuffled)]
+    return None, [PlanCode.ROWS_IN_ORDER(found[0].column or "COLUMN", why=why, shuffled=shuffled)]

@@ -14,7 +14,7 @@ from tuning.data.prepare_process import PrepareProcess
 from tuning.data.prepared import CustomerData, OwnCode
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError
-from tuning.planning.plan import Plan
+from tuning.planning.run_plan import Plan
 from tuning.storage.run_directory import RunDirectory
 
 

@@ -19,8 +19,9 @@ from tuning.definition.definition import Definition
 from tuning.definition.plain_values import IN_MEMORY
 from tuning.errors import RunError
 from tuning.models.entries import freeze_models
-from tuning.notes.plans import OF_POOL
-from tuning.planning.plan import Plan, make_plan, resumed_plan, with_places
+from tuning.notes.plans import by_worth
+from tuning.planning.plan import make_plan, resumed_plan, with_places
+from tuning.planning.run_plan import Plan
 from tuning.planning.studies import NONE_FIXED, Fixed
 from tuning.records.lease import Lease, last_heartbeat, wait_until_dead
 from tuning.records.ownership import (
@@ -35,7 +36,6 @@ from tuning.records.ownership import (
 from tuning.records.schema import FAILED, FINISHED
 from tuning.runs.data_now import look_at_data, with_customers
 from tuning.runs.plan_file import freeze, read_plan, read_spec, write_plan
-from tuning.runs.pool_file import pool_settled
 from tuning.runs.resume import (
     check_order,
     hand_over,
@@ -197,8 +197,7 @@ def resume_run(
         added, changed = placed[: len(look.added)], placed[len(look.added) :]
         left = with_customers(state.left, changed)
         plan = resumed_plan(recorded.spec, left, added, directory, in_process=in_process, fixed=fixed)
-        known = [note for note in recorded.notes if note.code not in OF_POOL or not pool_settled(directory)]
-        plan = replace(plan, notes=tuple(dict.fromkeys((*known, *plan.notes))))
+        plan = replace(plan, notes=by_worth((*recorded.notes, *plan.notes)))
         freeze(directory, merged, term)
         hand_over(directory, term, plan.shards, plan.studies, state)
         write_plan(directory, plan, term, recorded.run, state.ended)

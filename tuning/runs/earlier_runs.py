@@ -1,22 +1,20 @@
-"""How long a plan's run will take, from the newest run of the same definition where there is one."""
+"""How long a plan's run will take, from the newest run of the same definition in its storage."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow.compute as pc
 
-from tuning.basics.timing import USUAL, Timing
 from tuning.basics.wording import duration
 from tuning.definition.cpus import default_slots
 from tuning.definition.definition import Definition
 from tuning.errors import TuningError
-from tuning.planning.plan import Plan
+from tuning.planning.run_plan import Plan
 from tuning.planning.run_time import RunTime
-from tuning.planning.timed_trials import timed_run_time
 from tuning.records.parts import STUDIES, accepted, read_table
 from tuning.runs.listing import runs_in
 from tuning.runs.plan_file import frozen_definition, plain
@@ -60,14 +58,16 @@ class EarlierRun:
         some = f"; {round(100 * new)} % of the customers were not in it" if new else ""
         source = f"from {self.where}, which took {duration(self.wall)}{some}"
         least, most = AS_BEFORE
-        found = RunTime(source, least * wall / (1 + new), most * wall * (1 + new) + START_S, plan.slots)
-        return found.within(plan.spec.definition.time_budget)
+        least, most = least * wall / (1 + new), most * wall * (1 + new) + START_S
+        if (budget := plan.spec.definition.time_budget) is not None and most > budget:
+            source, least, most = f"{source}; time_budget ends it", min(least, budget), budget
+        return RunTime(source, least, most, plan.slots)
 
 
-def run_time(plan: Plan, timing: Timing = USUAL) -> RunTime:
-    """How long the plan's run will take; a matter of seconds where no earlier run tells it."""
+def with_run_time(plan: Plan) -> Plan:
+    """Return the plan with how long its run will take, where an earlier run of the definition tells it."""
     earlier = _earlier_run(plan.spec.definition)
-    return timed_run_time(plan, timing.trial_s) if earlier is None else earlier.run_time(plan)
+    return plan if earlier is None else replace(plan, run_time=earlier.run_time(plan))
 
 
 def _earlier_run(definition: Definition) -> EarlierRun | None:

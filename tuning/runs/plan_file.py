@@ -24,7 +24,7 @@ from tuning.definition.run_spec import RunSpec
 from tuning.definition.yaml_file import load_yaml
 from tuning.errors import StorageError
 from tuning.notes import Note, from_row
-from tuning.planning.plan import Plan
+from tuning.planning.run_plan import Plan
 from tuning.records.ownership import Term, begun_term
 from tuning.runs.study_rows import SCHEMA, read_studies, study_columns
 from tuning.storage.run_directory import RunDirectory

@@ -11,7 +11,7 @@ from functools import lru_cache
 from search_spaces import SearchSpace, SpaceError
 from search_spaces.parameters import Choice, Parameter
 from search_spaces.values import own_copy
-from tuning.basics.wording import amount, did_you_mean, name_list
+from tuning.basics.wording import did_you_mean, name_list
 from tuning.definition.baselines import COLUMN, MEAN, GivenBaseline, configuration_of
 from tuning.definition.options import WarmStart
 from tuning.definition.run_spec import RunSpec
@@ -19,6 +19,7 @@ from tuning.errors import PlanError
 from tuning.evaluation.fixed import FixedConfiguration
 from tuning.models.families.constant import FAMILY as CONSTANT
 from tuning.models.pooled import POOL
+from tuning.notes import Note, PlanCode
 from tuning.records.schema import MODEL, Config, TrialRecord, best_first
 from tuning.study.interfaces import Configuration
 
@@ -123,8 +124,8 @@ def check_customers(entries: Sequence[WarmStart], known: Collection[str]) -> Non
             )
 
 
-def check(spec: RunSpec, own: Mapping[str, SearchSpace]) -> list[str]:
-    """Notes on what cannot come to pass; the default, with which a study without a portfolio begins, is checked too.
+def check(spec: RunSpec, own: Mapping[str, SearchSpace]) -> list[Note]:
+    """Return a note where all trials are known beforehand; check also the default, with which studies may begin.
 
     own: search spaces by customer, of those who have one.
 
@@ -146,18 +147,12 @@ def check(spec: RunSpec, own: Mapping[str, SearchSpace]) -> list[str]:
                 each.complete(entry.config)
             except SpaceError as error:
                 raise PlanError(str(error.under(f"warm_start.{number}.config"))) from error
-    everybody = [entry for entry in entries if entry.customer is None]
     filled = len(points_to_try(space, start_of(spec, "")))
-    if n_trials > 1 and filled >= n_trials:
-        given = sum(entry.score is None for entry in everybody)
-        by = (
-            "warm_start fills" if given >= n_trials else "portfolio and warm_start fill" if given else "portfolio fills"
-        )
-        return [
-            f"{by} all {amount(n_trials, 'trial')} of a study with configurations that are known beforehand, so the "
-            "algorithm proposes none; raise trials to have it search."
-        ]
-    return []
+    if n_trials == 1 or filled < n_trials:
+        return []
+    given = sum(entry.score is None and entry.customer is None for entry in entries)
+    sources = ["warm_start"] * bool(given) + ["portfolio"] * (given < n_trials)
+    return [PlanCode.ALL_KNOWN(trials=n_trials, sources=" and ".join(sources))]
 
 
 def _check_baseline(given: GivenBaseline, spaces: Sequence[SearchSpace]) -> None:

@@ -42,7 +42,7 @@ def test_seconds_are_recorded_ones_plus_the_samplers(table: Table) -> None:
 
 @pytest.mark.long
 def test_a_comparison_says_which_algorithms_were_random_search(table: Table) -> None:
-    said = "optuna is random search here: its model proposes nothing before 10 trials have ended, and a study has 8"
+    said = "optuna is random search here: it proposes nothing before 10 trials have ended, and a study has 8"
     short = compare_on_table(table, "random,optuna", seeds=2, trials=8)
     assert [note for note in short.notes if said in note]
     long = compare_on_table(table, "random,optuna", seeds=2, trials=20)

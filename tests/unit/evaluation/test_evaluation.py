@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from prepared_rows import prepare_data
-from shown_output import note_texts
 from sklearn.metrics import fbeta_score, log_loss, make_scorer, mean_absolute_error, precision_score, roc_auc_score
 from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, StratifiedShuffleSplit
 
@@ -390,9 +389,8 @@ def test_the_task_is_guessed_and_stated() -> None:
         assert agreed_task({"a": pd.Series(values)})[0] == task
     plan = make_plan(define({"data": table(), "target": "c", "name": "churn"}))
     assert plan.spec.task == BINARY
-    stated = [note for note in note_texts(plan) if "is guessed from the target" in note]
-    assert stated == [
-        "task 'binary' is guessed from the target of customer 'churn': text or classes with 2 different values "
-        "(no, yes); set `task` to choose."
+    assert list(map(str, plan.notes)) == [
+        "task 'binary' with positive class 'yes' is guessed from 1 customer: text or classes with 2 different values "
+        "(no, yes); set `task` and `positive` to choose."
     ]
     assert resolve_metric(None, BINARY) == "roc_auc"

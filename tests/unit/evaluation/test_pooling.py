@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from shown_output import note_texts
+from shown_output import codes_of
 
 from tuning import RunResult, TuneRunner
 from tuning.definition.definition import define
@@ -23,7 +23,7 @@ from tuning.evaluation.study_data import StudyData, study_data
 from tuning.models.customer_model import load_model
 from tuning.models.model_files import saved_files
 from tuning.models.pooled import Level, RunPool
-from tuning.notes import PoolCode
+from tuning.notes import PlanCode, PoolCode
 from tuning.notes.note import uncoded
 from tuning.preprocessing.task import REGRESSION, Task
 from tuning.runs.pool_file import read_pool
@@ -280,32 +280,20 @@ def test_without_a_pool_nothing_of_it_is_there_and_auto_says_why(tmp_path: Path)
     frames = {f"c{seed}": numbers(seed) for seed in range(2)}
     ran(frames, tmp_path / "off", pool="off", trials=1)
     assert not (tmp_path / "off" / "pool").exists()
-    assert any(
-        "pool: auto is off here: 2 customers, fewer than 20" in note
-        for note in note_texts(runner(frames, pool="auto").plan())
-    )
+    (note,) = [note for note in runner(frames, pool="auto").plan().notes if note.code is PlanCode.POOL_OFF_HERE]
+    assert str(note) == "pool: auto is off here: 2 customers, fewer than 20."
     ran(frames, tmp_path / "auto", pool="auto", trials=1)
     pool = read_pool(RunDirectory(tmp_path / "auto"))
     assert pool == RunPool(uncoded("2 customers, fewer than 20"))
     with pytest.raises(PlanError, match="pool: on asks for"):
         runner(frames, pool="on", ensemble="none").plan()
     many = {f"c{seed}": numbers(seed, 20) for seed in range(20)}
-    assert any("of the rows of up to 20 customers" in note for note in note_texts(runner(many, pool="auto").plan()))
-    assert not any("pool" in note for note in note_texts(runner(many, pool="off").plan()))
+    assert PlanCode.POOL_OFF_HERE not in codes_of(runner(many, pool="auto").plan())
+    assert PlanCode.POOL_OFF_HERE not in codes_of(runner(many, pool="off").plan())
     for number in range(3):  # of 20 customers three have other columns, so that too few are alike
         many[f"c{number}"] = many[f"c{number}"].rename(columns={"a": "first", "b": "second"})
     result = runner(many, pool="auto").run(tmp_path / "unlike", progress=False, in_process=True)
     assert result.summary()["without_pool"] == PoolCode.POOL_FEW_CUSTOMERS(customers=17, least=20).to_dict()
-
-
-def test_a_plan_says_where_a_pool_could_help_unless_it_was_refused() -> None:
-    many = {f"c{seed}": numbers(seed, 20) for seed in range(20)}
-    keys = {"target": "y", "trials": 2, "mlflow": False}
-    hint = [note for note in note_texts(TuneRunner(data=many, **keys).plan()) if "`pool: auto`" in note]
-    assert len(hint) == 1
-    few = dict(list(many.items())[:19])
-    for runner_ in (TuneRunner(data=many, pool="off", **keys), TuneRunner(data=few, **keys)):
-        assert not any("pool" in note for note in note_texts(runner_.plan()))
 
 
 def test_a_damaged_pool_is_said_and_not_asked(tmp_path: Path) -> None:

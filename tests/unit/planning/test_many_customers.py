@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from shown_output import note_texts
 
 from tuning.basics.columnar import Columnar, DictionaryColumn
 from tuning.basics.seeds import derive
@@ -17,7 +16,8 @@ from tuning.data import keyed_tables
 from tuning.data.customers import Customer
 from tuning.definition.definition import define
 from tuning.definition.options import CustomerOptions
-from tuning.planning.plan import Plan, make_plan
+from tuning.planning.plan import make_plan
+from tuning.planning.run_plan import Plan
 from tuning.study.study import as_columns
 
 ROWS = 2
@@ -93,7 +93,6 @@ def test_a_large_table_sorted_by_its_integer_key_is_read_in_place(
     monkeypatch.setattr(keyed_tables, "IN_PLACE_BYTES", table.stat().st_size // 2)
     plan = plan_of(table, slots=8)
     assert not any(study.customer.unpartitioned for study in plan.studies)
-    assert "the data is read where it is, each worker its own customers' rows." in note_texts(plan)
     assert len(plan.shards) == 64
     for shard in plan.shards:
         blocks = [plan.studies[position].customer.first_block for position in shard]

@@ -10,13 +10,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from builders import SPACE, valley
-from shown_output import note_texts
+from shown_output import codes_of
 
 from tuning import TuneRunner
 from tuning.errors import DataError, PlanError
+from tuning.notes import PlanCode
 from tuning.planning import placement
 from tuning.planning.placement import tail
-from tuning.planning.plan import Plan
+from tuning.planning.run_plan import Plan
 from tuning.runs.begin import begin, resume_run
 from tuning.runs.plan_file import read_plan, read_shard, read_spread
 from tuning.study.study import PACKED, SPREAD
@@ -58,11 +59,6 @@ def test_a_giant_is_spread_and_a_hundred_small_customers_are_packed(tmp_path: Pa
         "placement   'giant': spread, each trial a Tune trial, 4 at once; 100 others: packed, 32 shards on 4 slots; "
         "all in one run of Ray Tune"
     ) in text
-    # (150,000 + 2,000) of (152,000 + 100 × 2,050)
-    why = (
-        "the trials of 'giant' run side by side on all 4 slots: with about 43% of the run's work (trials times rows), "
-    )
-    assert f"note        {why}one slot would still be busy with it when the others are through." in text
     assert plan.to_dict()["placement"] == "packed, spread"
 
 
@@ -101,16 +97,6 @@ def test_what_takes_more_memory_than_a_slot_has_is_spread_and_so_many_at_once(
     plan = runner(data).plan()
     assert spread(plan) == ["giant"]
     assert plan.at_once == 2
-    (note,) = [note for note in note_texts(plan) if "share the memory" in note]
-    assert note.startswith(
-        f"the trials of 'giant' share the memory of all slots: each takes about {trial / 1e9:.2g} GB, and one of"
-    )
-
-
-def test_the_only_study_is_not_compared_with_others(tmp_path: Path) -> None:
-    notes = note_texts(runner(rows_of(tmp_path, giant=150_000)).plan())
-    assert "the trials of 'giant' run side by side, on up to 4 slots." in notes
-    assert not any("of the run's work" in note for note in notes)
 
 
 @pytest.mark.parametrize("fields", [{"scheduler": "hyperband"}, {"compare": {"algorithms": ["random", "optuna"]}}])
@@ -168,30 +154,16 @@ def test_what_cannot_be_spread_or_packed_is_refused(
         runner(data, manifest=str(tmp_path / "manifest.yaml"), **fields).plan()
 
 
-@pytest.mark.parametrize(("cpus", "waits"), [(2, True), (1, False)])
-def test_the_plan_says_who_waits_for_a_giant_whose_trial_takes_all_slots(
-    tmp_path: Path, cpus: int, waits: bool
-) -> None:
-    (tmp_path / "manifest.yaml").write_text(f"giant: {{search_space: xgboost_ray, resources: {{cpus: {cpus}}}}}")
-    data = rows_of(tmp_path, giant=40_000, **small(30))
-    plan = runner(data, manifest=str(tmp_path / "manifest.yaml")).plan()
-    said = "a trial of 'giant' takes all 4 slots: 30 others can begin when the last of these trials has ended."
-    assert (said in note_texts(plan)) == waits
-
-
 def test_several_processes_train_the_trials_of_one_customer_only(tmp_path: Path) -> None:
     (tmp_path / "manifest.yaml").write_text("giant: {search_space: xgboost_ray, resources: {cpus: 0.5}}")
     data = rows_of(tmp_path, giant=40_000, **small(30))
     plan = runner(data, manifest=str(tmp_path / "manifest.yaml")).plan()
     assert spread(plan) == ["giant"]
     assert plan.at_once == 1
-    assert "a trial takes 2.5 CPUs, 0.5 of its own and 1 for each of 2 actors: 1 at once on 4 slots." in note_texts(
-        plan
-    )
-    said = "30 of 31 studies have 25,000 rows or fewer, and several processes train each of their trials, too"
-    assert not any(note.startswith(said) for note in note_texts(plan))
+    assert PlanCode.SMALL_WITH_WORKERS not in codes_of(plan)
     for_all = runner(data, search_space="xgboost_ray").plan()
-    assert any(note.startswith(said) for note in note_texts(for_all))
+    (note,) = [note for note in for_all.notes if note.code is PlanCode.SMALL_WITH_WORKERS]
+    assert note.values == {"small": 30, "studies": 31, "rows": 25_000}
 
 
 @pytest.mark.parametrize(("manifest", "noted"), [("c001: {trials: 3}", 3), ("c001: {search_space: xgboost_ray}", 2)])
@@ -201,9 +173,9 @@ def test_actors_for_customers_who_are_all_small_are_noted_unless_they_are_for_th
     (tmp_path / "manifest.yaml").write_text(manifest)
     data = rows_of(tmp_path, **small(3))
     plan = runner(data, search_space="xgboost_ray", manifest=str(tmp_path / "manifest.yaml")).plan()
-    assert any(note.startswith(f"{noted} of 3 studies have 25,000 rows or fewer") for note in note_texts(plan))
+    assert [note.values["small"] for note in plan.notes if note.code is PlanCode.SMALL_WITH_WORKERS] == [noted]
     for_one = runner(data, manifest=str(tmp_path / "manifest.yaml")).plan()
-    assert not any("rows or fewer" in note for note in note_texts(for_one))
+    assert PlanCode.SMALL_WITH_WORKERS not in codes_of(for_one)
 
 
 @pytest.mark.long

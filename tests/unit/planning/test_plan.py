@@ -7,10 +7,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from builders import SPACE, definition, valley, write_customers
-from shown_output import note_texts
 
 from tuning import TuneRunner
 from tuning.definition.customer_limits import Limits
+from tuning.notes import PlanCode
 
 
 def lines(runner: TuneRunner) -> dict[str, str]:
@@ -31,6 +31,13 @@ def test_it_says_how_long_a_trial_may_hang(tmp_path: Path) -> None:
     assert spread["time limit"] == f"a trial is ended after 10 min without a step{other}"
 
 
+def test_it_says_how_many_fits_there_are_at_most(tmp_path: Path) -> None:
+    write_customers(tmp_path, 3)
+    fields = {**definition(tmp_path), "trials": 4, "split": {"folds": 5}}
+    assert lines(TuneRunner(**fields))["trials"] == "12 (4 per study), up to 60 fits"
+    assert TuneRunner(**fields).plan().to_dict()["fits"] == 60
+
+
 def test_it_promises_no_cost(tmp_path: Path) -> None:
     write_customers(tmp_path, 3)
     plan = TuneRunner(**definition(tmp_path)).plan()
@@ -42,15 +49,10 @@ def test_it_names_customers_whose_rows_are_too_few_where_it_knows_their_number()
     table = pd.DataFrame({"k": ["a"] * 60 + ["tiny"] * 4 + ["small"] * 5, "x": range(69), "y": range(69)})
     fields = {"data": table, "by": "k", "target": "y", "search_space": "ridge", "task": "regression", "mlflow": False}
 
-    def said(**changes: object) -> list[str]:
-        return [note for note in note_texts(TuneRunner(**{**fields, **changes}).plan()) if "min_rows" in note]
-
-    (note,) = said(min_rows=10)
-    assert note.startswith("2 customers with fewer rows than min_rows (10) will have no model: ")
-    assert "'tiny'" in note
-    assert "'small'" in note
-    assert note.endswith("Whether the others can, `tuning validate` tells.")
-    assert not said()
+    (note,) = TuneRunner(**fields, min_rows=10).plan().notes
+    assert note.code is PlanCode.TOO_FEW_ROWS
+    assert (note.values["customers"], note.values["least"], set(note.values["first"])) == (2, 10, {"tiny", "small"})
+    assert TuneRunner(**fields).plan().notes == ()
 
 
 @pytest.mark.parametrize(("rows", "placement"), [(100, "packed"), (30_000, "spread")])
@@ -58,26 +60,6 @@ def test_few_studies_are_spread_where_their_trials_have_many_rows(rows: int, pla
     frame = pd.DataFrame({"x": range(rows), "y": range(rows)})
     runner = TuneRunner(data=frame, target="y", search_space="ridge", slots=4, mlflow=False)
     assert runner.plan().placement == placement
-
-
-def test_it_says_that_mlflow_gets_less_of_very_many_studies_and_what_changes_that() -> None:
-    table = pd.DataFrame({"customer": range(50_001), "x": 1.0})
-    fields = {
-        "data": table,
-        "by": "customer",
-        "objective": valley,
-        "search_space": SPACE,
-        "metric": "loss",
-        "mode": "min",
-    }
-
-    def said(**mlflow: object) -> list[str]:
-        return [note for note in note_texts(TuneRunner(**fields, mlflow=mlflow).plan()) if "record_trials" in note]
-
-    (note,) = said()
-    assert note.startswith("mlflow.record_trials: top:1, because of more than 50,000 studies")
-    assert "`mlflow: {record_trials: all}` copies them all" in note
-    assert said(record_trials="all") == said(record_trials="top:1") == said(enabled=False) == []
 
 
 def test_files_that_hardly_hold_rows_come_first(tmp_path: Path) -> None:

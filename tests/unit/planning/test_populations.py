@@ -7,13 +7,14 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from shown_output import note_texts
+from shown_output import codes_of
 
 from search_spaces import Float, SearchSpace
 from tuning import TuneRunner
+from tuning.notes import PlanCode
 from tuning.planning import populations
 from tuning.planning.placement import TRIAL_BYTES
-from tuning.planning.plan import Plan
+from tuning.planning.run_plan import Plan
 
 SPACE = SearchSpace([Float(name, -5, 5, default=4.0) for name in "xy"])
 
@@ -47,8 +48,7 @@ def test_a_study_has_a_helper_on_each_slot_that_it_can_use(fields: dict[str, Any
     found = plan(**fields)
     assert found.helpers == helpers
     assert found.to_dict()["helpers"] == helpers
-    said = f"each study decides in one process, and has {helpers} helpers to train its trials ahead"
-    assert (said in found.describe()) == (helpers > 0)
+    assert (f"each with {helpers} helpers," in found.describe()) == (helpers > 0)
 
 
 @pytest.mark.parametrize(("studies", "helpers"), [(1, 8), (3, 2), (4, 2), (5, 0), (9, 0)])
@@ -69,8 +69,9 @@ def test_there_are_no_more_helpers_than_the_rows_of_a_study_fit_into_memory(monk
 
 
 def test_an_objective_that_cannot_go_on_from_a_state_is_said_to_be_why() -> None:
-    notes = note_texts(plan(objective=lambda config: 1.0, scheduler="hyperband"))
-    assert any("in one process, because the objective has no parameter `state`" in note for note in notes)
+    found = plan(objective=lambda config: 1.0, scheduler="hyperband")
+    assert codes_of(found)[0] is PlanCode.SLOTS_IDLE
+    assert "as the objective has no parameter `state`" in str(found.notes[0])
 
 
 @pytest.mark.parametrize(("machines", "helpers"), [([8], 8), ([3, 3], 6), ([5], 5), ([1], 0), ([16, 16], 8), ([], 8)])

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from mlflow_records import trial
-from shown_output import note_texts
+from shown_output import codes_of
 
 from search_spaces import Choice, Float, SearchSpace, presets
 from search_spaces.yaml_text import dump_yaml
@@ -20,6 +20,7 @@ from tuning.definition.options import WarmStart
 from tuning.errors import DefinitionError, PlanError
 from tuning.models.base import Family
 from tuning.models.registry import families
+from tuning.notes import PlanCode
 from tuning.planning.model_space import parameters_by_model
 from tuning.planning.portfolios.learning import Cell, LossTable, learn
 from tuning.planning.portfolios.sources import learned, shipped
@@ -139,9 +140,8 @@ def test_the_plan_says_what_studies_begin_with_and_keeps_it() -> None:
     assert f"portfolio   {number} configurations (shipped); the baseline is {baseline}" in plan.describe()
     assert plan.to_dict()["portfolio"] == len(plan.portfolio)
     assert type(plan.spec).from_dict(plan.spec.to_dict(), plan.spec.definition) == plan.spec
-    few = note_texts(runner(trials=5).plan())
-    assert "portfolio fills all 5 trials of a study with configurations that are known beforehand" in " ".join(few)
-    assert not any("random search" in note for note in few)  # nothing is proposed at random
+    assert codes_of(runner(trials=5).plan()) == []
+    assert codes_of(runner(trials=5, algorithm="optuna").plan()) == [PlanCode.ALL_KNOWN]  # nothing is random
     only = runner(models=["ridge", "knn"]).plan()
     assert {config["model"] for config in only.portfolio} == {"ridge", "knn"}
 
@@ -168,8 +168,9 @@ def test_a_file_gives_configurations_and_says_which_are_left_out(form: str, tmp_
     plan = runner(portfolio=tmp_path / "mine.yaml").plan()
     assert [config["model"] for config in plan.portfolio] == ["ridge", "knn"]
     assert plan.portfolio[1] == {"model": "knn", "n_neighbors": 5, "weights": "uniform", "p": 2}
-    (note,) = [note for note in note_texts(plan) if note.startswith("portfolio")]
-    assert note.startswith('portfolio: 1 of 3 are left out, such as {"model": "ridge", "alpha": 1000000000.0}: alpha: ')
+    (note,) = plan.notes
+    assert note.code is PlanCode.PORTFOLIO_LEFT_OUT
+    assert (note.values["left_out"], note.values["example"]) == (1, '{"model": "ridge", "alpha": 1000000000.0}')
 
 
 @pytest.mark.parametrize(

@@ -203,7 +203,7 @@ def test_a_metric_of_probabilities_leaves_out_models_without_them(tmp_path: Path
         "metric": f"{tmp_path / 'cost.py'}:cost",
         "mode": "min",
     }
-    with pytest.raises(PlanError, match=r"'svm' has no probabilities, which 'cost\.py:cost' needs"):
+    with pytest.raises(PlanError, match=r"'svm' is left out: it has no probabilities, which 'cost\.py:cost' needs"):
         notes(**fields, search_space="svm")
 
 
@@ -221,15 +221,11 @@ def test_a_metric_of_probabilities_leaves_out_models_without_them(tmp_path: Path
             {"search_space": "tabular-regression", "scheduler": {"name": "median", "grace_period": 4}},
             "grace_period 4 is not below the 3 steps of a full trial of 'ridge', 'elastic_net', 'knn'",
         ),
-        ({"steps": 9}, "steps: no effect"),
-        ({"stop": {"study_plateau": 3}}, "stop.study_plateau: no effect, since a study has only 3 trials."),
-        ({"stop": {"trial_plateau": 3}}, "stop.trial_plateau: no effect, since no trial grows for more than 0"),
         (
             {"warm_start": [{"config": {}, "score": 1.0}], "algorithm": "sobol"},
             "warm_start: sobol learns nothing from known scores.",
         ),
-        ({"save_models": False, "mlflow": {"record_models": "all"}}, "mlflow.record_models: no effect, since"),
-        ({"resources": {"cpus": 64}}, "resources.cpus: 64 is more than the 1 slot, so no worker could start"),
+        ({"resources": {"cpus": 64}}, "resources.cpus: 64 is more than there is here: 1. Request less"),
         ({"slots": 5000}, "slots: 5,000 trials at once on the"),
     ],
 )
@@ -239,14 +235,43 @@ def test_what_has_no_effect_is_said(fields: dict[str, Any], note: str, monkeypat
     assert note in notes(data=frame(), **fields)
 
 
-def test_what_has_no_effect_beside_an_objective_is_said() -> None:
-    assert "drop, weight: no effect, since an objective is tuned" in notes_of_objective(drop="a", weight="b")
-    assert notes_of_objective(positive="yes").count("positive") == 1
-    assert "final_fit: no effect, since an objective is tuned" in notes_of_objective(final_fit="search")
-    unread = notes_of_objective(by="a", prepare="copy:copy", encoding="cp1252", csv={"sep": ";"})
-    assert "by, prepare, encoding, csv: no effect, since there is no `data`." in unread
-    sizes = notes_of_objective(limits={"max_rows": 7, "trial_seconds": 9})
-    assert "limits.max_rows: no effect, since there is no `data`." in sizes
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"drop": "a", "weight": "b"}, "drop, weight: no effect, since an objective is tuned instead of models"),
+        ({"final_fit": "search"}, "final_fit: no effect, since an objective is tuned"),
+        ({"models": "ridge"}, "models: no effect, since an objective is tuned"),
+        (
+            {"by": "a", "prepare": "copy:copy", "encoding": "cp1252", "csv": {"sep": ";"}, "limits": {"max_rows": 7}},
+            "by, prepare, encoding, csv, limits.max_rows: no effect, since there is no `data`",
+        ),
+    ],
+)
+def test_keys_of_models_and_of_rows_are_refused_beside_an_objective(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(DefinitionError, match=re.escape(message)):
+        notes_of_objective(**fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"steps": 9}, "steps: it is the length of an objective's trials"),
+        (
+            {"save_models": False, "mlflow": {"record_models": "all"}},
+            "mlflow.record_models: `save_models: false`",
+        ),
+        (
+            {"compare": {"algorithms": ["random", "sobol"], "seconds": 9}, "stop": {"study_time": 5}},
+            "stop.study_time: `compare.seconds` is the time of a study already",
+        ),
+    ],
+)
+def test_keys_that_undo_each_other_are_refused(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(DefinitionError, match=re.escape(message)):
+        notes(data=frame(), **fields)
+
+
+def test_an_objective_that_cannot_vary_or_be_stopped_is_said() -> None:
     constant = {"x": {"type": "constant", "value": 1}}
     assert "1 configuration, the default one included; a study ends with" in notes_of_objective(search_space=constant)
     long = notes_of_objective(steps=20, scheduler={"name": "asha", "grace_period": 20})
@@ -342,7 +367,7 @@ def test_a_search_space_of_ones_own_that_cannot_work_names_its_customer(
 
 def test_a_space_that_does_not_go_with_a_guess_says_whose_data_was_looked_at() -> None:
     large = pd.concat([frame(y=["no", "yes"] * 6)] * 2)
-    with pytest.raises(PlanError, match=r"not binary; task 'binary' is guessed from .*'one' alone is regression"):
+    with pytest.raises(PlanError, match=r"not binary; task 'binary' .* is guessed from .*'one' alone is regression"):
         notes(data={"one": frame(), "two": large}, task="auto")
 
 

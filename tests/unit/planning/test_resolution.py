@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from shown_output import note_texts
+from shown_output import codes_of, note_texts
 
 from tuning.data import keyed_tables, sampling
 from tuning.definition.definition import define
 from tuning.errors import DefinitionError, PlanError
-from tuning.planning.plan import Plan, make_plan
+from tuning.notes import PlanCode
+from tuning.planning.plan import make_plan
+from tuning.planning.run_plan import Plan
 
 X = np.arange(60.0)
 
@@ -28,16 +30,17 @@ def test_the_plan_says_what_was_guessed_from_what() -> None:
     assert plan.spec.positive == "churned"
     assert "task        binary (positive class 'churned')" in plan.describe()
     assert plan.to_dict()["positive"] == "churned"
-    assert (
-        "positive class 'churned' is guessed: it is the rarer class, 41.7 % of 120 rows, beside 'stayed'; set "
-        "`positive` to choose."
-    ) in note_texts(plan)
+    (note,) = plan.notes
+    assert (note.code, note.subject, note.values["positive"]) == (PlanCode.BINARY_GUESSED, "binary", "churned")
+    assert note.values["positive_why"] == "it is the rarer class, 41.7 % of 120 rows, beside 'stayed'"
+    (note,) = plan_of({"a": ["churned"] * 20 + ["stayed"] * 40}, task="binary").notes
+    assert note.code is PlanCode.POSITIVE_GUESSED
 
 
 def test_the_positive_class_can_be_chosen() -> None:
     plan = plan_of({"a": ["churned"] * 20 + ["stayed"] * 40}, positive="stayed")
     assert plan.spec.positive == "stayed"
-    assert not [note for note in note_texts(plan) if note.startswith("positive class")]
+    assert codes_of(plan) == [PlanCode.TASK_GUESSED]
     assert plan_of({"a": [0, 1, None] * 20}, positive=0).spec.positive == 0
     assert plan_of({"a": ["True", "False"] * 30}, positive=True).spec.positive == "True"
 
@@ -94,9 +97,7 @@ def test_a_customer_with_too_many_rows_has_no_say_in_the_task(
         table["y"] = table["y"] if kind == "csv" else table["y"].map(len)  # Parquet has one type for all
         table.to_csv(data["data"], index=False) if kind == "csv" else table.to_parquet(data["data"], row_group_size=70)
     plan = make_plan(define({**data, "target": "y", "limits": {"max_rows": 150}}))
-    said = next(note for note in note_texts(plan) if note.startswith("task"))
-    assert "'s1', 's2'" in said
-    assert "big" not in said
+    assert [note.values["customers"] for note in plan.notes if note.code is PlanCode.TASK_GUESSED] == [["s1", "s2"]]
 
 
 @pytest.mark.parametrize(
@@ -122,9 +123,7 @@ def test_a_positive_class_is_a_plain_value() -> None:
 def test_what_only_some_lack_is_a_note_where_not_all_were_looked_at() -> None:
     targets = {f"c{number}": ["a", "b", "c"] * 20 for number in range(6)}
     plan = plan_of(targets, class_weight={"rare": 3})
-    assert any(
-        note.startswith("class_weight: no class 'rare' in the target of customers 'c0'") for note in note_texts(plan)
-    )
+    assert [note.subject for note in plan.notes if note.code is PlanCode.CLASS_MISSING] == ["class_weight"]
 
 
 @pytest.mark.parametrize("task", ["auto", "regression", "binary", "multiclass"])

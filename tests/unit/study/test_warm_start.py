@@ -163,24 +163,3 @@ def test_constraints_that_refuse_practically_everything_are_told_before_anything
         with pytest.raises(PlanError, match="the constraints refused 2000 random configurations in a row; loosen them"):
             runner(search_space=space, algorithm=algorithm).plan()
     assert runner(search_space=space, algorithm={"name": "grid", "levels": 3}).plan()  # x has 0.5 among its levels
-
-
-def test_the_plan_says_how_many_combinations_a_grid_has() -> None:
-    space = SearchSpace([Int("a", 1, 3), Float("b", 0, 1, default=0.3)])
-    for trials, end in ((6, "4 more than there are trials"), (10, "a study ends with the last of them")):
-        notes = runner(search_space=space, algorithm={"name": "grid", "levels": 3}, trials=trials).plan().notes
-        assert f"grid: 10 configurations, the default one included; {end}." in map(str, notes)
-    plain = SearchSpace([Int("a", 1, 3), Float("b", 0, 1)])  # the default is one of the combinations
-    notes = runner(search_space=plain, algorithm={"name": "grid", "levels": 3}, trials=9).plan().notes
-    assert "grid: 9 configurations, the default one included; a study ends with the last of them." in map(str, notes)
-    assert not any(
-        "configurations" in str(each) for each in runner(search_space=space, algorithm="random").plan().notes
-    )
-
-
-def test_the_plan_says_what_an_algorithm_cannot_be_told() -> None:
-    space = SearchSpace([Float("x", 0.1, 1, log=True, step=0.1), Float("z", 0.1, 1, log=True, step=0.1)])
-    notes = runner(search_space=space).plan().notes
-    assert [note for note in map(str, notes) if note.startswith("optuna:")] == [
-        "optuna: Optuna knows no step on a log scale; it models the continuum, and values are rounded (x, z)."
-    ]

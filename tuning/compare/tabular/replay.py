@@ -21,7 +21,7 @@ from tuning.compare.tabular.simulation import DEFAULT_FIRST, STARTS, Problem, si
 from tuning.compare.tabular.table import Evaluations, Table
 from tuning.definition.compared_methods import Method, parse_methods
 from tuning.errors import PlanError
-from tuning.planning.algorithm_notes import random_starts
+from tuning.planning.search_checks import random_starts
 from tuning.planning.studies import distinct
 from tuning.records.schema import canonical
 from tuning.study.trial import TrialShape
@@ -106,7 +106,7 @@ def compare_on_table(
     remarks: Iterable[str] = ()
     if seconds is None:
         used = distinct(method.algorithm for method in methods)
-        remarks = random_starts(used, table.levels.grid, trials or TRIALS)
+        remarks = map(str, random_starts(used, table.levels.grid, trials or TRIALS))
     bounds = table.bounds()
     exact = exact_random_regret(table, bounds, int(curves["trial"].max()), start)
     return analyse(curves, bounds=bounds, random_search=exact, source=source, remarks=remarks, **options)

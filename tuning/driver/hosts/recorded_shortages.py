@@ -14,8 +14,8 @@ from tuning.execution.packed import recorded
 from tuning.execution.spread.journal import DRIVER, written_by_driver
 from tuning.execution.study_record import abandoned
 from tuning.notes import EndCode
-from tuning.planning.plan import Plan
 from tuning.planning.room import alive_machines
+from tuning.planning.run_plan import Plan
 from tuning.planning.shortages import Shortage, find_shortages, with_shortage
 from tuning.records.parts import PartWriter, accepted, read_trials
 from tuning.records.reports import Listener

@@ -27,8 +27,8 @@ from tuning.execution.spread.spread_trial import SpreadTrial
 from tuning.execution.spread.state import FILE
 from tuning.execution.spread.trial_worker import SHARDS, shards_folder, train_folder, trial_reports
 from tuning.models.registry import gang_of
-from tuning.planning.plan import Plan
 from tuning.planning.room import Room, machines_now
+from tuning.planning.run_plan import Plan
 from tuning.records.parts import PartWriter, accepted, read_studies, read_trials
 from tuning.records.reports import Listener
 from tuning.records.schema import StudyRecord, TrialRecord

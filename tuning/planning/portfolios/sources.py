@@ -16,6 +16,7 @@ from tuning.definition.definition import Definition
 from tuning.definition.fields import NO_PORTFOLIO, SHIPPED
 from tuning.errors import DataError, PlanError, StorageError
 from tuning.models.registry import family
+from tuning.notes import Note, PlanCode
 from tuning.planning.portfolios.learning import Cell, LossTable, learn
 from tuning.records.ownership import newest_term
 from tuning.records.parts import accepted, read_trials
@@ -80,8 +81,8 @@ def _tables(records: Sequence[TrialRecord]) -> dict[str, LossTable]:
     return dict(tables)
 
 
-def check_portfolio(definition: Definition, portfolio: Configurations, space: SearchSpace) -> list[str]:
-    """Notes on configurations that are not in the run's search space; `PlanError` when the user's own all are not."""
+def check_portfolio(definition: Definition, portfolio: Configurations, space: SearchSpace) -> list[Note]:
+    """Return a note on configurations outside the run's search space; `PlanError` where the user's own all are."""
     if definition.portfolio == SHIPPED or not portfolio:
         return []
     left = fitting(portfolio, space)
@@ -91,13 +92,14 @@ def check_portfolio(definition: Definition, portfolio: Configurations, space: Se
     try:
         space.complete(config)
     except SpaceError as error:
-        why = f"{shorten(json.dumps(config), 80)}: {error}"
+        example, why = shorten(json.dumps(config), 80), str(error).rstrip(".")
     if not left:
         raise PlanError(
-            f"portfolio: none of its {amount(len(portfolio), 'configuration')} is in the search space, such as {why}. "
-            "Choose another one, or portfolio: shipped or none."
+            f"portfolio: none of its {amount(len(portfolio), 'configuration')} is in the search space, such as "
+            f"{example}: {why}. Choose another one, or portfolio: shipped or none."
         )
-    return [f"portfolio: {len(portfolio) - len(left)} of {len(portfolio)} are left out, such as {why}."]
+    lost = len(portfolio) - len(left)
+    return [PlanCode.PORTFOLIO_LEFT_OUT(left_out=lost, configurations=len(portfolio), example=example, why=why)]
 
 
 def _read(where: str) -> Configurations:

@@ -140,7 +140,7 @@ def _facts(result: Json, asks_slots: bool) -> list[tuple[str, str]]:
     """A plan's figures as people read them."""
     seconds, positive = result["seconds"], result["positive"]
     slots = f"{result['slots']:,}" if asks_slots else f"up to {result['slots']:,}, by the team's share"
-    takes = "not known" if seconds is None else str(RunTime(**seconds, slots=result["slots"]))
+    takes = "" if seconds is None else str(RunTime(**seconds, slots=result["slots"]))
     class_text = "" if positive is None else f" (positive class {positive!r})"
     return [
         ("Customers", f"{result['customers']:,}"),
@@ -152,7 +152,7 @@ def _facts(result: Json, asks_slots: bool) -> list[tuple[str, str]]:
         ("Scheduler", str(result["scheduler"])),
         ("Placement", str(result["placement"])),
         ("Slots", slots),
-        ("Duration", takes if seconds is None else f"{takes}. The start and the end of its process come on top"),
+        *[("Duration", f"{takes}. The start and the end of its process come on top")] * bool(takes),
     ]
 
 

@@ -10,6 +10,8 @@ from shown_output import note_texts
 from search_spaces import Float, SearchSpace, algorithms
 from search_spaces.algorithms.base import Algorithm
 from tuning.definition.definition import define
+from tuning.notes import PlanCode
+from tuning.notes.plans import by_worth
 from tuning.planning.plan import make_plan
 
 SPACE = SearchSpace([Float(name, -5, 5, default=4.0) for name in "xyz"])
@@ -31,7 +33,7 @@ def test_an_algorithm_whose_start_is_as_long_as_a_study_is_called_random_search(
     monkeypatch.setattr(Algorithm, "_check_installed", lambda self: None)
     given = {"name": algorithm, **({"optimizer": "DE"} if algorithm == "nevergrad" else {})}
     start = algorithms.parse(given).startup(SPACE, 4)
-    said = f"{algorithm} is random search here: its model proposes nothing before {start} trials have ended"
+    said = f"{algorithm} is random search here: it proposes nothing before {start} trials have ended"
     assert f"{said}, and a study has {start}; raise trials" in notes(algorithm=given, trials=start)
     assert "random search" not in notes(algorithm=given, trials=start + 1)
 
@@ -66,14 +68,25 @@ def test_a_sampler_that_hears_of_full_trials_only_is_named_with_the_scheduler_th
 def test_slots_that_a_study_under_a_scheduler_that_pauses_cannot_use_are_counted(scheduler: str) -> None:
     fields: dict[str, Any] = {"scheduler": scheduler, "algorithm": "bohb" if scheduler == "bohb" else "random"}
     said = notes(slots=8, placement="packed", **fields)
-    assert f"1 of 8 slots is used: a study under {scheduler} runs its trials in turns in one process." in said
-    assert "slots is used" not in notes(slots=1, **fields)
-    assert "slots is used" not in notes(slots=8, **{**fields, "scheduler": "asha"})
+    assert f"only 1 of 8 slots work: under {scheduler} a study runs its trials in one process." in said
+    assert "slots work" not in notes(slots=1, **fields)
+    assert "slots work" not in notes(slots=8, **{**fields, "scheduler": "asha"})
 
 
-def test_where_trials_overlap_the_plan_says_that_their_order_counts() -> None:
-    said = "up to 8 trials of a study run at once, and the order in which they report decides "
-    assert f"{said}what optuna proposes and what asha stops:" in notes(slots=8)
-    assert f"{said}what asha stops:" in notes(slots=8, algorithm="random")
-    for fields in ({"slots": 1}, {"slots": 8, "algorithm": "random", "scheduler": "fifo"}, {"placement": "packed"}):
-        assert "the order in which they report" not in notes(**fields)
+def test_a_grid_that_is_not_got_through_is_said_and_one_that_ends_is_not() -> None:
+    assert "grid has 65 configurations, and a study tries 60: raise trials to try all." in notes(
+        algorithm={"name": "grid", "levels": 4}, slots=1
+    )
+    assert "configurations" not in notes(algorithm={"name": "grid", "levels": 3}, slots=1)
+
+
+@pytest.mark.parametrize(("fields", "said"), [({"algorithm": "optuna"}, True), ({}, False), ({"trials": 9}, False)])
+def test_an_algorithm_that_is_asked_for_and_proposes_nothing_is_named(fields: dict[str, Any], said: bool) -> None:
+    points = [{"config": {"x": float(x)}} for x in range(4)]
+    asked = notes(**{"trials": 5, "warm_start": points, **fields})
+    assert ("all 5 trials of a study come from warm_start and portfolio" in asked) == said
+
+
+def test_notes_come_in_the_order_of_their_worth() -> None:
+    slots, customer = PlanCode.MANY_SLOTS(slots=3, cpus=2), PlanCode.NOT_SAMPLED("a", why="b")
+    assert by_worth([slots, customer, slots]) == (customer, slots)
