@@ -147,8 +147,8 @@ def test_mistakes_are_told_before_anything_runs() -> None:
         with pytest.raises(DefinitionError) as caught:
             define({"data": "x", "target": "y", "warm_start": [entry]})
         assert message in str(caught.value)
-    notes = runner(trials=2, warm_start=[{"config": {"x": 1}}, {"config": {"x": 2}}]).plan().notes
-    assert any("warm_start fills all 2 trials" in str(note) for note in notes)
+    notes = runner(trials=2, algorithm="optuna", warm_start=[{"config": {"x": 1}}, {"config": {"x": 2}}]).plan().notes
+    assert any("all 2 trials of a study come from warm_start," in str(note) for note in notes)
 
 
 def test_a_default_that_the_constraints_refuse_is_told_before_anything_runs() -> None:
