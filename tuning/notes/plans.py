@@ -42,7 +42,7 @@ class PlanCode(NoteCode):
         "{classes:names}."
     )
     METRIC_UNDEFINED = "metric, of {lacking} of the {customers:of customer} looked at ({subject!r}): {why}."
-    TOO_FEW_ROWS = (
+    CUSTOMERS_TOO_SMALL = (
         "{customers:of customer} with fewer rows than min_rows ({least}) will have no model of their own: "
         "{first:names 3}."
     )

@@ -26,4 +26,4 @@ def data_notes(definition: Definition, customers: Customers) -> Iterator[Note]:
     few = customers.take(customers.numbers("rows", missing=definition.min_rows) < definition.min_rows)
     if definition.objective is None and len(few):
         first = few.texts("id")[:MOST_NAMED].to_pylist()
-        yield PlanCode.TOO_FEW_ROWS(customers=len(few), least=definition.min_rows, first=first)
+        yield PlanCode.CUSTOMERS_TOO_SMALL(customers=len(few), least=definition.min_rows, first=first)

@@ -24,7 +24,7 @@ class ModelProcess(ChildProcess):
     def __init__(self, seconds: float, here: bool = False) -> None:
         super().__init__()
         self.seconds, self.here = seconds, here
-        self.lost: dict[str, str] = {}
+        self.lost: dict[str, Note] = {}
 
     def check_built(self, models: Iterable[ModelEntry]) -> None:
         """`PlanError` where a model's file or constructor takes too long or ends its process; each run would meet it.
@@ -54,7 +54,7 @@ class ModelProcess(ChildProcess):
         try:
             self.call("it", self.seconds, function, *given)
         except NotLookedAtError as error:
-            self.lost[name] = str(error)
+            self.lost[name] = error.note
 
     @property
     def notes(self) -> list[Note]:

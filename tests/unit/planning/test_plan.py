@@ -50,7 +50,7 @@ def test_it_names_customers_whose_rows_are_too_few_where_it_knows_their_number()
     fields = {"data": table, "by": "k", "target": "y", "search_space": "ridge", "task": "regression", "mlflow": False}
 
     (note,) = TuneRunner(**fields, min_rows=10).plan().notes
-    assert note.code is PlanCode.TOO_FEW_ROWS
+    assert note.code is PlanCode.CUSTOMERS_TOO_SMALL
     assert (note.values["customers"], note.values["least"], set(note.values["first"])) == (2, 10, {"tiny", "small"})
     assert TuneRunner(**fields).plan().notes == ()
 
