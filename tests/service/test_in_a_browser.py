@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
 
+import pandas as pd
 import pytest
 from playwright.sync_api import Browser, Page, expect
 from served_folder import ServedFolder
@@ -203,6 +204,33 @@ def test_every_page_is_named_for_screen_readers_fits_a_phone_and_is_not_pale(
             for colours in COLOURS:
                 page.emulate_media(color_scheme=colours)
                 assert page.evaluate(PALE) == [], (path, colours)
+
+
+@pytest.mark.timeout(600)
+def test_a_long_id_and_many_trials_are_readable_on_a_phone(browser: Browser, served: ServedFolder) -> None:
+    long = "x" * 300
+    shops = pd.read_csv(served.folder / "data" / "c0000.csv")
+    table = pd.concat([shops.assign(shop=shop) for shop in (long, "b")])
+    table.to_csv(served.folder / "shops.csv", index=False)
+    (served.folder / "wide.yaml").write_text(
+        "name: wide\ndata: shops.csv\nby: shop\ntarget: y\nmetric: r2\nsearch_space: ridge\ntrials: 60\n"
+        "split: {folds: 2}\nreport: false\n"
+    )
+    with served.client() as client:
+        run = client.submit(served.folder / "wide.yaml").wait(LONGEST_MS / 1000).id
+    for width in (PHONE, DESK):
+        with window(browser, served, width) as page:
+            page.goto(f"/runs/{run}")
+            link = page.locator(f"#leaderboard tbody th a[title={long}]")
+            assert link.evaluate("each => each.closest('th').offsetWidth") <= 320
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            link.click()
+            expect(page.get_by_role("heading", level=1)).to_have_text(f"Customer {long}")
+            assert page.evaluate("document.documentElement.scrollHeight") <= 4000
+            expect(page.get_by_role("region", name="Trials")).not_to_be_visible()
+            page.locator("summary", has_text="Trials").click()
+            expect(page.get_by_role("region", name="Trials").locator("tbody tr")).to_have_count(60)
+            assert page.evaluate("document.documentElement.scrollHeight") <= 4000
 
 
 @pytest.mark.timeout(600)

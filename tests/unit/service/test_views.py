@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from builders import write_customers
+from chaos import wait_for
 
 from tuning import RunResult, TuneRunner
 from tuning.errors import DefinitionError, MissingError, RunError
@@ -142,6 +143,21 @@ def test_tables_of_a_run_that_works_are_made_anew_only_when_somebody_looks_and_t
     assert newer.written == now[0]
     assert writer.written == 2
     assert first.tables.page(rows=1).rows == newer.tables.page(rows=1).rows  # who looks at the old ones goes on
+
+
+def test_tables_that_were_begun_before_the_end_are_not_those_of_an_ended_run(tables: RunTables, tmp_path: Path) -> None:
+    now, writer = [100.0], Writer(tables)
+    views = Views(tmp_path, writer, lambda: now[0])
+    writer.may_go_on.clear()
+    early = views.ask(RUN)
+    wait_for(lambda: writer.written == 1, what="the first child")
+    now[0] += 5
+    ended = dataclasses.replace(RUN, state=RunState.FINISHED, ended=now[0])
+    asked = [views.ask(ended), views.ask(ended)]
+    writer.may_go_on.set()
+    assert early.result().written == 100.0
+    assert [each.result().written for each in asked] == [105.0, 105.0]
+    assert (views.of(ended).written, writer.written) == (105.0, 2)
 
 
 def test_a_new_server_finds_the_tables_of_the_one_before(tables: RunTables, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,7 +61,7 @@ class Views:
     ) -> None:
         self._work, self._write, self._clock, self._names = work, write, clock, names
         self._shown = OrderedDict[str, ShownTables]()  # the one that was looked at last is the last
-        self._being_written = dict[str, Future[ShownTables]]()
+        self._being_written = dict[str, tuple[Future[ShownTables], float]]()  # and when each has begun
         self._queue = ChildQueue("tables of runs", AT_ONCE, MOST_OPEN)
         self._lock = threading.Lock()
 
@@ -119,15 +119,22 @@ class Views:
         return shown
 
     def _begin(self, run: SubmittedRun) -> Future[ShownTables]:
-        """One child process at a time writes the tables of a run, whoever looks."""
+        """One child process at a time writes the tables of a run, whoever looks.
+
+        One that has begun before the run's end may lack what was recorded last: another one follows it.
+        """
         with self._lock:
-            writing = self._being_written.get(run.id)
-            if writing is None:
-                writing = self._queue.submit(run.team, lambda: self._write_new(run))
-                self._being_written[run.id] = writing
+            before, begun = self._being_written.get(run.id, (None, self._clock()))
+            if before is not None and (run.ended is None or begun >= run.ended):
+                return before
+            begun = self._clock()
+            writing = self._queue.submit(run.team, lambda: self._write_new(run, begun, before))
+            self._being_written[run.id] = writing, begun
         return writing
 
-    def _write_new(self, run: SubmittedRun) -> ShownTables:
+    def _write_new(self, run: SubmittedRun, begun: float, before: Future[ShownTables] | None) -> ShownTables:
+        if before is not None:
+            wait([before])
         # Named after the moment before they are read: what is recorded meanwhile may be missing.
         folder = self._folder(run.id) / str(int(self._clock() * 1e6))
         try:
@@ -146,8 +153,9 @@ class Views:
             why = str(error).replace(run.run_directory, "its folder")  # the path is the server's own matter
             raise MissingError(f"run {run.id} has no tables: {self._names(run).text(why)}") from error
         finally:
-            with self._lock:
-                del self._being_written[run.id]  # first: who is told of a failure may try again at once
+            with self._lock:  # first: who is told of a failure may try again at once
+                if self._being_written[run.id][1] == begun:
+                    del self._being_written[run.id]
 
     def _folder(self, run: str) -> Path:
         return self._work / run / "views"

@@ -234,7 +234,8 @@ def _board(shown: ShownTables, address: str, sort: str, search: str, status: str
 def _row(row: FigureRow, address: str) -> Mapping[str, object]:
     cells = [{"text": shorten(each.text(row), MOST_TEXT), "kind": "number" * each.is_number} for each in COLUMNS]
     cells.append({"text": shorten(str(row["reason"] or ""), MOST_TEXT), "kind": "text"})
-    return {"cells": cells, "href": f"{address}/customer?{urlencode({'id': row['customer']})}"}
+    href = f"{address}/customer?{urlencode({'id': row['customer']})}"
+    return {"cells": cells, "href": href, "title": row["customer"]}
 
 
 def _winner(customer: Mapping[str, object]) -> tuple[object, object] | None:
