@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
 import warnings
 from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pandas as pd
@@ -13,8 +17,9 @@ import pyarrow as pa
 import pytest
 from scipy import sparse
 
+from search_spaces import Constant, SearchSpace
 from tuning import RunResult, TuneRunner, tune
-from tuning.errors import CustomerError, DataError
+from tuning.errors import CustomerError, DataError, DefinitionError
 from tuning.preprocessing.shapes import column_names, paired
 
 ROWS = 60
@@ -30,6 +35,7 @@ USUAL: dict[str, Any] = {
 #: Values that every type of numbers has: whole ones, all above 0, so that a sparse matrix has some 0 by `- 1`.
 VALUES = np.random.default_rng(22).integers(1, 9, size=(ROWS, 3)).astype(float)
 Y = 3 * VALUES[:, 0] - 2 * VALUES[:, 1] + VALUES[:, 2]
+TARGETS = np.array([0.0, 3.0, 8.0])  # of three groups
 INDEX = pd.Index([f"row {number}" for number in range(ROWS)])
 
 
@@ -246,12 +252,16 @@ A_FRAME = X_SHAPES["names"](VALUES)
 TWO = pd.DataFrame({"a": [1.0, 2.0]}, index=["r", "s"])
 #: What is refused, and what is said of it.
 REFUSED: dict[str, tuple[Any, Any, list[str]]] = {
-    "one number per row": (np.zeros(3), np.zeros(3), ["X has the shape (3,)", "np.reshape(X, (-1, 1))", "(1, -1)"]),
+    "one number per row": (
+        np.zeros(3),
+        np.zeros(3),
+        ["X has the shape (3,)", "np.reshape(X, (-1, 1)) for one column", "(1, -1)"],
+    ),
     "a list of numbers": ([1, 2, 3], [1, 2, 3], ["X has the shape (3,)", "np.reshape(X, (-1, 1))"]),
-    "a Series": (A_FRAME["a"], Y, ["X has the shape (60,)", "X.to_frame()"]),
+    "a Series": (A_FRAME["a"], Y, ["X has the shape (60,)", "X.to_frame() for one column"]),
     "one number": (1.0, [1.0], ["X has the shape ()"]),
     "nothing": (None, [1.0], ["X has the shape ()"]),
-    "a dict": ({"a": [1.0]}, [1.0], ["X has the shape ()"]),
+    "a dict": ({"a": [1.0]}, [1.0], ["X has the shape ()", "pd.DataFrame(X)"]),
     "pictures": (np.zeros((3, 2, 2)), np.zeros(3), ["X has the shape (3, 2, 2)"]),
     "a structured array": (A_FRAME.to_records(), Y, ["pd.DataFrame(X)"]),
     "ragged lists": ([[1, 2], [3]], [1, 2], ["X has the shape (2,)"]),
@@ -284,6 +294,83 @@ REFUSED: dict[str, tuple[Any, Any, list[str]]] = {
         ["is in X alone"],
     ),
 }
+
+
+def objects(*values: Any) -> Callable[[np.ndarray], Any]:
+    """Rows of three groups as objects, one for each group."""
+    return lambda groups: np.array([*values, None], dtype=object)[groups]
+
+
+#: Each makes the numbers 0, 1, 2 of three groups into a column of which a file has another type.
+COLUMNS: dict[str, Callable[[np.ndarray], Any]] = {
+    "bytes": objects(b"a", b"b", b"c"),
+    "bytes with gaps": objects(b"a", None, b"c"),
+    "bytes of another alphabet": objects("é".encode(), "я".encode(), "東".encode()),
+    "bytes and text": objects(b"a", "b", "c"),
+    "bytes of dates": objects(b"2024-01-01", b"2024-06-01", b"2024-12-01"),
+    "array of bytes": lambda groups: np.array([b"a", b"b", b"c"])[groups],
+    "categories of bytes": lambda groups: pd.Categorical(objects(b"a", b"b", b"c")(groups)),
+    "Arrow's bytes": lambda groups: pd.array(objects(b"a", b"b", b"c")(groups), dtype=pd.ArrowDtype(pa.binary())),
+    "Arrow's categories": lambda groups: (
+        pd.Series(["a", "b", "c"]).astype(pd.ArrowDtype(pa.dictionary(pa.int8(), pa.string())))[groups].array
+    ),
+    "a number, text and a fraction": objects(1, "a", 2.5),
+    "text, a number and a fraction": objects("a", 1, 2.5),
+    "truth values and text": objects(True, "a", False),
+    "truth values and numbers": objects(True, 0, 2),
+    "a date and text": objects(datetime.date(2024, 1, 1), "a", "b"),
+    "types": objects(int, float, str),
+    "fractions": objects(Fraction(1, 7), Fraction(3, 7), Fraction(6, 7)),
+    "decimals": objects(Decimal("0.1"), Decimal("0.5"), Decimal(2)),
+    "whole numbers beyond all types": objects(2**70, 2**71, 2**72),
+    "dates": objects(*(datetime.date(2024, month, 1) for month in (1, 6, 12))),
+    "times": objects(*map(datetime.time, (1, 7, 12))),
+    "moments of a zone": objects(*(datetime.datetime(2024, month, 1, tzinfo=datetime.UTC) for month in (1, 6, 12))),
+    "periods": lambda groups: pd.PeriodIndex(["2024-01", "2024-06", "2024-12"], freq="M")[groups],
+    "intervals": lambda groups: pd.interval_range(0, 3)[groups],
+    "intervals of a cut": lambda groups: pd.cut(groups, 3),
+    "categories of numbers": pd.Categorical,
+    "categories of intervals": lambda groups: pd.Categorical(pd.interval_range(0, 3)[groups]),
+    "sparse text": lambda groups: pd.arrays.SparseArray(objects("a", "b", "c")(groups)),
+    "UUIDs": objects(*map(UUID, ("1" * 32, "2" * 32, "3" * 32))),
+    "truth values with gaps": objects(True, False, None),
+    "numpy's texts": objects(*map(np.str_, "abc")),
+}
+GROUPS = VALUES[:, 0].astype(int) % 3
+
+
+@pytest.fixture(scope="module")
+def of_columns(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
+    frames = {name: pd.DataFrame({"c": make(GROUPS), "wanted": TARGETS[GROUPS]}) for name, make in COLUMNS.items()}
+    folder = tmp_path_factory.mktemp("columns")
+    return run_of(
+        frames,
+        folder,
+        search_space=SearchSpace([Constant("model", "extra_trees")]),
+        split={"folds": 2, "type": "random"},
+    )
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_column_of_any_type_says_of_new_rows_what_it_said_of_others(name: str, of_columns: RunResult) -> None:
+    rows = pd.DataFrame({"c": COLUMNS[name](GROUPS)})
+    for said in (of_columns.model(name).predict(rows), of_columns.predict(rows, name)["prediction"].to_numpy()):
+        assert np.abs(said[:, None] - TARGETS).argmin(axis=1).tolist() == GROUPS.tolist()
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"weight": Y}, "weight: values of rows are a column of them: add it to X"),
+        ({"split": {"group": pd.Series(Y)}}, "split.group: values of rows are a column of them: add it to X"),
+        ({"sample_weight": Y}, "Here it is `weight`: Column of sample weights"),
+        ({"groups": Y}, "Here it is `split`: .*group: COLUMN"),
+    ],
+)
+def test_weights_and_groups_are_columns_of_x(keys: dict[str, Any], said: str) -> None:
+    with pytest.raises(DefinitionError, match=said):
+        tune(A_FRAME, Y, **USUAL | keys)
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -367,8 +454,11 @@ def test_arrays_of_another_width_and_single_rows_are_refused_with_the_way_out(of
     model = of_x.model("array of which a column is constant")
     with pytest.raises(CustomerError, match=r"\('x0', 'x2', 'x3'\), or an array with a width of 4.*shape \[60, 3\]"):
         model.predict(VALUES)
-    with pytest.raises(DataError, match=r"one row np.reshape\(X, \(1, -1\)\)"):
+    with pytest.raises(DataError, match=r"np.reshape\(X, \(1, -1\)\) for one row"):
         model.predict([1.0, 2.0, 3.0, 4.0])
+    with pytest.raises(DataError, match=r"X.to_frame\(\).T for one row"):
+        of_x.model("names").predict(A_FRAME.iloc[0])
+    assert of_x.model("names").predict(A_FRAME.iloc[0].to_frame().T) == pytest.approx(Y[:1], abs=NEAR)
     with pytest.raises(
         CustomerError, match=r"new rows are a pandas DataFrame with the columns by name \('a', 'b', 'c'\)"
     ):

@@ -36,7 +36,8 @@ OF_OTHERS = {
     "metric": ("eval_metric", "scoring", "metric_name", "scorer", "loss"),
     "mode": ("direction", "minimize", "maximize"),
     "by": ("group_by", "groupby", "customer", "key", "id"),
-    "split": ("cv", "n_splits", "n_folds", "num_folds", "folds", "test_size", "validation"),
+    "split": ("cv", "n_splits", "n_folds", "num_folds", "folds", "test_size", "validation", "groups", "group"),
+    "weight": ("sample_weight", "sample_weights", "weights", "weight_column"),
     "drop": ("ignore", "exclude", "ignored_columns", "drop_columns"),
     "stop": ("early_stopping", "early_stopping_rounds", "patience"),
     "resources": ("gpus", "num_gpus", "gpu", "memory"),
@@ -83,6 +84,8 @@ def _sentence(found: Json, kind: type[BaseModel]) -> str:
             f"into a file (in a notebook by a cell that begins with %%writefile {path}.py) and give "
             f"'{path}.py:{name}'."
         )
+    if found["type"] == "string_type" and hasattr(given, "shape"):
+        return f"{path}: values of rows are a column of them: add it to X or the data, and give its name."
     silent = found["type"] in ("value_error", "missing") or isinstance(given, Mapping)
     said = rule(found) if silent else f"{rule(found)} (got {shorten(repr(given), 200)})"
     if found["type"] == "model_type":

@@ -15,6 +15,7 @@ from tuning.errors import CustomerError
 from tuning.notes import DataCode, Note
 from tuning.preprocessing.dates import ISO, UNDECIDED, date_format, parse_dates
 from tuning.preprocessing.notations import IS_NUMBER, MISSING, nearly_numbers
+from tuning.preprocessing.storable import storable
 
 NUMBER, DATE, DURATION, TEXT = "number", "date", "duration", "text"
 KINDS = (NUMBER, DATE, DURATION, TEXT)
@@ -43,7 +44,8 @@ class Values:
     """One column's values, looked at as numbers, dates or text; its different values are found once."""
 
     def __init__(self, values: pd.Series, dates: str | None = None) -> None:
-        self.values = values.infer_objects() if values.dtype == object else values
+        plain = isinstance(values.dtype, np.dtype) and values.dtype != object
+        self.values = values if plain else storable(values.infer_objects())
         self.name = values.name
         self.dtype = self.values.dtype
         self.format = ISO

@@ -51,10 +51,11 @@ def to_frame(rows: object) -> pd.DataFrame:
         return text_names(rows)
     values = cast("np.ndarray", rows) if hasattr(rows, "tocsc") else _array("X", rows)
     if len(values.shape) != 2 or values.dtype.names:
-        one = "X.to_frame()" if isinstance(rows, pd.Series) else "np.reshape(X, (-1, 1))"
-        ways = f" One column is {one}, one row np.reshape(X, (1, -1))." * (len(values.shape) == 1)
-        ways = " Of a structured array, give pd.DataFrame(X)." if values.dtype.names else ways
-        raise DataError(f"X has the shape {values.shape}: rows and columns are expected.{ways}")
+        series = "X.to_frame() for one column, X.to_frame().T for one row"
+        array = "np.reshape(X, (-1, 1)) for one column, np.reshape(X, (1, -1)) for one row"
+        plain = values.shape and not values.dtype.names
+        way = series if isinstance(rows, pd.Series) else array if plain else "pd.DataFrame(X)"
+        raise DataError(f"X has the shape {values.shape}: rows and columns are expected, such as {way}.")
     names = [f"x{number}" for number in range(values.shape[1])]
     if hasattr(values, "tocsc"):
         return pd.DataFrame.sparse.from_spmatrix(values, columns=names)
