@@ -1,11 +1,7 @@
-"""What it costs to know each customer's rows one by one: a table as it was, one with rows appended, one written anew.
-
-    python -m benchmarks.digests --mb 500                   a minute
-    python -m benchmarks.digests --mb 500 --output json
+"""What it costs to know each customer of a table by a digest of its rows: `python -m benchmarks.digests --mb 500`.
 
 A Parquet table of customers in no order, of numbers, text, dates and gaps. seconds_per_gb: of CPU, of bytes on disk;
-`plain` is the SHA-256 of the file. One per cent of the rows is appended twice: as a file of its own in the folder, and
-in the file itself, whose last row group is then another one.
+`plain` is the SHA-256 of the file.
 """
 
 from __future__ import annotations
@@ -26,9 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tuning.data.customers import find_customers
-from tuning.data.keyed_tables import find_tables
-from tuning.data.ordered_digests import digests_in_order
-from tuning.data.row_digests import rows_now
+from tuning.data.fingerprints import digested
 from tuning.definition.definition import define
 
 T = TypeVar("T")
@@ -84,26 +78,11 @@ def main(mb: int, customers: int, output: str) -> None:
             figures[f"{name}_wall_seconds"] = time.monotonic() - wall
             return found
 
-        def look(before: pa.Table | None) -> pa.Table:
-            return rows_now(definition, find_customers(definition), before)
-
         timed("plain", lambda: hashlib.sha256(first.read_bytes()).hexdigest())
-        (one,) = find_tables(definition.data, definition.by)
-        timed("in_order", lambda: digests_in_order(one, definition))
-        timed("customers", lambda: find_customers(definition))
-        before = timed("anew", lambda: look(None))
+        there = timed("customers", lambda: find_customers(definition))
+        timed("of_customers", lambda: digested(definition, there))
         figures["rows"], figures["gb"] = count, gigabytes
-        figures["remembered_gb"] = before.nbytes / 1e9
         figures["most_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
-        assert timed("as_it_was", lambda: look(before)) is before
-        more = rows(count // 100, customers, 1)
-        write(table / "b.parquet", more)
-        timed("appended_as_a_file", lambda: look(before))
-        (table / "b.parquet").unlink()
-        write(first, pd.concat([frame, more], ignore_index=True))
-        timed("appended_in_the_file", lambda: look(before))
-        write(first, frame.sort_values("customer"))
-        timed("in_another_order", lambda: look(before))
     print(json.dumps(figures) if output == "json" else "\n".join(f"{name:35} {x:12.3f}" for name, x in figures.items()))
 
 

@@ -17,8 +17,6 @@ from tuning import RunResult, TuneRunner
 from tuning.cli.program import main
 from tuning.data import partition as partition_module
 from tuning.data.customers import find_customers
-from tuning.data.formats.parquet_file import ParquetSource
-from tuning.data.row_digests import rows_now
 from tuning.definition.definition import define
 from tuning.errors import DataError
 from tuning.planning.plan import make_plan
@@ -70,33 +68,6 @@ def test_keyed_tables(name: str, bucket: Bucket, tmp_path: Path, monkeypatch: py
         bucket.put(name, content(table, name))
     made = definition(bucket.uri(name.partition("/")[0]), by="zone")
     check(rows_of(made, tmp_path), table, table["zone"].astype(str))
-
-
-def test_of_a_table_that_is_known_only_the_row_groups_are_read_that_have_changed(
-    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def put(frame: pd.DataFrame) -> None:
-        sink = io.BytesIO()
-        frame.to_parquet(sink, index=False, row_group_size=100)
-        bucket.put("t.parquet", sink.getvalue())
-
-    table = trips()
-    put(table)
-    made = definition(bucket.uri("t.parquet", credentials=True), by="zone")
-    before = rows_now(made, find_customers(made))
-    assert rows_now(made, find_customers(made), before) is before
-    assert SECRET not in str(before.to_pylist())
-    read: list[int] = []
-    pieces = ParquetSource.block_pieces
-    monkeypatch.setattr(
-        ParquetSource,
-        "block_pieces",
-        lambda self, block, *rest: read.append(block.number) or pieces(self, block, *rest),
-    )
-    put(pd.concat([table, table[:7]]))
-    after = rows_now(made, find_customers(made), before)
-    assert read == [len(table) // 100]
-    assert sum(after["rows"].to_pylist()) == sum(before["rows"].to_pylist()) + 7
 
 
 def test_a_file_and_a_value_of_the_key_columns(bucket: Bucket, tmp_path: Path) -> None:

@@ -10,8 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -19,19 +18,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tuning.basics.columnar import ArrowColumn, Columnar, constant
-from tuning.basics.wording import encodable
 from tuning.data.customers import Customer, Customers, rows_or_bytes
 from tuning.data.file_access import GONE, look_at_each
 from tuning.data.files import File, find_sizes
 from tuning.data.keyed_tables import KeyedTable, find_tables
-from tuning.data.keys import Key, row_keys
-from tuning.data.ordered_digests import digests_in_order
+from tuning.data.keys import Key, customer_id, row_keys
 from tuning.data.partition import pieces
 from tuning.data.registry import format_of
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError, DataError
+from tuning.preprocessing.row_hashes import mixed, row_hashes
 
 T = TypeVar("T")
+STEP = np.uint64(0xD6E8FEB86659FD93)  # times the place of a row among its customer's
 MOST_READS = 3  # of a file that is written again and again
 
 
@@ -151,29 +150,19 @@ def _joined(parts: Sequence[str]) -> str:
 
 
 def _of_rows(definition: Definition, customers: Customers) -> pa.Table:
-    """The ids and digests of those customers who have one of their own rows."""
-    data = definition.data
+    """Return the ids and digests of those customers who have one of their own rows."""
+    data, found = definition.data, dict[str, str]()
     if isinstance(data, Mapping) or not definition.by:  # a frame each
-        found = {}
         for customer in customers:
             frame = data.get(customer.id) if isinstance(data, Mapping) else data
             if isinstance(frame, pd.DataFrame):
-                found[customer.id] = hashlib.sha256(_row_hashes(frame).tobytes()).hexdigest()
-        return _table(found.keys(), found.values())
-    digests = [_table((), ())]
-    for table in _tables(definition, customers):
-        if table.frame is not None:
-            members = customers.take(customers.numbers("table") == table.number)
-            of_key = _of_keys(table, definition)
-            digests.append(_table(members.texts("id"), [of_key.get(each.key, "no rows") for each in members]))
-        else:
+                found[customer.id] = hashlib.sha256(row_hashes(frame).tobytes()).hexdigest()
+    else:
+        for table in _tables(definition, customers):
             with suppress(CustomerError, DataError):
-                digests.append(_table(*digests_in_order(table, definition)))
-    return pa.concat_tables(digests)
-
-
-def _table(ids: Iterable[str], digests: Iterable[str]) -> pa.Table:
-    return pa.table({"id": pa.array(ids, pa.string()), "digest": pa.array(digests, pa.string())})
+                found |= _of_keys(table, definition)
+    ids, digests = pa.array(found.keys(), pa.string()), pa.array(found.values(), pa.string())
+    return pa.table({"id": ids, "digest": digests})
 
 
 def _tables(definition: Definition, customers: Customers) -> list[KeyedTable]:
@@ -191,41 +180,26 @@ def _tables(definition: Definition, customers: Customers) -> list[KeyedTable]:
     return [tables[number] for number in files_of]
 
 
-def _of_keys(table: KeyedTable, definition: Definition) -> dict[Key | None, str]:
-    """The digest of each key's rows, in their order."""
-    digests: dict[Key | None, Any] = {}
-    try:
-        for piece in pieces(table, definition):
-            codes, keys = row_keys(piece.keys, definition.by)
-            order = np.argsort(codes, kind="stable")
-            bounds = np.searchsorted(codes[order], np.arange(len(keys) + 1))
-            hashes = _row_hashes(piece.rows.replace_schema_metadata(None).to_pandas(use_threads=False))[order]
-            for number, key in enumerate(keys):
-                digest = digests.setdefault(key, hashlib.sha256())
-                digest.update(hashes[bounds[number] : bounds[number + 1]].tobytes())
-    except (CustomerError, DataError):
-        return {}
-    return {key: digest.hexdigest() for key, digest in digests.items()}
+def _of_keys(table: KeyedTable, definition: Definition) -> dict[str, str]:
+    """Return a digest of the rows of each customer of a table, in their order, by its id.
 
-
-def _row_hashes(frame: pd.DataFrame) -> np.ndarray:
-    """(n,) a number for each row that depends on its values and on the names of the columns."""
-    total = np.zeros(len(frame), dtype=np.uint64)
-    for position, name in enumerate(frame.columns):
-        values = frame.iloc[:, position]
-        hashed = partial(pd.util.hash_pandas_object, index=False)
-        try:
-            column = hashed(values)
-        except Exception:  # lists, and whatever else pandas cannot hash
-            column = hashed(values.map(_shown))
-        place = hashlib.sha256(encodable(f"{position} {name}").encode()).digest()
-        seed = int.from_bytes(place[:8], "little") | 1
-        total += column.to_numpy() * np.uint64(seed)
-    return total
-
-
-def _shown(value: object) -> str:
-    try:
-        return ascii(value)
-    except Exception:  # an object that cannot even say what it is
-        return type(value).__name__
+    The table is read once, and may be larger than memory: three numbers are kept of each customer.
+    """
+    numbers, count, sums = dict[Key, int](), np.zeros(0, np.int64), np.zeros((2, 0), np.uint64)
+    for piece in pieces(table, definition):
+        codes, keys = row_keys(piece.keys, definition.by)
+        own = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
+        more = len(numbers) - len(count)
+        count, sums = np.pad(count, (0, more)), np.pad(sums, ((0, 0), (0, more)))
+        order = np.argsort(codes, kind="stable")
+        bounds = np.searchsorted(codes[order], np.arange(len(keys) + 1))
+        rows = np.diff(bounds)
+        place = np.repeat(count[own] - bounds[:-1], rows) + np.arange(len(order))
+        hashes = row_hashes(piece.rows)[order]
+        for each in sums:
+            hashes = mixed(hashes + place.astype(np.uint64) * STEP)
+            total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(hashes, dtype=np.uint64)])
+            each[own] += total[bounds[1:]] - total[bounds[:-1]]
+        count[own] += rows
+    digests = map("{:016x}{:016x}-{}".format, *sums.tolist(), count.tolist())
+    return {table.prefix + customer_id(key): digest for key, digest in zip(numbers, digests, strict=True)}

@@ -29,7 +29,7 @@ from tuning.data.keys import (
     plain_column,
 )
 from tuning.data.registry import file_source, format_of
-from tuning.data.table_source import ColumnChoice, FileSource, KeyBlock, Piece, RowBlock, TableSource
+from tuning.data.table_source import FileSource, KeyBlock, Piece, TableSource
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError, DataError
 
@@ -98,12 +98,6 @@ class TablePart:
         assert isinstance(self.source, FileSource)
         for piece, came in self.source.pieces_as_written(self._inside):
             yield self._whole(piece), came
-
-    def block_pieces(self, block: RowBlock, choose: ColumnChoice) -> Iterator[Piece]:
-        """The chosen columns of a block's rows, where its source is a file, as `FileSource.block_pieces` gives them."""
-        assert isinstance(self.source, FileSource)
-        for piece in self.source.block_pieces(block, self._inside, choose):
-            yield self._whole(piece)
 
     def _whole(self, piece: Piece) -> Piece:
         rows = with_columns(piece.rows, self.outside)

@@ -49,22 +49,6 @@ class KeyBlock:
     size: int
 
 
-@dataclass(frozen=True)
-class RowBlock:
-    """Consecutive rows of a file that can be read without the others.
-
-    Attributes:
-        number: its place among them.
-        start, end: the bytes that they are read from.
-        header: what says how these bytes are read, and is not among them.
-    """
-
-    number: int = 0
-    start: int = 0
-    end: int = 0
-    header: bytes = b""
-
-
 class TableWriter(Protocol):
     """Writes tables of one schema, one after the other, into a stream that it does not close."""
 
@@ -206,20 +190,6 @@ class FileSource(TableSource):
     def missing(self, name: str) -> int | None:
         """How many values of a column are missing, where the file says so without being read; else None."""
         return None
-
-    def blocks(self) -> list[RowBlock]:
-        """Its rows in as many blocks as can be read one without the other; one where a format knows none."""
-        return [RowBlock()]
-
-    def block_digest(self, block: RowBlock) -> str:
-        """What changes with the bytes that a block's rows are read from."""
-        return self.digest(self.path)
-
-    def block_pieces(
-        self, block: RowBlock, keys: Sequence[str] = (), choose: ColumnChoice = all_columns
-    ) -> Iterator[Piece]:
-        """A block's rows, as `pieces` gives all; cells without a type may get one, by the rows beside them."""
-        return self.pieces(keys, choose)
 
     @classmethod
     @abstractmethod

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tuning.basics.wording import guarded, separator_options
-from tuning.data.arrow_frames import to_arrow
 from tuning.data.cells import LABELS, marked, missing_texts, with_gaps, written_table
 from tuning.data.column_types import cast_to_text
 from tuning.data.file_access import file_name, located, opened, reading_errors
@@ -25,7 +24,6 @@ from tuning.data.table_source import (
     ColumnChoice,
     FileSource,
     Piece,
-    RowBlock,
     TableWriter,
     all_columns,
     check_names,
@@ -86,12 +84,6 @@ class CsvSource(FileSource):
 
     def pieces(self, keys: Sequence[str] = (), choose: ColumnChoice = all_columns) -> Iterator[Piece]:
         return self._pieces(keys, choose, lambda frame: written_table(frame, keys), dtype=str)
-
-    def block_pieces(
-        self, block: RowBlock, keys: Sequence[str] = (), choose: ColumnChoice = all_columns
-    ) -> Iterator[Piece]:
-        """As `pieces`, in a third of the time: a cell has the type that it gets beside the others of its piece."""
-        return self._pieces(keys, choose, lambda frame: _typed_table(with_gaps(frame, self.csv, keys)))
 
     def pieces_as_written(self, keys: Sequence[str] = ()) -> Iterator[tuple[Piece, pa.Table]]:
         missing = pa.array(missing_texts(self.csv))
@@ -292,14 +284,6 @@ def guarded_frame(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _guarded(values: pd.Series) -> pd.Series:
     return values.map(guarded) if values.dtype.kind == "O" else values
-
-
-def _typed_table(frame: pd.DataFrame) -> pa.Table:
-    """A parsed frame as a table, at half the cost of `to_arrow` where its types are usual."""
-    try:
-        return pa.table([pa.array(values, from_pandas=True) for _, values in frame.items()], names=list(frame.columns))
-    except (pa.ArrowException, OverflowError, TypeError, ValueError):
-        return to_arrow(frame)
 
 
 def _compression(path: str) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
@@ -14,14 +13,13 @@ import pyarrow.parquet as pq
 
 from tuning.data.arrow_frames import to_arrow
 from tuning.data.column_types import check_refusal, to_frame, with_sound_text
-from tuning.data.file_access import DIGESTED_AT_ONCE, located, opened, reading_errors
+from tuning.data.file_access import located, opened, reading_errors
 from tuning.data.table_source import (
     PIECE_ROWS,
     ColumnChoice,
     FileSource,
     KeyBlock,
     Piece,
-    RowBlock,
     TableWriter,
     all_columns,
     check_names,
@@ -62,10 +60,6 @@ class ParquetSource(FileSource):
             return to_frame(_first_rows(file, rows))
 
     def pieces(self, keys: Sequence[str] = (), choose: ColumnChoice = all_columns) -> Iterator[Piece]:
-        return self._pieces(keys, choose, None)
-
-    def _pieces(self, keys: Sequence[str], choose: ColumnChoice, groups: list[int] | None) -> Iterator[Piece]:
-        """The rows of all row groups, or of some."""
         with reading_errors(self.path), self._open(streamed=True) as file:
             names = _names(file)
             check_names(names, self.named)
@@ -75,9 +69,7 @@ class ParquetSource(FileSource):
                 empty = file.schema_arrow.empty_table()
                 yield _piece(empty if chosen is None else empty.select(list(chosen)), keys)
             columns = None if chosen is None else list(chosen)
-            for batch in file.iter_batches(
-                batch_size=PIECE_ROWS, row_groups=groups, columns=columns, use_threads=groups is None
-            ):
+            for batch in file.iter_batches(batch_size=PIECE_ROWS, columns=columns):
                 yield _piece(with_sound_text(pa.Table.from_batches([batch])), keys)
 
     def key_blocks(self, keys: Sequence[str]) -> Iterator[KeyBlock]:
@@ -97,31 +89,6 @@ class ParquetSource(FileSource):
         if not all(group.is_stats_set and group.statistics.has_null_count for group in groups):
             return None
         return sum(int(group.statistics.null_count) for group in groups)
-
-    def blocks(self) -> list[RowBlock]:
-        with reading_errors(self.path), self._open(streamed=True) as file:
-            header = str(file.schema).partition("\n")[2].encode()  # its first line is an address in memory
-            metadata = file.metadata
-            return [
-                RowBlock(number, *_span(metadata.row_group(number)), header) for number in range(file.num_row_groups)
-            ]
-
-    def block_digest(self, block: RowBlock) -> str:
-        digest = hashlib.sha256(block.header)
-        with (
-            reading_errors(self.path),
-            opened(self.path) as (filesystem, inner),
-            filesystem.open_input_file(inner) as stream,
-        ):
-            stream.seek(block.start)
-            while (left := block.end - stream.tell()) > 0 and (piece := stream.read(min(left, DIGESTED_AT_ONCE))):
-                digest.update(piece)
-        return digest.hexdigest()
-
-    def block_pieces(
-        self, block: RowBlock, keys: Sequence[str] = (), choose: ColumnChoice = all_columns
-    ) -> Iterator[Piece]:
-        return self._pieces(keys, choose, [block.number])
 
     @classmethod
     def write(cls, frame: pd.DataFrame, path: str) -> None:
@@ -151,14 +118,6 @@ class ParquetSource(FileSource):
 
 
 FORMAT = ParquetSource
-
-
-def _span(group: pq.RowGroupMetaData) -> tuple[int, int]:
-    """The bytes of a row group: where they begin, and where they end."""
-    columns = [group.column(number) for number in range(group.num_columns)]
-    starts = [min(filter(None, (each.dictionary_page_offset, each.data_page_offset))) for each in columns]
-    ends = [start + each.total_compressed_size for start, each in zip(starts, columns, strict=True)]
-    return min(starts, default=0), max(ends, default=0)
 
 
 class _ParquetWriter:
