@@ -42,6 +42,8 @@ class Choice(ParameterBase):
 
     def __post_init__(self) -> None:
         self._start(self.name)
+        if hasattr(self.values, "tolist"):  # of NumPy or pandas
+            object.__setattr__(self, "values", self.values.tolist())
         if isinstance(self.values, str | Mapping) or not isinstance(self.values, Sequence) or not self.values:
             raise SpaceError(f"{self.values!r} must be a list of at least one value", path=f"{self.name}.values")
         if len(self.values) > MOST_VALUES:

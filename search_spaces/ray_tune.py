@@ -38,7 +38,15 @@ def convert(param_space: object) -> list[Parameter]:
     """
     if not isinstance(param_space, Mapping):
         raise SpaceError(f"{param_space!r} is not a Ray Tune space; give a dict of name to tune.uniform(…) and such")
-    return list(_walk(param_space, (), {}))
+    found = list(_walk(param_space, (), {}))
+    for each in found if all(isinstance(one, Constant) for one in found) else ():
+        if isinstance(each.default, list):  # as in scikit-learn's grids, and others' ranges
+            raise SpaceError(
+                f"{each.default!r} is a constant, and nothing varies; for a choice write tune.choice([…]), in YAML "
+                "{type: choice, values: […]}",
+                path=each.name,
+            )
+    return found
 
 
 def _walk(entries: Mapping[object, Entry], path: tuple[str, ...], when: When) -> Iterator[Parameter]:

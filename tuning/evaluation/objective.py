@@ -17,8 +17,9 @@ import sys
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
-from numbers import Real
-from typing import Never, TypeAlias
+from decimal import Decimal
+from numbers import Integral, Real
+from typing import Any, Never, TypeAlias
 
 import pandas as pd
 
@@ -161,7 +162,7 @@ def steps_of(
     else:
         yield _step(1, answer, metric)
         return
-    at_its_end = True  # until a report says otherwise: a trial goes on from its last checkpoint
+    last, at_its_end = 0, True  # until a report says otherwise: a trial goes on from its last checkpoint
     with closing(numbered):
         for number, value in numbered:
             if home is not None and number > steps and (at_its_end or next(numbered, None) is None):
@@ -173,7 +174,11 @@ def steps_of(
                     f"the objective yields step {step.step}, but a full trial has `steps: {steps:g}`, at which other "
                     "trials end. Set `steps` to the number of steps that it yields."
                 )
-            at_its_end = False
+            if home is None and step.step <= last:
+                raise DefinitionError(
+                    f"objective: reported step {step.step} after step {last}; each step has a larger number."
+                )
+            last, at_its_end = step.step, False
             yield step if home is None else replace(step, get_state=_nothing)
 
 
@@ -189,12 +194,13 @@ def _nothing() -> None:
 def _step(number: int, value: object, metric: str) -> Step:
     if isinstance(value, Step):
         return _checked(value)
-    if isinstance(value, Real):
-        return Step(number, float(value))
+    score = _number(value)
+    if score is not None:
+        return Step(number, score)
     if isinstance(value, Mapping):
         if metric not in value:
             raise DefinitionError(f"objective: reported {name_list(value)} without the metric {metric!r}.")
-        if not isinstance(value[metric], Real):
+        if _number(value[metric]) is None:
             raise DefinitionError(
                 f"objective: reported {metric!r} as {shorten(repr(value[metric]))}, which is no number."
             )
@@ -205,14 +211,16 @@ def _step(number: int, value: object, metric: str) -> Step:
 
 def _checked(step: Step) -> Step:
     """A step that a user has made, with what records can hold."""
-    if not isinstance(step.step, int) or not 0 < step.step < 2**31 or not isinstance(step.score, Real):
+    score = _number(step.score)
+    if not isinstance(step.step, Integral) or not 0 < step.step < 2**31 or score is None:
         raise DefinitionError(
             f"objective: reported step {shorten(repr(step.step))} with the score {shorten(repr(step.score))}; a whole "
             "number from 1 and a number are expected."
         )
     return replace(
         step,
-        score=float(step.score),
+        step=int(step.step),
+        score=score,
         fold_scores=tuple(map(float, step.fold_scores)),
         metrics=_figures(step.metrics),
     )
@@ -220,4 +228,12 @@ def _checked(step: Step) -> Step:
 
 def _figures(values: Mapping[object, object]) -> dict[str, float]:
     """Those that are numbers, by names that are text."""
-    return {encodable(str(name)): float(value) for name, value in values.items() if isinstance(value, Real)}
+    numbers = {encodable(str(name)): _number(value) for name, value in values.items()}
+    return {name: number for name, number in numbers.items() if number is not None}
+
+
+def _number(value: Any) -> float | None:
+    """Return a real number as a float, also one in an array or tensor without dimensions; None for anything else."""
+    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
+        value = value.item()
+    return float(value) if isinstance(value, Real | Decimal) else None

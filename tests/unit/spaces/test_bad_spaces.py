@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
+from ray import tune
 
 from search_spaces import Choice, Constant, Float, Int, SearchSpace, SpaceError, algorithms, presets
 from search_spaces.yaml_text import dump_yaml, parse_yaml, read_yaml
@@ -146,7 +149,44 @@ def test_a_pair_of_numbers_is_refused_with_both_readings(pair: Any) -> None:
         f"x: {pair!r} may be a range or a constant; for a range write tune.uniform({low}"
     )
     assert f"for a constant tune.choice([{[low, high]}])" in str(caught.value)
-    assert SearchSpace.parse({"layers": [64, 64, 64]}).default() == {"layers": [64, 64, 64]}
+    beside = SearchSpace.parse({"layers": [64, 64, 64], "x": tune.uniform(0, 1)})
+    assert beside.default() == {"layers": [64, 64, 64], "x": 0.5}
+
+
+@pytest.mark.parametrize(
+    "grid",
+    [
+        {"alpha": [0.1, 1, 10]},
+        {"kernel": ["rbf", "linear"], "C": [1, 10, 100]},
+        {"C": (1, 100, "log-uniform")},
+        {"on": [True]},
+    ],
+)
+def test_a_grid_of_lists_as_other_tools_have_it_is_no_space_of_constants(grid: dict[str, Any]) -> None:
+    with pytest.raises(SpaceError, match=r"\] is a constant, and nothing varies; for a choice write tune\.choice"):
+        SearchSpace.parse(grid)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (np.arange(1, 4), [1, 2, 3]),
+        (np.array([0.5, 1.0]), [0.5, 1.0]),
+        (np.array(["a", "b"]), ["a", "b"]),
+        (np.array([[8, 8], [4, 4]]), [[8, 8], [4, 4]]),
+        (pd.Series([3, 1]), [3, 1]),
+        (pd.Index(["x", "y"]), ["x", "y"]),
+        (range(2, 5), [2, 3, 4]),
+    ],
+)
+def test_the_values_of_a_choice_may_be_an_array(values: Any, expected: list[Any]) -> None:
+    for space in (SearchSpace([Choice("a", values)]), SearchSpace.parse({"a": {"type": "choice", "values": values}})):
+        assert [config["a"] for config in space.grid()] == expected
+        assert SearchSpace.from_dict(space.to_dict()) == space
+    with pytest.raises(SpaceError, match="must be a list of at least one value"):
+        Choice("a", np.array([]))
+    with pytest.raises(SpaceError, match="must be a list of at least one value"):
+        Choice("a", np.array(3))
 
 
 def test_what_is_too_much_is_refused_with_its_bound() -> None:
