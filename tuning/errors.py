@@ -107,7 +107,10 @@ class DataError(TuningError):
 
 
 class CustomerError(DataError):
-    """One customer's data cannot be used; the message becomes the reason on the leaderboard."""
+    """One customer's data cannot be used; the note becomes the reason on the leaderboard."""
+
+    def __init__(self, note: Note) -> None:
+        super().__init__(note)
 
 
 class NotLookedAtError(CustomerError):
@@ -141,6 +144,9 @@ class UnknownCustomerError(RunError):
 class NoModelError(RunError):
     """A customer was asked to predict that has no model."""
 
+    def __init__(self, note: Note) -> None:
+        super().__init__(note)
+
 
 class UntrustedCodeError(RunError):
     """A run brings code that its reader has not run before and does not allow."""
@@ -172,6 +178,9 @@ class HeadLostError(MachineError):
 
 class StudyError(TuningError):
     """One study cannot go on; it ends with this reason and the others go on."""
+
+    def __init__(self, note: Note) -> None:
+        super().__init__(note)
 
 
 class UnsavedModelError(StudyError):

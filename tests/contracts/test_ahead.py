@@ -21,6 +21,7 @@ from tuning.basics.seeds import trial_seed
 from tuning.data.customers import Customer
 from tuning.definition.options import Resources
 from tuning.errors import StudyError
+from tuning.notes import EndCode
 from tuning.steps import Step
 from tuning.study.build import PlannedStudy
 from tuning.study.helpers import HelperPool
@@ -189,7 +190,7 @@ def test_training_that_gives_no_state_or_one_that_cannot_be_sent_says_so_once_it
 def test_a_study_that_cannot_go_on_ends_with_the_same_words() -> None:
     def impossible(config: Mapping[str, Any], seed: int, state: Any) -> Iterator[Step]:
         yield Step(1, 0.5)
-        raise StudyError("the objective yields step 10")
+        raise StudyError(EndCode.MORE_STEPS(step=10, steps=9))
 
     training = StudyTraining(start=impossible, shape=lambda _: TrialShape(STEPS))
     for link in (None, linked(training, 2)):

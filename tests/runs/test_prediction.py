@@ -17,6 +17,7 @@ from tuning import RunResult, TuneRunner
 from tuning.cli.program import main
 from tuning.data.registry import file_formats, suffixes
 from tuning.errors import CustomerError, DefinitionError
+from tuning.notes import DataCode, EndCode
 from tuning.runs.prediction import predict_rows
 from tuning.tracking.loader import _load_pyfunc
 
@@ -282,9 +283,8 @@ def test_one_customers_bad_cells_cost_nobody_else_the_prediction(tmp_path: Path)
     new.loc[new["id"] == "c", "x"] = "lost"
     new.to_csv(tmp_path / "new.csv", index=False)
     found = predict_rows(result, str(tmp_path / "new.csv"))
-    assert found.without == {
-        "c": "column 'x' held numbers when the model was fitted, now it holds text, such as 'lost'."
-    }
+    (why,) = found.without.values()
+    assert ([*found.without], why.code, why.subject) == (["c"], DataCode.COLUMN_CHANGED, "x")
     assert found.rows["prediction"].notna().tolist() == [*[True] * 40, *[False] * 20]
     clean = table[table["id"] == "b"].head(20)
     np.testing.assert_array_equal(found.rows["prediction"][20:40], result.model("b").predict(clean))
@@ -375,7 +375,7 @@ def test_one_customers_own_model_that_raises_costs_nobody_else_the_prediction(tm
     table["x"] = table["x"].where(table["id"] != "b", 1e12)
     table.to_csv(tmp_path / "new.csv", index=False)
     found = predict_rows(result, str(tmp_path / "new.csv"), allow_code=True)
-    assert found.without == {"b": "ZeroDivisionError: far out"}
+    assert found.without == {"b": EndCode.RAISED("ZeroDivisionError", error="ZeroDivisionError: far out")}
     assert found.rows["prediction"].notna().tolist() == (table["id"] != "b").tolist()
 
 

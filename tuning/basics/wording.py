@@ -218,11 +218,6 @@ def setting_text(value: object) -> str:
     return f"{text}.0" if isinstance(value, float) and text.lstrip("-").isdigit() else text
 
 
-def without_text(customer: str, what: str, reason: str) -> str:
-    """Why a customer lacks something. what: such as "model"."""
-    return f"customer {customer!r} has no {what}: {reason}"
-
-
 def better_text(metric: str, mode: str) -> str:
     """A metric and its better direction, as in "roc_auc, larger is better"."""
     return f"{metric}, {better_direction(mode)}"

@@ -8,7 +8,7 @@ import sys
 import click
 import pyarrow as pa
 
-from tuning.basics.wording import amount, duration, some_names, without_text
+from tuning.basics.wording import amount, duration, some_names
 from tuning.cli.program import Command
 from tuning.cli.run_argument import newest, run_and_customer, run_and_customer_arguments
 from tuning.cli.shared_options import allow_code_option, formulas_option, storage_option
@@ -16,6 +16,7 @@ from tuning.data.file_access import is_same_file, located
 from tuning.data.registry import check_writable
 from tuning.errors import DataError
 from tuning.models.residuals import PREDICTION
+from tuning.notes import EndCode
 from tuning.runs import exit_codes
 from tuning.runs.batch.answers import AnswerCounts
 from tuning.runs.batch.models import CustomerModels, RunModels
@@ -149,7 +150,7 @@ def _tell(counts: BatchCounts, output: str) -> None:
 def _tell_exceptions(found: AnswerCounts) -> None:
     """Who got no predictions, and how many of these are not what most are."""
     for name, reason in list(found.without.items())[:MOST_NAMED]:
-        why = reason.removeprefix(without_text(name, "model", ""))
+        why = reason.values["why"] if reason.code is EndCode.CUSTOMER_LACKS else reason
         click.echo(f"no prediction for customer {name!r}: {why}", err=True)
     if (more := len(found.without) - MOST_NAMED) > 0:
         click.echo(f"and for {amount(more, 'customer')} more", err=True)

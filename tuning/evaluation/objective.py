@@ -170,10 +170,7 @@ def steps_of(
             step = _step(number, value, metric)
             if step.step > steps:
                 one = home is None and next(numbered, None) is None
-                raise (RunError if one else StudyError)(
-                    f"the objective yields step {step.step}, but a full trial has `steps: {steps:g}`, at which other "
-                    "trials end. Set `steps` to the number of steps that it yields."
-                )
+                raise (RunError if one else StudyError)(EndCode.MORE_STEPS(step=step.step, steps=steps))
             if home is None and step.step <= last:
                 raise DefinitionError(
                     f"objective: reported step {step.step} after step {last}; each step has a larger number."

@@ -56,7 +56,9 @@ class DataCode(NoteCode):
     )
     FAR_TARGET = (
         "a target of {value} is far from all others (half of the others are {low} to {high}): correct it, or cap it "
-        "with prepare"
+        "with prepare",
+        "Correct the target, or cap it with prepare.",
+        Shown.END,
     )
     NOT_BINARY = (
         "the target {subject!r} holds {count:of class} ({classes:names 4}), the task is binary.",
@@ -132,7 +134,9 @@ class DataCode(NoteCode):
     TAKEN_AS_MISSING = "{subject}: {count:of value} other than {kind:kind}, taken as missing ({example!r})"
     SEVERAL_ROWS = (
         "prepare makes {columns:names} of more than one row: scores are too good where hold-out rows have a part in "
-        "them, and a prediction depends on the rows that it is made with"
+        "them, and a prediction depends on the rows that it is made with",
+        "Let prepare make each row from itself alone.",
+        Shown.END,
     )
 
     # What text seems to be.

@@ -71,6 +71,17 @@ class EndCode(NoteCode):
         "since; run the study anew.",
         "Start a new run.",
     )
+    STOPS_EARLIER = (
+        "trial {trial} went on after step {step}, now its scheduler stops it there: the definition, the data or a "
+        "library has changed since; run the study anew.",
+        "Start a new run.",
+    )
+    NEEDS_ALL_TRIALS = "a scheduler that pauses trials needs all of them: such a study restarts whole."
+    MORE_STEPS = (
+        "the objective yields step {step}, but a full trial has `steps: {steps:g}`, at which other trials end. Set "
+        "`steps` to the number of steps that it yields.",
+        "Set steps to the number of steps that the objective yields.",
+    )
     JOURNAL_BROKEN = "a part of its journal is damaged or deleted: the study ends with what is recorded"
     NO_TRIAL_RUN = "no trial was run."
     NO_TRIAL_FINISHED = (
@@ -94,6 +105,10 @@ class EndCode(NoteCode):
         "{subject}: {why}; {remedy}",
         "Take xgboost with actors, or start a new run in such a folder.",
     )
+    CUSTOMER_LACKS = "customer {subject!r} has no {what}: {why}."
+    NOT_SAVED = "models were not saved (save_models: false)", "Start a new run with save_models: true."
+    OBJECTIVE_TUNED = "an objective was tuned; result.best_config() is what won, and result.to_optuna() the search"
+    LOOKS_AT_NO_COLUMN = "it is a constant, which looks at no column"
     BEST_SO_FAR = "{why}; best so far {best}"
     NOT_FINISHED_YET = "not finished yet"
     NOT_FINISHED = "not finished yet: resume the run", "Resume the run."

@@ -64,6 +64,7 @@ class FileCode(NoteCode):
         "width of }; this is an array of the shape {shape}."
     )
     OF_CUSTOMER = "customer {subject!r}: {why}."
+    PREDICTIONS_STOPPED = "the predictions were stopped."
     OTHER_PREDICTIONS = "its model gave {predictions:of prediction} for {rows:of row}."
 
     # Of what `prepare` does.

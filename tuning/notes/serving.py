@@ -23,6 +23,7 @@ class ServingCode(NoteCode):
     NO_TARGET_COLUMN = "the target {subject!r} is not among the columns"
     NO_TARGET = "no row has a target"
     NO_MODEL = "no model: {why}"
+    NO_CHAMPION = "customer {subject!r} has no champion: {why:all}"
     WORSE_THAN_CONSTANT = (
         "its {model} is worse than a constant on the hold-out rows ({metric} {score}, {constant_score} of a constant)"
     )

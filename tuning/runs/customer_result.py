@@ -9,9 +9,9 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from tuning.basics.wording import amount, gain_text, params_text, score_text, setting_text, without_text
+from tuning.basics.wording import amount, gain_text, params_text, score_text, setting_text
 from tuning.errors import NoModelError
-from tuning.notes import Note
+from tuning.notes import EndCode, Note
 from tuning.records.figures import TRIAL_FIGURES, shown_in
 from tuning.records.gains import is_error
 from tuning.records.ownership import begun_term
@@ -149,7 +149,7 @@ class CustomerResult(OfCustomer):
         from tuning.runs.explanation import Winners
 
         if self.study is None:
-            raise NoModelError(without_text(self.customer, "model to explain", str(self.reason)))
+            raise NoModelError(EndCode.CUSTOMER_LACKS(self.customer, what="model to explain", why=self.reason))
         if allow_code not in self._explained:
             winners = Winners(self.directory, begun_term(self.directory), [self.customer], allow_code)
             self._explained[allow_code] = winners.of(self.study, self.trial_records)

@@ -19,7 +19,7 @@ from tqdm import tqdm
 from schedulers.direction import worth_of
 from tuning.basics.public import typing
 from tuning.basics.seeds import derive
-from tuning.basics.wording import name_list, raised, without_text
+from tuning.basics.wording import name_list, raised
 from tuning.data.customers import Customer
 from tuning.data.loading import Loader
 from tuning.data.prepared import CustomerData, OwnCode
@@ -33,7 +33,7 @@ from tuning.evaluation.study_data import StudyData
 from tuning.models.customer_model import CustomerModel
 from tuning.models.member import Member
 from tuning.models.model_files import describe_model
-from tuning.notes import FileCode
+from tuning.notes import EndCode, FileCode
 from tuning.preprocessing.dates import parse_dates
 from tuning.preprocessing.kinds import DATE, NUMBER, Column
 from tuning.preprocessing.roles import read_target
@@ -236,10 +236,10 @@ class Winners:
         """
         spec, customer = self._plan.spec, study.customer
         if spec.task is None:
-            raise NoModelError("an objective was tuned, so there is no model to explain: to_optuna() shows the search.")
+            raise NoModelError(EndCode.CUSTOMER_LACKS(customer, what="model to explain", why=EndCode.OBJECTIVE_TUNED()))
         if study.trial is None and (study.reason or study.trials):
-            reason = str(study.reason or "it is a constant, which looks at no column")
-            raise NoModelError(without_text(customer, "model to explain", reason))
+            why = study.reason or EndCode.LOOKS_AT_NO_COLUMN()
+            raise NoModelError(EndCode.CUSTOMER_LACKS(customer, what="model to explain", why=why))
         source = self._sources[customer]
         data = self._data.prepared(source)
         if not len(data.split.test):

@@ -148,6 +148,6 @@ def _notes(counts: RunCounts, run: str) -> list[str]:
         return []
     where = "`result.leaderboard()`" if typing() else f"`{command('leaderboard', run, '--output', 'csv')}`"
     return [
-        f"Notes are on {counts['with_notes']:,} of {amount(counts['customers'], 'customer')}, such as columns that "
-        f"were left out or why a score is missing: the column `notes` of {where}."
+        f"Notes are on {counts['with_notes']:,} of {amount(counts['customers'], 'customer')}, such as a target far "
+        f"from all others: the column `notes` of {where}."
     ]

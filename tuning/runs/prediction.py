@@ -129,4 +129,4 @@ def _window(rows: pd.DataFrame | str | Path, models: CustomerModels, *, alone: b
     try:
         return next(windows(NewFile(str(rows), without_suffix(name), name), models, math.inf, alone=alone))
     except CustomerError as error:
-        raise DataError(str(error)) from error
+        raise DataError(error.note) from error

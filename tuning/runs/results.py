@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tuning.basics.documents import Json
-from tuning.basics.wording import amount, did_you_mean, score_text, time_text, without_text
+from tuning.basics.wording import amount, did_you_mean, score_text, time_text
 from tuning.definition.baselines import GivenBaseline
 from tuning.errors import NoModelError, UnknownCustomerError
 from tuning.notes import EndCode, Note, from_row
@@ -48,10 +48,7 @@ if TYPE_CHECKING:
     from tuning.runs.parameter_effects import ParameterEffect
     from tuning.runs.prediction import NewRows
 
-_NO_MODELS = {
-    False: "models were not saved (save_models: false)",
-    True: "an objective was tuned; result.best_config() is what won",
-}
+_NO_MODELS = {False: EndCode.NOT_SAVED(), True: EndCode.OBJECTIVE_TUNED()}
 _NEEDED = list(dict.fromkeys((*NEEDED, *COUNTED, "failed", "fit_seconds", "model_sha256")))
 
 
@@ -393,7 +390,8 @@ class RunResult(OfResult):
     def _lacking(self, what: str, customer: str, best: Json) -> NoModelError:
         """Return the error of a customer that lacks something. best: see `_best`."""
         none = _NO_MODELS[self._plan.of_objective] if best else self._so_far.why(customer)
-        return NoModelError(without_text(customer, what, str(from_row(best["reason"]) if best.get("reason") else none)))
+        why = from_row(best["reason"]) if best.get("reason") else none
+        return NoModelError(EndCode.CUSTOMER_LACKS(customer, what=what, why=why))
 
     def _best(self, customer: object) -> tuple[str, Json]:
         """A customer and the record of its best study, by column; an empty one where none has ended."""

@@ -15,8 +15,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tuning.basics.wording import amount, shorten, without_text
+from tuning.basics.wording import amount, shorten
 from tuning.errors import DataError, DefinitionError, NoModelError, TuningError
+from tuning.notes import EndCode
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,7 +39,8 @@ def write_model(run: str, customer: str | None) -> None:
     result = RunResult(run)
     found = result.customer(customer)
     if found.study is None or found.study.model_path is None:
-        raise NoModelError(without_text(found.customer, "model", str(found.reason or "no model was saved")))
+        why = found.reason or EndCode.NOT_SAVED()
+        raise NoModelError(EndCode.CUSTOMER_LACKS(found.customer, what="model", why=why))
     digests = []
     with zipfile.ZipFile(ANSWER, "w") as archive:
         for file in saved_files(result.directory, found.study.model_path, found.study.model_sha256):

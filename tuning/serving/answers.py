@@ -15,11 +15,10 @@ import pandas as pd
 import pyarrow as pa
 
 from schedulers.direction import worth_of
-from tuning.basics.wording import raised
 from tuning.data.customers import Customer
 from tuning.data.loading import Loader
 from tuning.data.prepared import CustomerData, OwnCode
-from tuning.errors import ChangedDataError, CustomerError, TuningError
+from tuning.errors import ChangedDataError, CustomerError, TuningError, reason_of
 from tuning.evaluation.constant import answer_of, constant_of, find_constant
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.pooling import pooled_answers
@@ -106,7 +105,7 @@ class Answers:
         except TuningError:
             raise
         except Exception as error:  # of the user's own code
-            raise CustomerError(raised(error)) from error
+            raise CustomerError(reason_of(error)) from error
 
     def of_unread(self, customer: str, studies: pa.Table) -> Answer:
         """That of a customer whose rows have ended workers, so that nobody reads them again: the pool, in the typical

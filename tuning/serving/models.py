@@ -11,7 +11,7 @@ import pyarrow as pa
 from tuning.definition.definition import Definition
 from tuning.errors import NoModelError, RunError, UnknownCustomerError
 from tuning.models.customer_model import CustomerModel
-from tuning.notes import texts
+from tuning.notes import ServingCode
 from tuning.runs.batch.models import ModelAnswer
 from tuning.runs.model_reader import ModelReader
 from tuning.runs.plan_file import frozen_definition
@@ -93,7 +93,7 @@ class ReleaseModels:
         else:
             raise UnknownCustomerError(f"no customer {customer!r} in release {self.number} of {self.name}.")
         if champion.model_path is None or champion.answer == NONE:
-            raise NoModelError(f"customer {customer!r} has no champion: {texts(champion.reason)}")
+            raise NoModelError(ServingCode.NO_CHAMPION(customer, why=[*champion.reason]))
         return champion
 
     def load(self, run: str, model_path: str, model_sha256: str | None) -> CustomerModel:

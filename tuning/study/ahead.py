@@ -37,10 +37,11 @@ class AheadTrial(LocalTrial):
         self.seconds += found.seconds
         self.fit_seconds += found.fit_seconds
         if isinstance(found, TrainingEnd):
+            if found.reason is None:
+                return None
             if found.of_study:
                 raise StudyError(found.reason)
-            if found.reason is not None:
-                self.fail(found.reason, found.error)
+            self.fail(found.reason, found.error)
             return None
         training, self.worker = self.training, found.worker
         assert training is not None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import NoReturn, TypeAlias
+from typing import TypeAlias
 
 from tuning.errors import StudyError
 from tuning.notes import EndCode
@@ -83,7 +83,7 @@ class TrialLoop(Iterator[LocalTrial]):
 
     def _trials(self) -> Generator[LocalTrial, None, None]:
         if self._pauses and self._earlier:
-            raise ReplayError("a scheduler that pauses trials needs all of them: such a study restarts whole.")
+            raise ReplayError(EndCode.NEEDS_ALL_TRIALS())
         while (trial := self._next()) is not None:
             if self._earlier:
                 self._run_again(trial, self._earlier.popleft())
@@ -201,7 +201,8 @@ class TrialLoop(Iterator[LocalTrial]):
     def _run_again(self, trial: LocalTrial, earlier: EarlierTrial) -> None:
         """Feed a recorded trial to searcher and scheduler as if it had just run."""
         if not same_config(trial.config, earlier.config):
-            self._differs(trial, f"was recorded with {dict(earlier.config)}, now comes with {trial.config}")
+            config, now = str(dict(earlier.config)), str(trial.config)
+            raise ReplayError(EndCode.OTHER_SUGGESTION(trial=trial.number, config=config, now=now))
         for rule in self.core.rules:
             rule.on_replay(earlier.seconds)
         trial.status = RUNNING
@@ -210,14 +211,9 @@ class TrialLoop(Iterator[LocalTrial]):
             if self.core.step_again(trial, step) != STOP:
                 continue
             if position < len(earlier.steps):
-                self._differs(trial, f"went on after step {step.step}, now its scheduler stops it there")
+                raise ReplayError(EndCode.STOPS_EARLIER(trial=trial.number, step=step.step))
         trial.verdict = Verdict(earlier.state)
         self.core.end(trial)
         if earlier.spent_seconds is not None:
             self.core.spent_seconds = earlier.spent_seconds
         self.core.outbox.clear()
-
-    def _differs(self, trial: LocalTrial, how: str) -> NoReturn:
-        raise ReplayError(
-            f"trial {trial.number} {how}. The definition, the data or a library has changed since; run the study anew."
-        )

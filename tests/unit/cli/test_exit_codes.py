@@ -28,6 +28,7 @@ from tuning.errors import (
     UnknownCustomerError,
     UntrustedCodeError,
 )
+from tuning.notes import EndCode
 from tuning.records.ownership import claim, newest_claimed
 from tuning.runs import exit_codes
 from tuning.storage.run_directory import RunDirectory
@@ -40,7 +41,7 @@ JSON = ("--output", "json")
     [
         *[(kind("x"), "invalid") for kind in (DefinitionError, PlanError, DataError, UnknownCustomerError)],
         (ChangedDataError("x"), "invalid"),
-        (NoModelError("x"), "none"),
+        (NoModelError(EndCode.NOT_SAVED()), "none"),
         (RunOwnedError("x"), "owned"),
         *[(kind("x"), "refused") for kind in (RunError, UntrustedCodeError, DeletedRunError)],
         *[(kind("x"), "failed") for kind in (StorageError, MachineError, StudyError, TuningError)],

@@ -12,7 +12,7 @@ from commands import FAST, tuning
 
 from tuning import RunResult
 from tuning.data.formats.csv_file import csv_text
-from tuning.errors import CustomerError
+from tuning.errors import DataError
 
 
 def test_predictions_come_back_beside_the_rows(customers: Path, finished: Path, tmp_path: Path) -> None:
@@ -66,8 +66,8 @@ def test_predict_of_no_rows_says_so(customers: Path, finished: Path, tmp_path: P
     answer = tuning("predict", finished, "--customer", "beta", "--data", tmp_path / "n.csv")
     assert (answer.exit_code, answer.stderr) == (2, "error: there are no rows to predict.\n")
     model = RunResult(str(finished)).model("beta")
-    for rows, said in ((pd.read_csv(tmp_path / "n.csv"), "no rows"), ([[1, 2]], "DataFrame"), (None, "DataFrame")):
-        with pytest.raises(CustomerError, match=said):
+    for rows, said in ((pd.read_csv(tmp_path / "n.csv"), "no rows"), ([[1, 2]], "DataFrame"), (None, "rows and col")):
+        with pytest.raises(DataError, match=said):
             model.predict(rows)
 
 

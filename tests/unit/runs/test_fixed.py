@@ -19,6 +19,7 @@ from tuning.errors import PlanError
 from tuning.evaluation.fixed import FixedConfiguration, FixedMember
 from tuning.models.base import Matrix
 from tuning.models.registry import family
+from tuning.notes import PoolCode
 from tuning.preprocessing.task import Task
 from tuning.records.schema import NO_MODEL, OK
 from tuning.runs.outcome import sentences
@@ -173,7 +174,7 @@ def test_a_configuration_with_the_pool_needs_a_pool(tmp_path: Path) -> None:
     result = runner({"one": rows(1)}, fixed={"one": of_pool}).run(tmp_path / "run", **QUIET)
     study = result.customer("one").study
     assert study is not None
-    assert str(study.reason) == "the configuration has the run's pool as a member, and this run has none."
+    assert [study.reason.code if study.reason else None] == [PoolCode.NO_POOL_MEMBER]
 
 
 @pytest.mark.long

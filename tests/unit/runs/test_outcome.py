@@ -26,11 +26,12 @@ from tuning.runs.outcome import sentences
 
 
 def test_one_customer_with_notes_is_said_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    given = {"data": make_frame(), "target": "y", "task": "regression", "search_space": "ridge", "trials": 2}
+    mistyped = make_frame().assign(y=lambda rows: rows["y"].where(rows.index != 7, 1e9))
+    given = {"data": mistyped, "target": "y", "task": "regression", "search_space": "ridge", "trials": 2}
     runner = TuneRunner({**given, "mlflow": False, "report": False})
     result = runner.run(tmp_path / "run", progress=False, in_process=True)
     said = " ".join(sentences(result, result.summary()))
-    assert "Notes are on 1 of 1 customer, such as columns that were left out" in said
+    assert "Notes are on 1 of 1 customer, such as a target far from all others" in said
     assert f"`tuning leaderboard {tmp_path / 'run'} --output csv`" in said
     monkeypatch.setattr(result, "goes_on", True)
     monkeypatch.setattr(RunResult, "unfinished", 3)

@@ -278,7 +278,7 @@ def test_trials_behind_a_lost_one_run_again() -> None:
 
 def test_a_replay_that_takes_another_way_is_refused() -> None:
     done = earlier(list(drive(n_trials=4)))
-    with pytest.raises(ReplayError, match=r"trial 0 was recorded with .*, now comes with .*run the study anew"):
+    with pytest.raises(ReplayError, match=r"trial 0 was suggested as .*, now comes .*run the study anew"):
         next(drive(Hill(seed=1), replay=done))
     core = StudyCore(Hill(), build("hyperband"), LocalTrial, n_trials=10, metric="score", mode="max")
     with pytest.raises(ReplayError, match="restarts whole"):

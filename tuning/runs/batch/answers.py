@@ -12,13 +12,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from tuning.basics.wording import raised
 from tuning.data.cells import ReadCsvOptions, marked
 from tuning.data.column_types import to_frame, with_text
-from tuning.errors import CustomerError, IntervalError, RunError, TuningError, UntrustedCodeError
+from tuning.errors import CustomerError, IntervalError, RunError, TuningError, UntrustedCodeError, reason_of
 from tuning.models.pooled import POOL
 from tuning.models.residuals import HIGH, LOW, check_interval
-from tuning.notes import FileCode
+from tuning.notes import FileCode, Note
 from tuning.runs.batch.models import NONE, ModelAnswer
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ class AnsweredRows:
         answer: what has answered, as the column `answer` says it.
         labels: the predictions; None where there are none.
         extra_columns: the values of further columns by name: probabilities of classes, ends of intervals.
-        reason: why there are none; else empty.
+        reason: why there are none; None where there are.
         held_back: rows for which the model went beyond its bounds, and was held there.
         unseen: by column the rows with a text that no row had on which the model was fitted.
         loaded: models that were loaded for it.
@@ -43,7 +42,7 @@ class AnsweredRows:
     answer: str = NONE
     labels: pa.Array | None = None
     extra_columns: dict[str, np.ndarray] = field(default_factory=dict)
-    reason: str = ""
+    reason: Note | None = None
     held_back: int = 0
     unseen: dict[str, int] = field(default_factory=dict)
     loaded: int = 0
@@ -66,7 +65,7 @@ class AnswerCounts:
     """
 
     predicted: int = 0
-    without: dict[str, str] = field(default_factory=dict)
+    without: dict[str, Note] = field(default_factory=dict)
     held_back: int = 0
     without_interval: int = 0
     pooled: dict[str, None] = field(default_factory=dict)
@@ -75,6 +74,7 @@ class AnswerCounts:
     def add(self, customer: str, answered: AnsweredRows) -> None:
         """What came of some rows of a customer."""
         if answered.labels is None:
+            assert answered.reason is not None
             self.without[customer] = answered.reason
             return
         self.predicted += len(answered.labels)
@@ -87,7 +87,7 @@ class AnswerCounts:
     def remarks(self) -> dict[str, object]:
         """What is said of the rows, as plain values."""
         return {
-            "without": self.without,
+            "without": {customer: str(why) for customer, why in self.without.items()},
             "held_back": self.held_back,
             "without_interval": self.without_interval,
             "pooled": [*self.pooled],
@@ -112,9 +112,9 @@ def answered(
     except (UntrustedCodeError, IntervalError):
         raise
     except TuningError as error:
-        return AnsweredRows(reason=str(error))
+        return AnsweredRows(reason=error.note)
     except (Exception, SystemExit) as error:  # of the user's own model
-        return AnsweredRows(reason=raised(error))
+        return AnsweredRows(reason=reason_of(error))
     return replace(found, load_seconds=loaded - start, predict_seconds=time.perf_counter() - loaded)
 
 

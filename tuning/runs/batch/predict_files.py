@@ -19,8 +19,9 @@ import pyarrow as pa
 from tuning.basics.documents import Json
 from tuning.data.registry import format_of
 from tuning.definition.cpus import usable_cpus
-from tuning.errors import CustomerError, DataError, TuningError, UntrustedCodeError
+from tuning.errors import CustomerError, DataError, TuningError, UntrustedCodeError, reason_of
 from tuning.models.residuals import check_interval
+from tuning.notes import Note
 from tuning.runs.batch.answers import AnswerCounts, AnsweredRows
 from tuning.runs.batch.models import CustomerModels
 from tuning.runs.batch.output import answer_columns, answer_schema, joined_tables, write_tables
@@ -49,7 +50,7 @@ class BatchCounts(AnswerCounts):
 
     files: int = 0
     unchanged: int = 0
-    broken: dict[str, str] = field(default_factory=dict)
+    broken: dict[str, Note] = field(default_factory=dict)
     rows: int = 0
     customers: set[str] = field(default_factory=set)
     models: int = 0
@@ -113,7 +114,7 @@ class _AskedWindow:
     window: Window | None = None
     answers: tuple[Future[AnsweredRows], ...] = ()
     columns: pa.Schema | None = None
-    broken: str = ""
+    broken: Note | None = None
 
     @property
     def size(self) -> int:
@@ -140,7 +141,7 @@ class _Pass:
                 write_tables(self.directory, file.name, self._tables(asked, answers), formulas=self.formulas)
                 self._note(file, answers)
             except (CustomerError, pa.ArrowException) as error:
-                self.counts.broken[file.name] = str(error)
+                self.counts.broken[file.name] = reason_of(error)
 
     def _asked(self, left: Sequence[NewFile]) -> Iterator[_AskedWindow]:
         for file in left:
@@ -149,7 +150,7 @@ class _Pass:
             except UntrustedCodeError:
                 raise
             except TuningError as error:
-                yield _AskedWindow(file, broken=str(error))
+                yield _AskedWindow(file, broken=error.note)
 
     def _windows(self, file: NewFile) -> Iterator[_AskedWindow]:
         before: Window | None = None
@@ -177,6 +178,7 @@ class _Pass:
     def _tables(self, windows: Iterator[_AskedWindow], told: list[tuple[str, int, AnsweredRows]]) -> Iterator[pa.Table]:
         for asked in windows:
             if asked.window is None:
+                assert asked.broken is not None
                 raise CustomerError(asked.broken)
             answers = [each.result() for each in asked.answers]
             of = asked.window.customers

@@ -23,6 +23,7 @@ from tuning.data.child_process import ChildProcess
 from tuning.errors import NotLookedAtError, TuningError, UntrustedCodeError
 from tuning.models.compute import trains_with
 from tuning.models.skops_format import dump_skops
+from tuning.notes import FileCode, Note
 from tuning.runs.batch.answers import AnsweredRows, answered, rows_for
 from tuning.runs.batch.models import CustomerModels, ModelAnswer
 
@@ -50,7 +51,7 @@ class PredictionWorkers:
         self._models, self._interval = models, interval
         self._children = [ChildProcess() for _ in range(count)]
         self._threads = [ThreadPoolExecutor(1, f"predictions-{number}") for number in range(count)]
-        self._lost: dict[str, str] = {}  # customers whose model has ended its process too often, and how
+        self._lost: dict[str, Note] = {}  # customers whose model has ended its process too often, and how
         self._closed = False
 
     def __enter__(self) -> Self:
@@ -107,8 +108,8 @@ class PredictionWorkers:
                 return child.call("its model", seconds, answer_rows, self._models, customer, content, self._interval)
             except NotLookedAtError as error:
                 if not left:
-                    self._lost[customer] = f"{error}."
-        return AnsweredRows(reason=self._lost.get(customer, "the predictions were stopped."))
+                    self._lost[customer] = error.note
+        return AnsweredRows(reason=self._lost.get(customer) or FileCode.PREDICTIONS_STOPPED())
 
 
 def _content(rows: pa.Table) -> bytes:
