@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from tuning.basics.wording import did_you_mean, encodable, name_list
 from tuning.errors import DataError
+from tuning.preprocessing.storable import storable
 
 Key: TypeAlias = tuple[str | None, ...]
 
@@ -68,7 +69,8 @@ def key_table(frame: pd.DataFrame, by: Sequence[str]) -> pa.Table:
     columns = []
     for name in by:
         try:
-            columns.append(pa.array(frame[name], from_pandas=True))
+            values = frame[name] if frame[name].dtype == object else storable(frame[name])
+            columns.append(pa.array(values, from_pandas=True))
         except (pa.ArrowException, OverflowError, UnicodeError):
             columns.append(pa.array([key_text(value) for value in frame[name]], pa.string()))
     return pa.table(columns, names=list(by))
@@ -101,7 +103,7 @@ def text_of(value: object) -> str:
     if isinstance(value, datetime.datetime):
         return value.isoformat(" ").removesuffix(" 00:00:00")
     if isinstance(value, decimal.Decimal) and value.is_finite():  # 1, 1.0 and 1.00 are one number
-        return f"{value.normalize() if value else 0:f}"
+        return f"{value.normalize() if value else decimal.Decimal(0):f}"
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
     return str(value)

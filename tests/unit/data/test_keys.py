@@ -18,7 +18,7 @@ from tuning.errors import CustomerError
 
 SAME_KEY = {
     "2024-01-01": [pd.Timestamp("2024-01-01"), "2024-01-01", datetime.date(2024, 1, 1)],
-    "0": [-0.0, 0, "0"],
+    "0": [-0.0, 0, "0", Decimal(0), Decimal("0.00")],
     "1": [b"1", 1, "1", Decimal("1.00"), 1.0],
     "10000000000000000": [1e16, 10**16, "10000000000000000"],
     "2.5": [Decimal("2.50"), 2.5, "2.5"],
@@ -39,6 +39,27 @@ def test_a_decimal_is_called_the_same_whatever_other_rows_hold() -> None:
     for values in (["1"], ["1", "2.50"]):
         table = pd.DataFrame({"k": [Decimal(value) for value in values], "y": 1.0})
         assert find_customers(definition(table, by="k"))[0].id == "1"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pd.period_range("2024-01", periods=3, freq="M"),
+        pd.period_range("2024", periods=3, freq="Q"),
+        pd.interval_range(0, 3),
+        pd.cut([1, 2, 3], 3),
+        pd.Categorical(pd.period_range("2024-01", periods=3, freq="M")),
+        pd.arrays.SparseArray([1, 2, 3]),
+        np.array([1, 2, 3], dtype=">i4"),
+    ],
+    ids=str,
+)
+def test_keys_of_types_that_only_pandas_has_are_called_as_pandas_shows_them(
+    values: pd.api.extensions.ExtensionArray, tmp_path: Path
+) -> None:
+    rows = pd.concat([pd.DataFrame({"k": values, "y": 1.0})] * 20, ignore_index=True)
+    frames = rows_of(definition(rows, by="k"), tmp_path)
+    assert {name: len(frame) for name, frame in frames.items()} == dict.fromkeys(map(str, values), 20)
 
 
 @pytest.mark.parametrize("kind", ["frame", "csv", "parquet", "hive", "frame alone"])
