@@ -139,7 +139,7 @@ def test_a_logger_that_fails_ends_no_run(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_what_tensorboard_needs_is_said_before_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuning.planning.no_effect.find_spec", lambda name: None)
+    monkeypatch.setattr("tuning.planning.search_checks.find_spec", lambda name: None)
     with pytest.raises(PlanError, match=r"tensorboard needs the package tensorboardX.*: pip install tensorboardX"):
         run(tmp_path / "run", loggers="tensorboard")
     assert run(tmp_path / "run", loggers="csv").unfinished == 0

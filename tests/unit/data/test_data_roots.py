@@ -36,7 +36,6 @@ CHECKED = {"opened", "found", "_placed", "find"}  # a `with` of one of these has
 OTHERS = {
     "tuning/data/file_access.py": "objects on a storage, in a function that is called where they have been checked",
     "tuning/data/child_process.py": "the null device",
-    "tuning/planning/timed_trials.py": "the null device",
     "tuning/planning/room.py": "what the system says of this machine",
     "tuning/definition/yaml_file.py": "the definition itself, which the command line names",
     "tuning/planning/portfolios/sources.py": "the portfolios that come with the program",
