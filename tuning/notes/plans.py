@@ -98,8 +98,8 @@ class PlanCode(NoteCode):
 
     # What the run could do faster.
     SLOTS_IDLE = (
-        "only {studies} of {slots:of slot} work: under {subject} a study runs its trials in one process"
-        "{lacking:then , as the objective has no parameter }. `scheduler: asha` uses all slots."
+        "only {studies} of {slots:of slot} work, as a study under {subject} is one process{lacking:then  without }: "
+        "`scheduler: asha` uses all slots."
     )
     MANY_SLOTS = "slots: {slots:of trial} at once on the {cpus:of CPU} of this machine slow each other down."
     SMALL_WITH_WORKERS = (

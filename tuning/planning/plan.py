@@ -68,15 +68,7 @@ def make_plan(
     trial after another, whatever `placement` the definition has, and the user's code in this process, for a debugger.
     run_dir: default a folder in `storage`. fixed: by customer, what is fitted in place of a search.
     """
-    refusal = schedulers.check(definition.scheduler, definition.algorithm.name, algorithms.unlearning())
-    if refusal and definition.compare is None:
-        raise PlanError(refusal)
-    if refusal := definition.mlflow.refusal():
-        raise PlanError(refusal)
-    try:
-        check_writable(definition.storage if run_dir is None else str(run_dir))
-    except StorageError as error:
-        raise PlanError(str(error)) from error
+    _check_beforehand(definition, definition.storage if run_dir is None else str(run_dir))
     found = Columnar.of(Customer, customers) if customers is not None else find_customers(definition)
     notes = list(data_notes(definition, found))
     with (
@@ -104,7 +96,24 @@ def make_plan(
     ]
     slots, workers = definition.slots or default_slots(), workers_of(code.objective)
     plan = Plan(spec=spec, studies=studies, slots=slots, workers=workers, beside=beside).with_notes(notes)
-    return _in_process(plan) if in_process else _placed(plan, code)
+    if not in_process:
+        return _placed(plan, code)
+    if workers is not None:
+        raise PlanError("objective: it makes trainers of Ray Train, and these need Ray; run it without --in-process.")
+    return plan
+
+
+def _check_beforehand(definition: Definition, folder: str) -> None:
+    """Raise `PlanError` for a pair of searcher and scheduler, a tracking URI or a folder that cannot work."""
+    refusal = schedulers.check(definition.scheduler, definition.algorithm.name, algorithms.unlearning())
+    if refusal and definition.compare is None:
+        raise PlanError(refusal)
+    if refusal := definition.mlflow.refusal():
+        raise PlanError(refusal)
+    try:
+        check_writable(folder)
+    except StorageError as error:
+        raise PlanError(str(error)) from error
 
 
 def resumed_plan(
@@ -147,13 +156,6 @@ def _with_helpers(plan: Plan, code: OwnCode) -> Plan:
     helpers = helpers_of(plan.spec, specs, plan.studies, code.objective, len(plan.shards), plan.slots)
     idle = () if helpers else idle_slots(specs, count, plan.slots, code.objective)
     return replace(plan, helpers=helpers).with_notes(idle)
-
-
-def _in_process(plan: Plan) -> Plan:
-    """Return a plan for this process alone; `PlanError` for trainers that need Ray."""
-    if plan.workers is not None:
-        raise PlanError("objective: it makes trainers of Ray Train, and these need Ray; run it without --in-process.")
-    return plan
 
 
 def _placed(plan: Plan, code: OwnCode) -> Plan:

@@ -70,5 +70,5 @@ def idle_slots(
     if names and studies < slots:
         stateless = objective is not None and not takes_state(objective)
         yield PlanCode.SLOTS_IDLE(
-            " or ".join(names), studies=studies, slots=slots, lacking="`state` (docs/objectives.md)" * stateless
+            " or ".join(names), studies=studies, slots=slots, lacking="a parameter `state`" * stateless
         )

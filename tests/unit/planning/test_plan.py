@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from builders import SPACE, definition, valley, write_customers
+from shown_output import codes_of
 
 from tuning import TuneRunner
 from tuning.definition.customer_limits import Limits
@@ -36,6 +38,21 @@ def test_it_says_how_many_fits_there_are_at_most(tmp_path: Path) -> None:
     fields = {**definition(tmp_path), "trials": 4, "split": {"folds": 5}}
     assert lines(TuneRunner(**fields))["trials"] == "12 (4 per study), up to 60 fits"
     assert TuneRunner(**fields).plan().to_dict()["fits"] == 60
+
+
+@pytest.mark.parametrize("y", ["number", "class"])
+@pytest.mark.parametrize("customers", [1, 24])
+def test_the_plan_of_clean_rows_has_one_note_which_is_a_guess(y: str, customers: int) -> None:
+    x = np.random.default_rng(0).normal(size=(60 * customers, 3))
+    rows = pd.DataFrame(x, columns=["a", "b", "c"]).assign(number=x[:, 0], shop=np.arange(len(x)) % customers)
+    rows["class"] = np.where(x[:, 0] > 0, "yes", "no")
+    keys = {"data": rows.drop(columns={"number": "class", "class": "number"}[y]), "target": y}
+    plan = TuneRunner(keys | ({"by": "shop"} if customers > 1 else {"drop": "shop"}), trials=5).plan()
+    assert codes_of(plan) == [PlanCode.TASK_GUESSED if y == "number" else PlanCode.BINARY_GUESSED]
+
+
+def test_the_sentences_of_plans_are_short() -> None:
+    assert [code for code in PlanCode if len(code.text.split()) > 25] == []
 
 
 def test_it_promises_no_cost(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_there_are_no_more_helpers_than_the_rows_of_a_study_fit_into_memory(monk
 def test_an_objective_that_cannot_go_on_from_a_state_is_said_to_be_why() -> None:
     found = plan(objective=lambda config: 1.0, scheduler="hyperband")
     assert codes_of(found)[0] is PlanCode.SLOTS_IDLE
-    assert "as the objective has no parameter `state`" in str(found.notes[0])
+    assert "is one process without a parameter `state`: " in str(found.notes[0])
 
 
 @pytest.mark.parametrize(("machines", "helpers"), [([8], 8), ([3, 3], 6), ([5], 5), ([1], 0), ([16, 16], 8), ([], 8)])
