@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 from key_table import PAGE, written
+from keyword_types import MODULE, module_text
 from pages import PAGES as NOW
 from pages import alternatives, blocks, code_in_text, is_definition, is_other_file, named
 from paths import ROOT
@@ -17,7 +18,6 @@ from search_spaces import json_schema
 from search_spaces.yaml_text import parse_yaml
 from tuning.definition.definition import Definition
 from tuning.definition.json_schema import definition_schema
-from tuning.definition.keyword_types import MODULE, module_text
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 DEFINITION, SPACE = Draft202012Validator(definition_schema()), Draft202012Validator(json_schema())
@@ -31,7 +31,7 @@ def test_the_page_shows_all_keys() -> None:
 
 def test_editors_know_the_keys_as_the_definition_has_them() -> None:
     found = (ROOT / MODULE).read_text(encoding="utf-8")
-    assert found == module_text(), "python -m tuning.definition.keyword_types writes what belongs there"
+    assert found == module_text(), "python docs/keyword_types.py writes what belongs there"
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.yaml")), ids=lambda path: path.name)

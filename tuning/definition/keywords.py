@@ -1,6 +1,6 @@
 """The keys of a definition as keyword arguments: what type checkers and editors know of `TuneRunner(...)`.
 
-Made by `python -m tuning.definition.keyword_types`; not edited by hand. `object`: what only a run can check.
+Made by `python docs/keyword_types.py`; not edited by hand. `object`: what only a run can check.
 """
 
 from __future__ import annotations

@@ -45,15 +45,6 @@ def why_no_pool(definition: Definition, studies: StudyTable, beside: StudyTable 
     return ""
 
 
-def _without_ensembles(definition: Definition) -> str:
-    """Why a definition's models are no ensembles."""
-    if definition.compare is not None:
-        return "a comparison"
-    if definition.objective is not None:
-        return "an objective"
-    return "`ensemble: none`" if definition.ensemble == "none" else f"`winner: {definition.winner}`"
-
-
 def _customers(studies: StudyTable, beside: StudyTable | None) -> Customers:
     return one_each(customers_of(studies if beside is None else Columnar.joined([studies, beside])))
 
@@ -65,8 +56,8 @@ def pool_notes(definition: Definition, studies: StudyTable, beside: StudyTable |
     """
     if definition.pool == ON and not definition.wants_ensembles:
         raise PlanError(
-            "pool: on asks for a model of all customers' rows as a member of each one's ensemble, and with "
-            f"{_without_ensembles(definition)} there are none. Use `pool: off`, or leave that out."
+            "pool: on asks for a model of all customers' rows as a member of each one's ensemble, and there are none "
+            "with `compare`, `objective`, `ensemble: none` or `winner: one_standard_error`. Use `pool: off`."
         )
     if definition.pool != OFF and (why := why_no_pool(definition, studies, beside)):
         yield PlanCode.POOL_OFF_HERE(pool=definition.pool, why=why)

@@ -1,6 +1,6 @@
 """The types of a definition's keys as keyword arguments, for type checkers and editors, made from the definition.
 
-python -m tuning.definition.keyword_types     # writes keywords.py; run it at the top of the repository
+python docs/keyword_types.py     # writes keywords.py; run it at the top of the repository
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tuning.definition.options import Options
 MODULE = "tuning/definition/keywords.py"
 HEAD = '''"""The keys of a definition as keyword arguments: what type checkers and editors know of `TuneRunner(...)`.
 
-Made by `python -m tuning.definition.keyword_types`; not edited by hand. `object`: what only a run can check.
+Made by `python docs/keyword_types.py`; not edited by hand. `object`: what only a run can check.
 """
 
 from __future__ import annotations
