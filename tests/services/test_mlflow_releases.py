@@ -162,7 +162,7 @@ def asking(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
         return definition_of(frozen_definition(*given), {"mlflow": {**said, "enabled": True}})
 
     monkeypatch.setattr(release_copy, "frozen_definition", read)
-    monkeypatch.setattr("tuning.cli.promote.frozen_definition", read)
+    monkeypatch.setattr("tuning.cli.refresh.frozen_definition", read)
     return said
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -78,8 +79,13 @@ def champions_of(table: pa.Table) -> list[Champion]:
     """Return the rows of a release's table."""
     columns = {name: table[name].to_pylist() for name in SCHEMA.names}
     for name in _OF_NOTES:
-        columns[name] = [tuple(map(from_row, notes)) for notes in columns[name]]
+        columns[name] = [tuple(_note(**row) for row in notes) for notes in columns[name]]
     return [Champion(*values) for values in zip(*columns.values(), strict=True)]
+
+
+@lru_cache(maxsize=10_000)  # most customers have the same few
+def _note(code: str, subject: str, values: str) -> Note:
+    return from_row({"code": code, "subject": subject, "values": values})
 
 
 def to_json(champion: Champion) -> Json:

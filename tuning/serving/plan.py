@@ -95,7 +95,7 @@ def find_changes(definition: Definition, served: pa.Table) -> Changes:
         customers=customers.with_columns(digest=ArrowColumn(pa.array(digests, pa.string()))),
         changed=tuple(ids.take(pa.array(other)).to_pylist()),
         new=tuple(ids.filter(pa.array(~known)).to_pylist()),
-        gone=tuple(each for each in served["customer"].to_pylist() if each not in set(ids.to_pylist())),
+        gone=tuple(served["customer"].filter(pc.invert(pc.is_in(served["customer"], ids))).to_pylist()),
     )
 
 

@@ -195,7 +195,7 @@ def test_a_folder_of_its_own_input_is_refused(keyed: RunResult, passed: tuple[Pa
 
 def test_champions_that_are_not_there_are_told_and_no_run_is_looked_for(tmp_path: Path) -> None:
     given = ["--data", "x.csv", "--output", str(tmp_path / "out"), "--storage", str(tmp_path)]
-    answer = CliRunner().invoke(main, ["predict", "--champion", "shop", *given])
+    answer = CliRunner().invoke(main, ["predict", "--release", "shop", *given])
     assert answer.exit_code == 6
     assert "the newest in" not in answer.output
 
@@ -203,7 +203,7 @@ def test_champions_that_are_not_there_are_told_and_no_run_is_looked_for(tmp_path
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--run", "r", "--champion", "c"], "--champion and --run are two sources of models"),
+        (["--run", "r", "--release", "c"], "--release and --run are two sources of models"),
         (["--run", "r", "acme"], "each row has its own customer's model"),
         (["--run", "r"], "--output names the folder of the answers"),
     ],
