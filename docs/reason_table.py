@@ -23,9 +23,12 @@ def written(text: str) -> str:
 
 def _cell(text: str) -> str:
     """A text of the catalogue with the names of its values, but for those that are not always there."""
-    parts = []
+    parts: list[str] = []
     for literal, name, form, _ in string.Formatter().parse(text):
-        parts += [literal, "" if name is None or str(form).startswith(("then", "separator")) else f"*{name}*"]
+        parts.append(literal)
+        in_code = "".join(parts).count("`") % 2
+        if name is not None and not str(form).startswith(("then", "separator")):
+            parts.append("…" if in_code else f"*{name}*")
     return "".join(parts).replace("|", "\\|")
 
 

@@ -18,6 +18,7 @@ from tuning.data.files import File, file_ids, find_files
 from tuning.data.registry import without_suffix
 from tuning.errors import CustomerError, DefinitionError
 from tuning.evaluation.metrics import is_of_classes, resolve_metric
+from tuning.notes import Note
 from tuning.preprocessing.classes import guess_positive
 from tuning.preprocessing.roles import read_target
 from tuning.preprocessing.row_order import RowOrder, date_of, order_text, row_orders
@@ -131,13 +132,13 @@ def _csv_lines(seen: Look) -> list[str]:
 
 
 def _target_lines(
-    targets: Mapping[str, pd.Series], target: str, task: str, why: str, missing: tuple[int, str], metric: str | None
+    targets: Mapping[str, pd.Series], target: str, task: str, why: Note, missing: tuple[int, str], metric: str | None
 ) -> list[str]:
     count, scope = missing
     left_out = f"{amount(count, 'row')} without it{scope} {'is' if count == 1 else 'are'} left out" if count else ""
     lines = [
         f"target: {_scalar(target)}{_yaml_comment(left_out)}",
-        f"task: {task}  # {' '.join(why.split())}",
+        f"task: {task}  # {' '.join(str(why).split())}",
     ]
     usable = list(_cleaned(targets, task))
     guess = guess_positive(usable) if task == BINARY else None

@@ -156,6 +156,17 @@ class DataCode(NoteCode):
         "example with .astype(str)."
     )
 
+    # Why a task or a positive class is guessed.
+    TASK_GUESS = "{whys:all ; }"
+    BY_NUMBERS = "numbers, {distinct} different ones in {rows:of row}"
+    BY_COUNTS = "whole numbers, {distinct} different ones in {rows:of row}: counts more often than classes"
+    BY_WHOLE_NUMBERS = "whole numbers with {distinct} different values ({labels:all})"
+    BY_CLASSES = "text or classes with {distinct} different values ({labels:all}){seeming:then ; these seem to be }"
+    ODD_VALUES = "customer {subject!r} has {count:of value} other than a number, such as {example!r}"
+    OTHER_TASK = "{subject!r} alone is {task} ({why})"
+    POSITIVE_BY_NAME = "by its name, beside {other!r}"
+    POSITIVE_BY_RARITY = "it is the rarer class, {share:.3g} % of {rows:of row}, beside {other!r}"
+
     # Of the hold-out and the folds.
     HOLD_OUT_LEAVES = (
         "the hold-out leaves too few {subject} for the search: {left:d}; at least 2 are needed.",

@@ -163,7 +163,7 @@ FORMS: Mapping[str, Callable[[Any, str], str]] = {
     "count": lambda value, noun: amount(len(value), noun),  # {names:count customer}: 2 customers
     "seconds": lambda value, _: duration(value),
     "names": lambda values, most: name_list(values, int(most or 10)),  # {columns:names 4}: 'a', 'b'
-    "all": lambda values, _: ", ".join(map(str, values)),  # of notes
+    "all": lambda values, between: (between or ", ").join(map(str, values)),  # of notes
     "places": lambda values, _: some_names(values) or "nothing",
     "kind": lambda value, _: value if value == "text" else f"{value}s",  # of a column's values
     "separator": lambda options, _: separator_text(options),

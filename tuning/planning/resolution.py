@@ -140,7 +140,8 @@ def _stopping_rules(definition: Definition) -> tuple[RuleSpec, ...]:
 def _predicted(definition: Definition, customers: Customers, code: OwnCode) -> _Prediction:
     """Return what is to be predicted, as the definition says it or guessed from the largest customers."""
     task: str = definition.task
-    sample, why = sample_target(definition, customers, code), ""
+    sample = sample_target(definition, customers, code)
+    why: Note | None = None
     if task == "auto":
         if not sample.targets:
             raise PlanError(
@@ -161,8 +162,10 @@ def _predicted(definition: Definition, customers: Customers, code: OwnCode) -> _
     )
 
 
-def _guesses(sample: TargetSample, task: str, why: str, positive: Label | None, guess: str) -> Iterator[Note]:
-    """Return one note on what was guessed. why, guess: of the task, of the positive class; empty where it is known."""
+def _guesses(
+    sample: TargetSample, task: str, why: Note | None, positive: Label | None, guess: Note | None
+) -> Iterator[Note]:
+    """Return one note on what was guessed. why, guess: of the task, of the positive class; None where it is known."""
     customers = list(sample.targets)
     if why and guess:
         yield PlanCode.BINARY_GUESSED(task, positive=positive, customers=customers, why=why, positive_why=guess)
@@ -201,13 +204,13 @@ def _of_classes(definition: Definition, code: OwnCode) -> bool | None:
     return REGRESSION not in tasks if len(tasks) < len(TASKS) else None
 
 
-def _positive(definition: Definition, task: str, sample: TargetSample) -> tuple[Label | None, str, list[Note]]:
+def _positive(definition: Definition, task: str, sample: TargetSample) -> tuple[Label | None, Note | None, list[Note]]:
     """Return the positive class as the data has it, why where it is guessed, and notes on classes that nobody has.
 
     `PlanError` for a class that no customer has.
     """
     if task == REGRESSION:
-        return None, "", []
+        return None, None, []
     targets = [read_target(values, task)[0] for values in sample.targets.values()]
     labels = dict.fromkeys(label for values in targets for label in read_classes(values.dropna())[1])
     weights = definition.class_weight if isinstance(definition.class_weight, Mapping) else {}
@@ -223,12 +226,12 @@ def _positive(definition: Definition, task: str, sample: TargetSample) -> tuple[
         note = PlanCode.CLASS_MISSING(key, label=wanted, customers=len(targets), classes=list(map(str, labels)))
         missing.append(note)
     if task != BINARY:
-        return None, "", missing
+        return None, None, missing
     if definition.positive is not None:
         found = find_label(definition.positive, labels)
-        return definition.positive if found is None else found, "", missing
+        return definition.positive if found is None else found, None, missing
     guess = guess_positive(targets)
-    return (None, "", missing) if guess is None else (*guess, missing)
+    return (None, None, missing) if guess is None else (*guess, missing)
 
 
 def _metric(definition: Definition, task: str, code: OwnCode) -> str:

@@ -9,9 +9,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
-from tuning.basics.wording import amount
 from tuning.errors import CustomerError
-from tuning.notes import DataCode
+from tuning.notes import DataCode, Note
 
 Label: TypeAlias = str | int | float | bool  # of a class
 ClassWeights: TypeAlias = Mapping[Label, float] | Literal["balanced"]  # a weight per class label
@@ -55,7 +54,7 @@ def find_label(wanted: Label, labels: Iterable[Label]) -> Label | None:
     return found
 
 
-def guess_positive(targets: Iterable[pd.Series]) -> tuple[Label, str] | None:
+def guess_positive(targets: Iterable[pd.Series]) -> tuple[Label, Note] | None:
     """The positive class of a binary task, and why it is that one; None when no customer has two classes.
 
     It is the one that is called true, yes or 1, else the rarer one of all customers. These may have classes of other
@@ -77,12 +76,11 @@ def guess_positive(targets: Iterable[pd.Series]) -> tuple[Label, str] | None:
         named = [labels[1]]
     if len(named) == 1:
         other = labels[0] if named[0] == labels[1] else labels[1]
-        return named[0], f"by its name, beside {other!r}"
+        return named[0], DataCode.POSITIVE_BY_NAME(other=other)
     counts = [sum(by_label[some, label] for some in (labels, (label,))) for label in labels]
     rarer = 0 if counts[0] < counts[1] else 1
     share = 100 * counts[rarer] / sum(counts)
-    why = f"it is the rarer class, {share:.3g} % of {amount(sum(counts), 'row')}, beside {labels[1 - rarer]!r}"
-    return labels[rarer], why
+    return labels[rarer], DataCode.POSITIVE_BY_RARITY(share=share, rows=sum(counts), other=labels[1 - rarer])
 
 
 def class_weights(given: ClassWeights, y: np.ndarray, classes: tuple[Label, ...]) -> np.ndarray:

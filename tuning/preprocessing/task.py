@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pandas as pd
 
-from tuning.basics.wording import amount
+from tuning.notes import DataCode, Note
 from tuning.preprocessing.classes import Label
 from tuning.preprocessing.dates import NEARLY_ALL
 from tuning.preprocessing.notations import IS_CODE, seeming
@@ -137,17 +137,17 @@ def is_comparable(values: pd.Series) -> bool:
 class _Guess:
     """What one customer's target says.
 
-    rows: those with a target, 0 where it is constant or of both kinds, numbers and text. odd: what is no number among
-    numbers.
+    rows: those with a target, 0 where it is constant or of both kinds, numbers and text. odd: how many values are no
+    numbers among numbers, and the first of them.
     """
 
     task: str
-    why: str
+    why: Note
     rows: int
-    odd: str = ""
+    odd: tuple[int, str] | None = None
 
 
-def agreed_task(targets: Mapping[str, pd.Series], *, of_classes: bool | None = None) -> tuple[str, str]:
+def agreed_task(targets: Mapping[str, pd.Series], *, of_classes: bool | None = None) -> tuple[str, Note]:
     """The task that the customers with most rows suggest, each looked at by itself, and why; who differs is named.
 
     Text, booleans and categories are classes; so are just two whole numbers. All other numbers are numbers to predict,
@@ -166,17 +166,18 @@ def agreed_task(targets: Mapping[str, pd.Series], *, of_classes: bool | None = N
     task = max(votes, key=lambda kind: (votes[kind], -list(votes).index(kind)))
     agreeing = [guess for guess in guesses.values() if guess.task == task]
     why = max(agreeing, key=lambda guess: guess.rows).why
-    others = [
-        f"customer {name!r} has {guess.odd}" if guess.task == task else f"{name!r} alone is {guess.task} ({guess.why})"
-        for name, guess in guesses.items()
-        if guess.odd or guess.task != task
-    ]
-    return task, "; ".join([why, *others])
+    whys = [why]
+    for name, guess in guesses.items():
+        if guess.task != task:
+            whys.append(DataCode.OTHER_TASK(name, task=guess.task, why=guess.why))
+        elif guess.odd:
+            whys.append(DataCode.ODD_VALUES(name, count=guess.odd[0], example=guess.odd[1]))
+    return task, DataCode.TASK_GUESS(whys=whys)
 
 
 def _guess(target: pd.Series, of_classes: bool | None) -> _Guess:
     values = target.dropna()
-    numbers, distinct, odd, clear = values, values.nunique(), "", True
+    numbers, distinct, odd, clear = values, values.nunique(), None, True
     numeric = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
     on_purpose = False  # numbers as text, without any other text that would make text of numbers
     if not numeric and _may_hold_numbers(values):
@@ -185,32 +186,23 @@ def _guess(target: pd.Series, of_classes: bool | None) -> _Guess:
         clear = numeric or wrong.mean() >= NEARLY_ALL
         if numeric:
             numbers, distinct = found.dropna(), found.nunique()
-            odd = _described(values[wrong])
+            odd = (int(wrong.sum()), str(values[wrong].iloc[0])[:40]) if wrong.any() else None
             on_purpose = not odd and isinstance(values.iloc[0], str)
-    kind = "text or classes"
+    code = DataCode.BY_CLASSES
     if numeric:
         whole = bool(((numbers.abs() < MOST_WHOLE) & (numbers == numbers.round())).all()) if len(numbers) else False
         few = whole and distinct <= FEW and distinct * 10 <= len(numbers)
         if not (whole and (distinct == 2 or (few and on_purpose) if of_classes is None else of_classes)):
-            why = f"numbers, {distinct} different ones in {amount(len(numbers), 'row')}"
-            if few and of_classes is None:
-                why = f"whole {why}: counts more often than classes"
+            code = DataCode.BY_COUNTS if few and of_classes is None else DataCode.BY_NUMBERS
+            why = code(distinct=int(distinct), rows=len(numbers))
             return _Guess(REGRESSION, why, len(values) if distinct > 1 else 0, odd)
-        kind = "whole numbers"
+        code = DataCode.BY_WHOLE_NUMBERS
         numbers = numbers.astype(np.int64)
     clear = clear and distinct > 1  # a constant says nothing, and its customer gets no model
     labels = sorted(map(str, numbers.unique()))
-    shown = ", ".join(labels[:5]) + (", …" if len(labels) > 5 else "")
-    why = f"{kind} with {distinct} different values ({shown})"
-    if kind == "text or classes" and (said := seeming(labels)):
-        why += f"; these seem to be {said}"
+    said = seeming(labels) if code is DataCode.BY_CLASSES else None
+    why = code(distinct=int(distinct), labels=[*labels[:5], *["…"] * (len(labels) > 5)], seeming=said)
     return _Guess(BINARY if distinct <= 2 else MULTICLASS, why, len(values) if clear else 0, odd)
-
-
-def _described(wrong: pd.Series) -> str:
-    if not len(wrong):
-        return ""
-    return f"{amount(len(wrong), 'value')} other than a number, such as {str(wrong.iloc[0])[:40]!r}"
 
 
 def _may_hold_numbers(values: pd.Series) -> bool:

@@ -32,7 +32,7 @@ def test_the_plan_says_what_was_guessed_from_what() -> None:
     assert plan.to_dict()["positive"] == "churned"
     (note,) = plan.notes
     assert (note.code, note.subject, note.values["positive"]) == (PlanCode.BINARY_GUESSED, "binary", "churned")
-    assert note.values["positive_why"] == "it is the rarer class, 41.7 % of 120 rows, beside 'stayed'"
+    assert str(note.values["positive_why"]) == "it is the rarer class, 41.7 % of 120 rows, beside 'stayed'"
     (note,) = plan_of({"a": ["churned"] * 20 + ["stayed"] * 40}, task="binary").notes
     assert note.code is PlanCode.POSITIVE_GUESSED
 
