@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from tuning.basics.documents import Json
 from tuning.basics.wording import amount, duration, kinds_text, shorten
@@ -13,7 +12,7 @@ from tuning.runs.exit_codes import ALL_WITHOUT_MODEL, OWNED, REFUSED, SOME_WITHO
 from tuning.service.database.runs import SubmittedRun
 from tuning.service.settings import ServiceSettings
 from tuning.service.states import RunState
-from tuning.service.supervisor.drivers import Gone, claim_folder
+from tuning.service.supervisor.drivers import Gone
 from tuning.service.supervisor.outages import Outages
 
 ENDED_BY_ITSELF = (0, SOME_WITHOUT_MODEL, ALL_WITHOUT_MODEL)
@@ -35,7 +34,8 @@ class Sequel:
 def sequel(run: SubmittedRun, gone: Gone, settings: ServiceSettings, now: float, outages: Outages) -> Sequel:
     """Return the next state of a run after the end of its driver. outages: is told of a failure of the machine."""
     names = settings.names(run.team, run.run_directory)
-    said = names.text(_shown(str(gone.told.get("reason") or ""), run, claim_folder(settings.work, run)))
+    reason = str(gone.told.get("reason") or "").replace(run.run_directory, f"run {run.id}")
+    said = shorten(names.text(reason), LONGEST)
     gone = replace(gone, reason=names.text(gone.reason), told=names.document(gone.told))
     values = {"outcome": dict(gone.told) or None}
     if run.state is RunState.STOPPING and run.ending == RunState.CANCELLED:
@@ -89,9 +89,3 @@ def _summary(told: Json) -> str:
     if missing := told.get("not_copied"):
         text += f"; the copy in MLflow lacks {kinds_text(missing)}: resume the run once MLflow answers"
     return text
-
-
-def _shown(sentence: str, run: SubmittedRun, folder: Path) -> str:
-    """A sentence for a team, to which the server's own folders say nothing."""
-    without = sentence.replace(f"{folder}/", "").replace(run.run_directory, f"run {run.id}")
-    return shorten(without, LONGEST)
