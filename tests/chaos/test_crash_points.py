@@ -69,7 +69,7 @@ WRITERS = {
     ("tuning/runs/pool_file.py", "write_pool"): "this file: test_a_run_with_a_pool_that_ends_at_any_step_of_it",
     ("tuning/execution/pool_training.py", "work_pool"): "this file: test_a_run_with_a_pool_that_ends_at_any_step_of_it",
     ("tuning/serving/references.py", "mark"): RELEASES,
-    ("tuning/serving/report.py", "write_report"): "made from the releases again by `tuning serving NAME --report`",
+    ("tuning/serving/report.py", "write_report"): "made from the releases again by each command that makes one",
     ("tuning/serving/releases.py", "place"): RELEASES,
     ("tuning/runs/batch/predict_files.py", "_note"): "in no run: unit/runs/test_batch.py",
     ("tuning/runs/batch/output.py", "write_tables"): "in no run: unit/runs/test_batch.py",

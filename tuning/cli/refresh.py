@@ -12,7 +12,7 @@ import click
 from tuning.basics.wording import some_names
 from tuning.cli.program import Command
 from tuning.cli.run_argument import newest
-from tuning.cli.serving import say_copied, say_refused
+from tuning.cli.serving import say_refused, tell_release
 from tuning.cli.shared_options import (
     Overrides,
     allow_code_option,
@@ -35,7 +35,7 @@ from tuning.serving.plan import RULES, RefreshOptions, plan_refresh
 from tuning.serving.promoting import promote_run
 from tuning.serving.refresh import Refresh, Refreshed
 from tuning.serving.releases import Releases
-from tuning.serving.report import answers_text, write_report
+from tuning.serving.report import answers_text
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.release_copy import registration_cost
 
@@ -70,7 +70,7 @@ def promote(run_dir: str, name: str, storage: str, allow_code: bool, output: str
         click.echo(f"release {number} of {name} has all of this already; nothing was changed")
     if cost := registration_cost(frozen_definition(result.directory).mlflow, customers):
         click.echo(cost, err=True)
-    say_copied(releases)
+    tell_release(releases, done.new)
     sys.exit(code)
 
 
@@ -137,9 +137,7 @@ def refresh(
         click.echo(json.dumps({"outcome": exit_codes.outcome_of(code), **done.to_dict()}, ensure_ascii=False))
     else:
         click.echo(_sentence(name, done))
-    if done.new:
-        click.echo(f"report       {write_report(releases)}", err=True)
-    say_copied(releases)
+    tell_release(releases, done.new)
     sys.exit(code)
 
 

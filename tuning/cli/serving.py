@@ -30,20 +30,13 @@ LISTED = ("release", "created", "why", "customers", *ANSWERS)
 @champions_options
 @click.option("--history", "customer", metavar="CUSTOMER", help="Each change of this customer's champion.")
 @click.option("--releases", "listed", is_flag=True, help="The releases, the newest first.")
-@click.option("--report", "reported", is_flag=True, help="Write the page of these champions, as each refresh does.")
 @formulas_option("guard")
 @output_option
-def serving(
-    name: str, storage: str, customer: str | None, listed: bool, reported: bool, formulas: str, output: str
-) -> None:
+def serving(name: str, storage: str, customer: str | None, listed: bool, formulas: str, output: str) -> None:
     """Show the champions NAME: which model serves each customer, since which release, and why."""
-    if (customer is not None) + listed + reported > 1:
-        raise click.UsageError("--history, --releases and --report are several questions: ask one.")
+    if customer is not None and listed:
+        raise click.UsageError("--history and --releases are two questions: ask one.")
     releases = Releases(name, storage)
-    if reported:
-        click.echo(write_report(releases))
-        say_refused(releases)
-        return
     newest = releases.current()
     columns: Sequence[str] = SHOWN
     if customer is not None:
@@ -115,7 +108,7 @@ def rollback(name: str, storage: str, number: int | None, customer: str | None, 
         click.echo(f"release {release.number} of {name} equals release {release.equals}{whose}")
     else:
         click.echo(f"release {release.number} of {name} is that already{whose}; nothing was changed")
-    say_copied(releases)
+    tell_release(releases, new)
 
 
 @click.command(cls=Command)
@@ -158,9 +151,11 @@ def say_refused(releases: Releases) -> None:
         click.echo(said, err=True)
 
 
-def say_copied(releases: Releases) -> None:
-    """Bring MLflow up to date, and say on stderr where it is, or that it is behind."""
+def tell_release(releases: Releases, new: bool) -> None:
+    """Write the page of a new release, bring MLflow up to date, and say on stderr where both are."""
     from tuning.tracking.release_copy import copy_in_child
 
+    if new:
+        click.echo(f"report       {write_report(releases)}", err=True)
     if said := copy_in_child(releases):
         click.echo(said, err=True)

@@ -74,11 +74,15 @@ class Pruned:
 
 
 def prunable(releases: Releases, keep: int = KEPT) -> list[str]:
-    """The runs, as releases name them, that releases have needed and the newest ones do not."""
-    kept = list(releases.last(keep))
-    needed = {run for release in kept for run in runs_of(releases, release)}
-    found = sorted(_candidates(releases, kept) - needed)
-    return [run for run in found if releases.run_directory(run).entries()]
+    """Return the runs, as releases name them, that releases have needed and the newest ones do not."""
+    kept, every = (list(releases.last(count)) for count in (keep, len(releases.numbers())))
+    found = {run for release in every for run in runs_of(releases, release)}
+    for name in {name.split("/")[1] for name in releases.directory.list(RUNS)}:  # some came to nothing
+        number = re.match(r"\d{6,}", name)
+        if kept and number and int(number[0]) <= kept[0].number:
+            found.add(f"{RUNS}/{name}")
+    found -= {run for release in kept for run in runs_of(releases, release)}
+    return [run for run in sorted(found) if releases.run_directory(run).entries()]
 
 
 def prune_runs(releases: Releases, keep: int = KEPT, timing: Timing = USUAL) -> Iterator[Pruned]:
@@ -88,7 +92,7 @@ def prune_runs(releases: Releases, keep: int = KEPT, timing: Timing = USUAL) -> 
     """
     for run in prunable(releases, keep):
         directory = releases.run_directory(run)
-        size = _size(directory, directory.root) or 0
+        size = _size(directory, directory.root)
         why = refusal(directory, besides=releases)
         try:
             if not why and delete_run(directory, timing):
@@ -97,27 +101,10 @@ def prune_runs(releases: Releases, keep: int = KEPT, timing: Timing = USUAL) -> 
             why = str(error)
         if why:
             yield Pruned(directory.shown, 0, why)
-    yield from _answers(releases, list(releases.last(keep)))
-
-
-def _candidates(releases: Releases, kept: list[Release]) -> set[str]:
-    """The runs that any release names, and those of refreshes that came to nothing."""
-    found = {run for release in releases.last(len(releases.numbers())) for run in runs_of(releases, release)}
-    newest = kept[0].number if kept else 0
-    for name in {name.split("/")[1] for name in releases.directory.list(RUNS)}:
-        number = re.match(r"\d{6,}", name)
-        if number and int(number[0]) <= newest:
-            found.add(f"{RUNS}/{name}")
-    return found
-
-
-def _answers(releases: Releases, kept: list[Release]) -> Iterator[Pruned]:
-    """Packs of answers that only older releases name."""
-    needed = {pack for release in kept for pack in _packs(releases, release)}
+    needed = {pack for release in releases.last(keep) for pack in _packs(releases, release)}
     older = {pack for release in releases.last(len(releases.numbers())) for pack in _packs(releases, release)}
     for pack in sorted(older - needed):
-        size = _size(releases.directory, releases.directory.path(pack))
-        if size is not None:
+        if size := _size(releases.directory, releases.directory.path(pack)):
             releases.directory.delete(pack)
             yield Pruned(releases.directory.display(pack), size)
 
@@ -126,16 +113,14 @@ def _packs(releases: Releases, release: Release) -> set[str]:
     """Return the files in which a release's answers lie that no run has."""
     table, others = releases.champions(release), releases.others(release)
     paths = table["model_path"].filter(pc.equal(table["run"], HERE)).drop_null().to_pylist()
-    if others is not None and others.run == HERE and others.model_path is not None:
+    if others is not None and others.model_path is not None:
         paths.append(others.model_path)
     return {"/".join(path.split("/")[:2]) for path in paths if path.startswith(f"{ANSWERS}/")}
 
 
-def _size(directory: RunDirectory, path: str) -> int | None:
-    """Bytes of a file, or of all files below a folder; None where there is none."""
+def _size(directory: RunDirectory, path: str) -> int:
+    """Return the bytes of a file, or of all files below a folder."""
+    selector = pyarrow.fs.FileSelector(path, recursive=True, allow_not_found=True)
     there = directory.filesystem.get_file_info(path)
-    if there.type == pyarrow.fs.FileType.File:
-        return int(there.size)
-    below = directory.filesystem.get_file_info(pyarrow.fs.FileSelector(path, recursive=True, allow_not_found=True))
-    sizes = [int(each.size) for each in below if each.type == pyarrow.fs.FileType.File]
-    return sum(sizes) if sizes else None
+    below = [there] if there.type == pyarrow.fs.FileType.File else directory.filesystem.get_file_info(selector)
+    return sum(int(each.size or 0) for each in below)

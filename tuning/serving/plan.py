@@ -126,12 +126,9 @@ class RefreshPlan:
     @cached_property
     def searched(self) -> list[str]:
         """Customers who are searched for: new ones, and those with other rows whose search is old, or found nothing."""
-        sizes = dict(zip(self.changes.customers.texts("id").to_pylist(), self._sizes, strict=True))
+        there = self.changes.customers
+        sizes = dict(zip(there.texts("id").to_pylist(), there.numbers("size").tolist(), strict=True))
         return [*self.changes.new, *(name for name in self.changes.changed if self._due(name, sizes[name]))]
-
-    @property
-    def _sizes(self) -> list[int]:
-        return list(self.changes.customers.numbers("size").tolist())
 
     def _due(self, customer: str, size: int) -> bool:
         champion = self.champions[customer]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tuning.reporting.html import Block
 
 REPORT = "report.html"  # in the champions' folder
-MOST_NEW, MOST_RELEASES, MOST_CUSTOMERS, MOST_TEXT = 50, 12, 50_000, 240
+MOST_NEW, MOST_CUSTOMERS, MOST_TEXT = 50, 50_000, 240
 _NOUNS = {"own": "own model", "pool": "pooled answer", "constant": "constant", "none": "without an answer"}
 
 
@@ -29,10 +29,8 @@ def write_report(releases: Releases) -> str:
 
 def champions_page(releases: Releases) -> str:
     """Return the page, which is bounded however many customers there are."""
-    from pandas import DataFrame
-
     from tuning.reporting.data_table import DataColumn, DataTable
-    from tuning.reporting.html import HtmlTable, Page, Points, Section
+    from tuning.reporting.html import Page, Points, Section
 
     newest = releases.current()
     found = sorted(champions_of(releases.champions(newest)), key=lambda each: natural_order(each.customer))
@@ -42,11 +40,6 @@ def champions_page(releases: Releases) -> str:
         f"Each change of a customer's champion: `{releases.command('serving', name)} --history CUSTOMER`.",
         f"If the newest rows were wrong: `{releases.command('rollback', name)}`, mend them, and refresh again; "
         "`--customer` is for one customer alone.",
-    ]
-    listed = [
-        {"release": each.number, "created": each.created_text, "why": each.why_text}
-        | {"customers": len(releases.champions(each))}
-        for each in releases.last(MOST_RELEASES)
     ]
     columns = [
         DataColumn("customer", [shorten(each.customer, MOST_TEXT) for each in shown], narrow=True),
@@ -61,7 +54,6 @@ def champions_page(releases: Releases) -> str:
     sections = [
         Section("What is new", _news(found, newest)),
         Section("Champions", [table]),
-        Section("Releases", [HtmlTable(DataFrame(listed), "the newest first")]),
         Section("How to go on", [Points(go_on)]),
     ]
     lead = f"Release {newest.number}, {newest.created_text}: {answers_text(answers_of(releases, newest))}."
