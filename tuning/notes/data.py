@@ -5,9 +5,7 @@ from tuning.notes.note import NoteCode, Shown
 MORE_ROWS = "There is nothing to learn yet. Leave these customers out, or wait for more rows."
 OTHER_SPLIT = "Choose another split, or wait for more rows."
 MAKE_FINITE = "Make the values finite, or leave their rows out with prepare."
-OTHER_METRIC = "Choose a metric that scores these targets, or leave the rows out with prepare."
 CORRECT_BASELINE = "Correct this column of predictions, or leave the rows out with prepare."
-CORRECT_TIME = "Correct the column, or set dates to how its dates are written."
 
 _BASELINE = "the baseline's column {subject!r} holds {first!r} (in {wrong} of {rows:of row}, first in row {row:d}), "
 
@@ -57,7 +55,7 @@ class DataCode(NoteCode):
     FAR_TARGET = (
         "a target of {value} is far from all others (half of the others are {low} to {high}): correct it, or cap it "
         "with prepare",
-        "Correct the target, or cap it with prepare.",
+        "",
         Shown.END,
     )
     NOT_BINARY = (
@@ -66,8 +64,7 @@ class DataCode(NoteCode):
     )
     MANY_CLASSES = (
         "the target {subject!r} holds {count:of class} in {rows:of row}: is it a number to predict (task: regression), "
-        "or an id?",
-        "Set task: regression, or name another target.",
+        "or an id?"
     )
     NO_POSITIVE = (
         "the positive class {positive!r} is not among the classes of the target {subject!r}: {classes:names}.",
@@ -79,26 +76,19 @@ class DataCode(NoteCode):
 
     # Of any column with a role.
     INFINITE = "the {role} {subject!r} holds {count:of infinite value}.", MAKE_FINITE
-    LISTS = (
-        "the column {subject!r} holds lists or the like; numbers or text are needed.",
-        "Make numbers or text of them with prepare.",
-    )
+    LISTS = "the column {subject!r} holds lists or the like; numbers or text are needed."
     WRONG_WEIGHTS = (
-        "the weights {subject!r} are missing, negative, infinite or no numbers in {rows:of row} (first in row "
-        "{row:d}).",
-        "Correct the weights, or leave the rows out with prepare.",
+        "the weights {subject!r} are missing, negative, infinite or no numbers in {rows:of row} (first in row {row:d})."
     )
-    NO_WEIGHT = "the weights {subject!r} are all 0.", "Correct the weights, or leave the customer out."
-    TIME_EMPTY = "the time column {subject!r} is empty in {rows:of row}; every row needs a moment.", CORRECT_TIME
+    NO_WEIGHT = "the weights {subject!r} are all 0."
+    TIME_EMPTY = "the time column {subject!r} is empty in {rows:of row}; every row needs a moment."
     TIME_UNDECIDED = (
         "the time column {subject!r} holds dates whose day and month cannot be told apart; set `dates: day_first` or "
-        "`dates: month_first`.",
-        CORRECT_TIME,
+        "`dates: month_first`."
     )
     TIME_NO_DATE = (
         "the time column {subject!r} holds {value!r}, which is no date such as 2024-03-31; set `dates` to how its "
-        "dates are written.",
-        CORRECT_TIME,
+        "dates are written."
     )
     BASELINE_EMPTY = (
         "the baseline's column {subject!r} is empty in {missing} of {rows:of row} with a target (first in row "
@@ -135,7 +125,7 @@ class DataCode(NoteCode):
     SEVERAL_ROWS = (
         "prepare makes {columns:names} of more than one row: scores are too good where hold-out rows have a part in "
         "them, and a prediction depends on the rows that it is made with",
-        "Let prepare make each row from itself alone.",
+        "",
         Shown.END,
     )
 
@@ -196,24 +186,19 @@ class DataCode(NoteCode):
     # Of the metric.
     UNDEFINED = (
         "{metric} is not defined in any of the {folds:of fold}: their rows are too few, of too few classes, all alike "
-        "or without weight. Choose another metric or split.",
-        "Choose another metric or split: the folds of these customers are too small for this one.",
+        "or without weight. Choose another metric or split."
     )
     ZERO_TARGETS = (
-        "{metric} divides by the target, which is 0 or nearly 0 in {wrong} of {rows:of row}: take mae or rmse.",
-        OTHER_METRIC,
+        "{metric} divides by the target, which is 0 or nearly 0 in {wrong} of {rows:of row}: take mae or rmse."
     )
     NO_LOGARITHM = (
         "{metric} takes the logarithm of 1 + the target, which is -1 or less in {wrong} of {rows:of row}: take rmse or "
-        "mae.",
-        OTHER_METRIC,
+        "mae."
     )
     NEGATIVE_TARGETS = (
-        "{metric} is for targets of at least 0, and the target is less in {wrong} of {rows:of row}: take rmse or mae.",
-        OTHER_METRIC,
+        "{metric} is for targets of at least 0, and the target is less in {wrong} of {rows:of row}: take rmse or mae."
     )
     NO_POSITIVE_TARGETS = (
         "{metric} is for targets above 0, and the target is 0 or less in {wrong} of {rows:of row}: take "
-        "mean_poisson_deviance, where no target is below 0, or rmse.",
-        OTHER_METRIC,
+        "mean_poisson_deviance, where no target is below 0, or rmse."
     )

@@ -7,7 +7,12 @@ class EndCode(NoteCode):
     """A reason in the records of trials and studies."""
 
     SAID = "{text}", "", Shown.END
-    RAISED = "{error}", "", Shown.CUSTOMER, True
+    RAISED = (
+        "{error}",
+        "Run one of these customers alone, with --customer and --in-process: that prints the traceback.",
+        Shown.CUSTOMER,
+        True,
+    )
 
     # Of trials: what their schedulers and stopping rules have decided.
     RUNG_CUTOFF = "{subject}: rung {rung:g}, score {score:.6g} is worse than the cutoff {cutoff:.6g}"
@@ -68,19 +73,16 @@ class EndCode(NoteCode):
     REPORT_NOT_SENT = "what trial {trial} reports cannot be sent: {error}"
     OTHER_SUGGESTION = (
         "trial {trial} was suggested as {config}, now comes {now}: the definition, the data or a library has changed "
-        "since; run the study anew.",
-        "Start a new run.",
+        "since; run the study anew."
     )
     STOPS_EARLIER = (
         "trial {trial} went on after step {step}, now its scheduler stops it there: the definition, the data or a "
-        "library has changed since; run the study anew.",
-        "Start a new run.",
+        "library has changed since; run the study anew."
     )
     NEEDS_ALL_TRIALS = "a scheduler that pauses trials needs all of them: such a study restarts whole."
     MORE_STEPS = (
         "the objective yields step {step}, but a full trial has `steps: {steps:g}`, at which other trials end. Set "
-        "`steps` to the number of steps that it yields.",
-        "Set steps to the number of steps that the objective yields.",
+        "`steps` to the number of steps that it yields."
     )
     JOURNAL_BROKEN = "a part of its journal is damaged or deleted: the study ends with what is recorded"
     NO_TRIAL_RUN = "no trial was run."

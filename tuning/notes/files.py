@@ -12,45 +12,33 @@ class FileCode(NoteCode):
     # Of a file.
     FILE_EMPTY = "the file {subject} is empty.", "Fill the file or take it away; then resume the run."
     FILE_NOT_THERE = "the file {subject} is not there.", "Put the file back, or correct data; then resume the run."
-    FILE_NAME_NOT_UTF8 = (
-        "the file {subject} is not there. Its name is not UTF-8; rename it.",
-        "Rename the file; then start a new run.",
-    )
+    FILE_NAME_NOT_UTF8 = "the file {subject} is not there. Its name is not UTF-8; rename it."
     FILE_FORBIDDEN = (
         "the file {subject} may not be read: permission denied.",
         "Let the user who runs this read the file; then resume the run.",
     )
-    FILE_NOT_ENCODED = (
-        "the file {subject} is not {encoding} text ({error}); set `encoding`.",
-        "Set encoding to the one that the file is written in.",
-    )
+    FILE_NOT_ENCODED = "the file {subject} is not {encoding} text ({error}); set `encoding`."
     FILE_UNREADABLE = "the file {subject} cannot be read: {error}.", REPAIR_FILE
-    FILE_OF_OTHER_KIND = "the file {subject} holds {kind} and no text: {way_out}.", REPAIR_FILE
-    ONE_COLUMN = "the file {subject} has one column, and more fields in its rows.{csv:separator}", REPAIR_FILE
-    WIDER_ROWS = "its rows have more fields than its header; quote fields that hold the separator.", REPAIR_FILE
-    NO_FILE = "{subject} is {kind}, a file is expected.", "Correct data."
-    OUTSIDE_ROOTS = (
-        "{subject!r} is not below what may be read here ({places:places}). Name a file or folder there.",
-        "Put the file where data may be read from, or correct data.",
-    )
+    FILE_OF_OTHER_KIND = "the file {subject} holds {kind} and no text: {way_out}."
+    ONE_COLUMN = "the file {subject} has one column, and more fields in its rows.{csv:separator}"
+    WIDER_ROWS = "its rows have more fields than its header; quote fields that hold the separator."
+    NO_FILE = "{subject} is {kind}, a file is expected."
+    OUTSIDE_ROOTS = "{subject!r} is not below what may be read here ({places:places}). Name a file or folder there."
     LINK_OUTSIDE_ROOTS = (
         "{subject} is a link, or below one, that leads out of what may be read here ({places:places}). Put the file "
-        "itself there.",
-        "Put the file itself where data may be read from.",
+        "itself there."
     )
     OTHER_COUNT = (
         "{rows:of row} read, but {counted} counted when customers were found. Start a new run where the data has "
-        "changed; else write the key columns as text, so that a key is spelt in one way.",
-        "Start a new run where the data has changed; else write the key columns as text.",
+        "changed; else write the key columns as text, so that a key is spelt in one way."
     )
     FILES_WANTED = (
-        "the objective takes `files`, and this customer's rows are in the same file as others'; take `data` instead.",
-        "Let the objective take `data` instead of `files`.",
+        "the objective takes `files`, and this customer's rows are in the same file as others'; take `data` instead."
     )
 
     # Of the names of its columns.
-    DOUBLED_COLUMN = "{what} has the column {subject!r} twice; rename one.", "Rename one of the columns."
-    NAMELESS_COLUMN = "column {number:d} of {what} has no name; give it one.", "Give the column a name."
+    DOUBLED_COLUMN = "{what} has the column {subject!r} twice; rename one."
+    NAMELESS_COLUMN = "column {number:d} of {what} has no name; give it one."
     COLUMN_ABSENT = (
         "the {role} {subject!r} is not among the columns: {columns:names}.{csv:separator}",
         "Rename the column in this customer's file, or derive it with prepare.",
@@ -76,13 +64,11 @@ class FileCode(NoteCode):
     )
     PREPARE_DROPS_ROWS = (
         "prepare returned {rows:of row} for {given}; to predict, it must keep every row. Let it empty the target of "
-        "rows that are of no use: the search leaves these out.",
-        MEND_PREPARE,
+        "rows that are of no use: the search leaves these out."
     )
     PREPARE_REORDERS = (
         "prepare gives the rows an order and an index of its own, so nobody can tell which is which. Leave out its "
-        "reset_index (or ignore_index): predictions are then brought into the order of the rows.",
-        MEND_PREPARE,
+        "reset_index (or ignore_index): predictions are then brought into the order of the rows."
     )
     PREPARE_VARIES = "prepare gave {rows:of row} this time, and {before} before.", MEND_PREPARE
     PREPARE_NEEDS = "columns are missing: {columns:names}; without them {why}."

@@ -299,9 +299,9 @@ def test_reasons_are_counted_by_code_and_by_what_was_raised() -> None:
     ]
     other = [("z", EndCode.RAISED("KeyError", error="KeyError: 'a'"))]
     first, second, last = failures.grouped([*other, *failed, *emptied])
-    assert (first.count, first.examples, first.advice) == (5, ["c0", "c1", "c2"], FileCode.FILE_EMPTY.advice)
+    assert (first.count, first.examples, first.note.advice) == (5, ["c0", "c1", "c2"], FileCode.FILE_EMPTY.advice)
     assert (second.count, second.note.subject, last.count) == (2, "ValueError", 1)
-    assert last.advice == failures.OTHERWISE
+    assert last.note.advice == EndCode.RAISED.advice
 
 
 def test_in_the_dark_no_picture_is_inverted() -> None:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from tuning.notes import Note, NoteCode
 
 EXAMPLES = 3  # ids that are named of a group
-OTHERWISE = "Run one of these customers alone, with --customer and --in-process: that prints the traceback."
 
 
 @dataclass
@@ -24,11 +23,6 @@ class Group:
     note: Note
     count: int = 0
     examples: list[str] = field(default_factory=list)
-
-    @property
-    def advice(self) -> str:
-        """What to do."""
-        return self.note.advice or OTHERWISE
 
 
 def grouped(notes: Iterable[tuple[str, Note]]) -> list[Group]:

@@ -245,7 +245,7 @@ def _table(groups: Sequence[Group], counted: str, caption: str) -> HtmlTable:
             "reason": [shorten(str(group.note), MOST_TEXT) for group in shown],
             counted: [f"{group.count:,}" for group in shown],
             "for example": [", ".join(shorten(name, 30) for name in group.examples) for group in shown],
-            "what to do": [group.advice for group in shown],
+            "what to do": [group.note.advice for group in shown],
         }
     )
     return HtmlTable(frame, f"{sum(group.count for group in groups):,} {caption}{rest}", prose=True)

@@ -107,7 +107,7 @@ def _pictures(result: RunResult, folder: Path) -> list[dict[str, str]]:
 
 
 def _group(group: Group) -> dict[str, object]:
-    return {"message": str(group.note), "count": group.count, "examples": group.examples, "advice": group.advice}
+    return {"message": str(group.note), "count": group.count, "examples": group.examples, "advice": group.note.advice}
 
 
 def _save(table: pa.Table, file: Path) -> None:
