@@ -110,7 +110,7 @@ def ends_of(one: Round, model: CustomerModel, level: float) -> tuple[np.ndarray,
 
 def losses_of(one: Round, model: CustomerModel) -> tuple[float, float]:
     """The log loss of a customer's unseen rows, and what it is without the model's temperature."""
-    order = [list(model.task.classes).index(label) for label in one.labels]
+    order = [list(model.classes_).index(label) for label in one.labels]
     both = (model, replace(model, temperature=1.0))
     with_it, without = (error(one, each.predict_proba(one.unseen)[:, order]) for each in both)
     return with_it, without

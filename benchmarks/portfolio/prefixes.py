@@ -167,7 +167,7 @@ class FittedOnce:
         one, model = self.one, CustomerModel("", self.data.task, members, self.data.example)
         if one.customer.task != CLASSES:
             return error(one, np.asarray(model.predict(one.unseen)))
-        order = [list(model.task.classes).index(label) for label in one.labels]
+        order = [list(model.classes_).index(label) for label in one.labels]
         return error(one, np.asarray(model.predict_proba(one.unseen))[:, order])
 
 

@@ -63,7 +63,7 @@ def _of_set(name: str, rounds: Sequence[Round], keys: Mapping[str, Any], folder:
             answers.values[one.key] = model.predict(one.unseen)
             continue
         proba = model.predict_proba(one.unseen)
-        order = [list(model.task.classes).index(label) for label in one.labels]
+        order = [list(model.classes_).index(label) for label in one.labels]
         answers.values[one.key] = proba[:, order]
 
 

@@ -16,6 +16,10 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from scipy import sparse
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import cross_val_predict
 
 from search_spaces import Constant, SearchSpace
 from tuning import RunResult, TuneRunner, tune
@@ -465,3 +469,21 @@ def test_arrays_of_another_width_and_single_rows_are_refused_with_the_way_out(of
         of_x.model("names").predict(VALUES)
     with pytest.raises(CustomerError, match="columns are missing: 'a_1', 'a_2'"):
         of_x.model("the same name twice").predict(named("a", "b", "c")(VALUES))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("labels", [[1, 2], ["churned", "stayed"], [False, True], ["no", "yes"]], ids=str)
+@pytest.mark.parametrize("rarer", [0, 1])
+def test_scikit_learns_tools_take_each_class_for_itself(labels: list[object], rarer: int, tmp_path: Path) -> None:
+    """Whichever is the positive one: they take `classes_` to be sorted."""
+    noisy = VALUES[:, 0] + np.random.default_rng(0).normal(size=ROWS)
+    y = np.array(labels)[(noisy > np.quantile(noisy, 0.7 if rarer else 0.3)).astype(int)]
+    keys = {"search_space": "logistic", "metric": "roc_auc", "task": "binary"}
+    model = tune(A_FRAME, y, run_dir=tmp_path / "run", in_process=True, progress=False, **USUAL | keys).model()
+    assert model.classes_.tolist() == labels
+    for scorer in ("roc_auc", "accuracy"):
+        assert get_scorer(scorer)(model, A_FRAME, y) > 0.7
+    assert get_scorer("neg_log_loss")(model, A_FRAME, y) > np.log(0.5)
+    chances = cross_val_predict(model, A_FRAME, y, method="predict_proba", cv=2)
+    np.testing.assert_array_equal(model.classes_[chances.argmax(axis=1)], model.predict(A_FRAME))
+    assert CalibratedClassifierCV(FrozenEstimator(model)).fit(A_FRAME, y).score(A_FRAME, y) > 0.7

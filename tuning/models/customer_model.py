@@ -155,19 +155,18 @@ class CustomerModel(OfModel):
         return self.residuals.ends(prediction.values, interval)
 
     def predict_proba(self, frame: FrameLike) -> np.ndarray:
-        """(n, classes) probabilities; an error when the model has none."""
+        """(n, classes) probabilities, in the order of `classes_`; an error when the model has none."""
         proba = self.prediction(frame).proba
         if proba is None:
             raise RunError(f"the {self.family} model of customer {self.customer!r} has no probabilities.")
-        return proba
+        return proba[:, self.task.in_order]
 
     @property
     def classes_(self) -> np.ndarray:
-        """(classes,) the labels, in the order of probabilities; `AttributeError` of a regression, as scikit-learn has
-        it."""
+        """(classes,) the labels, sorted; `AttributeError` of a regression, as scikit-learn has it."""
         if not self.task.classification:
             raise AttributeError(f"{self!r} has no classes_.")
-        return np.asarray(self.task.classes)
+        return np.asarray(self.task.classes)[self.task.in_order]
 
     def score(self, frame: FrameLike, y: Sequence[object] | np.ndarray, sample_weight: object = None) -> float:
         """As scikit-learn's estimators: the accuracy of classes, R² of numbers."""

@@ -36,6 +36,11 @@ class Task:
         return self.kind != REGRESSION
 
     @property
+    def in_order(self) -> list[int]:
+        """The codes of the classes in the order of scikit-learn's `classes_`, sorted; of more than two they are."""
+        return np.argsort(self.classes).tolist() if self.kind == BINARY else list(range(len(self.classes)))
+
+    @property
     def positive(self) -> Label | None:
         """The class whose probability, precision and recall are meant; None where there is no such class."""
         return self.classes[1] if self.kind == BINARY else None

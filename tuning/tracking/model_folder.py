@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from tuning.basics.documents import Json
 from tuning.basics.environment import installed_version
 from tuning.models.model_files import Description, inputs, parts
+from tuning.preprocessing.task import Task
 from tuning.tracking import loader
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ def save_mlflow_model(target: Path, source: Path, description: Description, mode
     """
     from mlflow.types import ColSpec, DataType
 
-    classes = description["classes"]
+    task = Task(description["task"], tuple(description["classes"]))
+    classes = [task.classes[code] for code in task.in_order]
     answer = DataType.double
     if classes:
         kinds = {bool: DataType.boolean, int: DataType.long, float: DataType.double}
