@@ -8,7 +8,7 @@ export MLFLOW_DISABLE_TELEMETRY = true
 # Images switch bytecode off: each of the many processes of a test would then compile this program, and pytest its tests.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test unit install lint types docs lessons screenshots chaos fresh bench clean
+.PHONY: demo test unit install lint types docs lessons screenshots chaos codes fresh bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -18,7 +18,7 @@ help:
 	@echo "make docs   a site of docs/ in docs/_build/html"
 	@echo "make lessons   run examples/*.ipynb and store what they show"
 	@echo "make screenshots   make docs/images anew, with an installed Chromium"
-	@echo "make lint types chaos fresh bench clean"
+	@echo "make lint types chaos codes fresh bench clean"
 
 # hpbandster alone: of what it asks for, netifaces would have to be compiled and is never loaded; dev has the rest.
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -67,6 +67,12 @@ chaos: install
 # Environments built anew from a package index: no compiler, the wheel alone, served models, PyTorch. A quarter of an hour.
 fresh: install
 	$(BIN)/python -m pytest tests/fresh -rP
+
+# The tests with each sentence of the catalogue replaced by its code: what a run decides hangs on no words. Left out are the
+# tests that assert words, which the file names.
+codes: install
+	PYTHONPATH=tests/helpers/codes_for_words $(BIN)/python -m pytest tests/unit tests/runs tests/service -m "not slow and not ray" \
+	-n 2 --dist worksteal @tests/helpers/codes_for_words/tests_of_words.txt
 
 # Says at its beginning how long it will take: within ninety minutes on two quiet cores.
 bench: install
