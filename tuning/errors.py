@@ -55,18 +55,9 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 class TuningError(Exception):
     """Base of all errors that a user can act upon.
 
-    Args:
-        what: a note of the catalogue, or a sentence.
-
     A notebook shows the lines of the caller and the message. Those of this program, a screen of them, say nothing to
     who reads them; `%debug` and `traceback.print_exception` have them.
     """
-
-    @property
-    def note(self) -> Note:
-        """What is wrong, as a value."""
-        what = self.args[0] if self.args else ""
-        return what if isinstance(what, Note) else EndCode.SAID(text=str(what))
 
     def _render_traceback_(self) -> list[str]:
         ask = getattr(sys.modules["IPython"], "get_ipython")  # noqa: B009  # a light install has no types of it
@@ -88,10 +79,11 @@ def _callers(trace: TracebackType | None) -> TracebackType | None:
 
 
 def reason_of(error: BaseException) -> Note:
-    """Return the reason of what an error ends: the note of a customer's or a study's error, else what was raised."""
-    if isinstance(error, CustomerError | StudyError):
+    """Return the reason of what an error ends: the note that it brings, else what was raised."""
+    if isinstance(error, CustomerError | NoModelError | StudyError):
         return error.note
-    return EndCode.RAISED(type(error).__name__, error=raised(error))
+    said = str(error) if isinstance(error, TuningError) else raised(error)
+    return EndCode.RAISED(type(error).__name__, error=said)
 
 
 class DefinitionError(TuningError):
@@ -111,6 +103,7 @@ class CustomerError(DataError):
 
     def __init__(self, note: Note) -> None:
         super().__init__(note)
+        self.note = note
 
 
 class NotLookedAtError(CustomerError):
@@ -146,6 +139,7 @@ class NoModelError(RunError):
 
     def __init__(self, note: Note) -> None:
         super().__init__(note)
+        self.note = note
 
 
 class UntrustedCodeError(RunError):
@@ -181,6 +175,7 @@ class StudyError(TuningError):
 
     def __init__(self, note: Note) -> None:
         super().__init__(note)
+        self.note = note
 
 
 class UnsavedModelError(StudyError):

@@ -15,6 +15,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from tuning import TuneRunner
+from tuning.notes import EndCode, Note
 from tuning.steps import Step
 
 
@@ -138,3 +139,8 @@ def as_parquet(folder: Path, frame: pd.DataFrame) -> str:
     """A frame as a Parquet file; its path."""
     frame.to_parquet(folder / "table.parquet")
     return str(folder / "table.parquet")
+
+
+def reason(text: str) -> Note:
+    """A reason with this sentence, as one of a user's own code has it."""
+    return EndCode.RAISED(error=text)

@@ -17,7 +17,7 @@ from paths import ROOT
 from tuning import TuneRunner
 from tuning.driver.display import Display
 from tuning.driver.progress import Counter
-from tuning.notes.note import as_notes
+from tuning.notes import EndCode, Note
 
 
 def test_a_cell_that_runs_a_search_shows_what_came_of_it(
@@ -36,10 +36,10 @@ def test_a_cell_that_runs_a_search_shows_what_came_of_it(
 def test_notes_that_an_earlier_cell_has_shown_are_not_shown_again(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    notes = ["the trials of 'mine' run side by side, on up to 2 slots.", "up to 7 trials of a study run at once."]
+    notes = [EndCode.ALL_TRIALS_DONE(trials=7), EndCode.NO_TRIAL_RUN()]
 
-    def told(notes: list[str], style: str = "line") -> int:
-        Display(Counter(n_trials=1, n_studies=1), style).tell(as_notes(notes))
+    def told(notes: list[Note], style: str = "line") -> int:
+        Display(Counter(n_trials=1, n_studies=1), style).tell(notes)
         return capsys.readouterr().err.count("\n")
 
     assert [told(notes[:1]), told(notes)] == [1, 2]  # two programs' runs, each on its own
@@ -70,7 +70,7 @@ def test_a_cell_that_plans_trainers_shows_the_plan_alone(tmp_path: Path) -> None
     client.execute(env=environment())
     (output,) = notebook.cells[0].outputs
     assert output.output_type == "execute_result"
-    assert "1 of its own and 0.5 for each of 2 workers" in output.data["text/plain"]
+    assert output.data["text/plain"].startswith("plan        ray_train\ncustomers   1\n")
     (error,) = notebook.cells[1].outputs
     shown = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(error.traceback))
     assert "TuneRunner(target='y').plan()" in shown  # the caller's lines, and the message

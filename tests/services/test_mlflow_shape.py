@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from builders import reason
 from mlflow import MlflowClient
 from mlflow_records import RUN, STARTED, by_name, runs_in, study, trial, without_bulk, write_part
 
-from tuning.notes.note import uncoded
 from tuning.records.schema import FAILED, NO_MODEL, POOL_STUDY, QUARANTINED, STOPPED, Record, StepRecord
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.copy.copier import Copier
@@ -106,9 +106,15 @@ def test_the_pool_is_a_run_of_its_own_and_once(copy: Copy, mlflow_database: str,
 
 
 def test_states_and_reasons(copy: Copy, mlflow_database: str) -> None:
-    stopped = trial("acme", 1, state=STOPPED, reason=uncoded("asha: below the 0.33 quantile at step 1"))
+    stopped = trial("acme", 1, state=STOPPED, reason=reason("asha: below the 0.33 quantile at step 1"))
     failed = trial(
-        "acme", 2, state=FAILED, reason=uncoded("ValueError: boom"), error="Traceback …", score=None, steps=[]
+        "acme",
+        2,
+        state=FAILED,
+        reason=reason("ValueError: boom"),
+        error="Traceback …",
+        score=None,
+        steps=[],
     )
     copy([trial("acme", 0), stopped, failed])
     runs = by_name(mlflow_database)
@@ -149,7 +155,7 @@ def test_a_customers_parent_run(copy: Copy, mlflow_database: str) -> None:
 @pytest.mark.parametrize("status", [NO_MODEL, QUARANTINED])
 def test_a_customer_without_a_model_has_a_reason(copy: Copy, mlflow_database: str, status: str) -> None:
     nothing = dict.fromkeys(("family", "trial", "best_step", "config", "cv_score", "test_score", "gain"))
-    copy([study("acme", 0, status=status, reason=uncoded("only one class"), **nothing)])
+    copy([study("acme", 0, status=status, reason=reason("only one class"), **nothing)])
     run = by_name(mlflow_database)["acme"]
     assert run.info.status == "FAILED"
     assert run.data.tags["tuning.reason"] == "only one class"
@@ -178,8 +184,8 @@ def test_changing_hyperparameters_are_metrics_with_a_step(copy: Copy, mlflow_dat
 
 
 def test_secrets_in_reasons_are_masked(copy: Copy, mlflow_database: str) -> None:
-    reason = "s3://me:hunter2@bucket/x?secret_key=hunter3 cannot be read"
-    copy([trial("acme", 0, state=FAILED, reason=uncoded(reason), error=f"Traceback: {reason}")])
+    text = "s3://me:hunter2@bucket/x?secret_key=hunter3 cannot be read"
+    copy([trial("acme", 0, state=FAILED, reason=reason(text), error=f"Traceback: {text}")])
     tags = by_name(mlflow_database)["acme/0000"].data.tags
     assert not [value for value in tags.values() if "hunter" in value]
     assert "bucket/x" in tags["tuning.reason"]
@@ -219,7 +225,14 @@ def test_the_single_best_trials_come_with_runs_that_take_little_room(copy: Copy,
     config = {"model": "xgboost", "max_depth": 5}
     trials: list[Record] = [trial("acme", n, config=config) for n in range(3)]
     failed = study(
-        "beta", 0, trial=None, config=None, family=None, status="no_model", reason=uncoded("too few rows"), gain=None
+        "beta",
+        0,
+        trial=None,
+        config=None,
+        family=None,
+        status="no_model",
+        reason=reason("too few rows"),
+        gain=None,
     )
     copy(trials, [study("acme", 3, trial=2), failed], record_trials="top:1")
     runs = by_name(mlflow_database)
@@ -260,7 +273,12 @@ def test_parts_of_earlier_batches_are_done_when_their_study_has_ended(mlflow_dat
 @pytest.mark.parametrize("clock", [0.0, -86_400.0], ids=["clock as it was", "clock set back"])
 def test_a_study_that_goes_on_with_more_trials(copy: Copy, mlflow_database: str, clock: float) -> None:
     first = study(
-        "acme", 2, trial=0, config={"old": 1, "depth": 3}, status=NO_MODEL, reason=uncoded("nothing finished")
+        "acme",
+        2,
+        trial=0,
+        config={"old": 1, "depth": 3},
+        status=NO_MODEL,
+        reason=reason("nothing finished"),
     )
     later: dict[str, Any] = {"started": first.started + clock, "seconds": 99.5, "test_score": 0.9, "gain": None}
     last = study("acme", 4, trial=3, config={"depth": 7, "eta": 0.5}, **later)
@@ -319,7 +337,7 @@ def test_a_study_whose_data_had_changed_is_shown_as_it_is_now(copy: Copy, mlflow
     copy([trial("acme", n, **{**other, "started": later}) for n in range(3)], [study("acme", 3, started=later)])
     assert sorted(by_name(mlflow_database)) == ["acme", *(f"acme/000{n}" for n in range(3))]
     assert by_name(mlflow_database)["acme/0002"].info.lifecycle_stage == "active"
-    copy([study("acme", 0, status=NO_MODEL, reason=uncoded("no rows"), trial=None, started=later + 3600)])
+    copy([study("acme", 0, status=NO_MODEL, reason=reason("no rows"), trial=None, started=later + 3600)])
     assert list(by_name(mlflow_database)) == ["acme"]
     assert by_name(mlflow_database)["acme"].data.tags["tuning.status"] == NO_MODEL
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tuning.models.pooled import RunPool
-from tuning.notes.note import uncoded
 from tuning.planning.pool_notes import OFF, why_no_pool
 from tuning.runs.begin import OwnedRun
 from tuning.runs.plan_file import read_beside
@@ -23,6 +22,6 @@ def pool_is_due(owned: OwnedRun) -> bool:
     if definition.pool == OFF or pool_settled(directory):
         return False
     if why := why_no_pool(definition, owned.plan.studies, read_beside(directory, owned.plan.spec)):
-        write_pool(directory, RunPool(uncoded(why)))
+        write_pool(directory, RunPool(why))
         return False
     return True

@@ -58,7 +58,7 @@ def fit_fixed(
             seconds += time.perf_counter() - start
             said.append(members[-1].prediction(unseen, data.task))
     model = CustomerModel(customer, data.task, tuple(members), data.example, data.preparation, width=data.width)
-    notes: list[Note | str | None] = [FitCode.NOT_SEARCHED(), *data.notes]
+    notes: list[Note | None] = [FitCode.NOT_SEARCHED(), *data.notes]
     outcome = StudyOutcome(None, None, model=model, fixed=fixed)
     if all_rows:
         return replace(outcome, model=replace(model, final_fit=ALL_ROWS), notes=ordered(notes))

@@ -23,7 +23,6 @@ from tuning.execution.study_record import study_record
 from tuning.models.compute import trains_with
 from tuning.models.customer_model import ALL_ROWS, CustomerModel, Saved
 from tuning.notes import EndCode, Note
-from tuning.notes.note import as_notes
 from tuning.records.schema import (
     FINISHED,
     NO_MODEL,
@@ -246,7 +245,7 @@ class _Ending:
         """Have the run's pool answer for a customer without a model of its own, where it can."""
         self.watch.loading()
         model, note = asked_pool(self.context, self.study.customer, self._outcome.reason)
-        self._outcome = replace(self._outcome, model=model, notes=(*self._outcome.notes, *as_notes([note])))
+        self._outcome = replace(self._outcome, model=model, notes=(*self._outcome.notes, *filter(None, [note])))
         if model is not None:
             self.watch.saving()
             self._saved, self._status = self._save(model), POOLED
@@ -257,7 +256,7 @@ class _Ending:
             self._ask_pool()
         outcome = self._outcome
         if outcome.winner is None and isinstance(self.data, StudyData):
-            outcome = replace(outcome, notes=(*outcome.notes, *as_notes(self.data.notes)))
+            outcome = replace(outcome, notes=(*outcome.notes, *self.data.notes))
         return study_record(
             self.context,
             self.study,

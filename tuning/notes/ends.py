@@ -6,7 +6,6 @@ from tuning.notes.note import NoteCode, Shown
 class EndCode(NoteCode):
     """A reason in the records of trials and studies."""
 
-    SAID = "{text}", "", Shown.END
     RAISED = (
         "{error}",
         "Run one of these customers alone, with --customer and --in-process: that prints the traceback.",

@@ -114,11 +114,6 @@ def codes_shown(where: Shown) -> tuple[NoteCode, ...]:
     return tuple(code for code in codes().values() if code.shown is where)
 
 
-def uncoded(text: str) -> Note:
-    """Return a note of a sentence that has no code yet."""
-    return codes()["said"](text=text)
-
-
 def plain(value: object) -> object:
     """Return a value of a row with notes as JSON holds it, with codes, values and sentences."""
     if isinstance(value, Note):
@@ -126,14 +121,9 @@ def plain(value: object) -> object:
     return [plain(each) for each in value] if isinstance(value, list | tuple) else value
 
 
-def as_notes(found: Iterable[object]) -> tuple[Note, ...]:
-    """Return the notes among what was found; sentences without a code become notes, too."""
-    return tuple(each if isinstance(each, Note) else uncoded(str(each)) for each in found if each)
-
-
-def ordered(found: Iterable[Note | str | None]) -> tuple[Note, ...]:
+def ordered(found: Iterable[Note | None]) -> tuple[Note, ...]:
     """Return the notes that are there, each once, those that are worth a line at a run's end first."""
-    return tuple(sorted(dict.fromkeys(as_notes(found)), key=lambda note: note.code.shown is not Shown.END))
+    return tuple(sorted(dict.fromkeys(filter(None, found)), key=lambda note: note.code.shown is not Shown.END))
 
 
 def texts(notes: Iterable[Note]) -> str:

@@ -13,6 +13,11 @@ class PoolCode(NoteCode):
     )
 
     # Why a run has none.
+    POOL_NOT_ASKED_FOR = "pool: off"
+    POOL_WITHOUT_ENSEMBLES = "its models are no ensembles"
+    POOL_ALL_FIXED = "the configurations of all customers are known, and it is a member of none"
+    POOL_SMALL_RUN = "{customers:of customer}, fewer than {least}"
+    POOL_MANY_ROWS = "half of its customers have more than {rows} rows"
     POOL_FEW_CUSTOMERS = "{customers:of customer} with the same columns and classes, fewer than {least}"
     POOL_TOOK_LONGER = "training it took longer than {limit:seconds}"
     POOL_ENDED_WORKER = "training it has ended its worker {times:of time}: {cause}"

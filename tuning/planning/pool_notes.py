@@ -7,11 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from tuning.basics.columnar import Columnar
-from tuning.basics.wording import amount
 from tuning.data.customers import Customers, about_rows, one_each
 from tuning.definition.definition import Definition
 from tuning.errors import PlanError
-from tuning.notes import Note, PlanCode
+from tuning.notes import Note, PlanCode, PoolCode
 from tuning.study.study import StudyTable, customers_of
 
 AUTO, ON, OFF = "auto", "on", "off"
@@ -20,29 +19,29 @@ AUTO_CUSTOMERS, AUTO_MEDIAN_ROWS = 20, 1_000.0
 POOL_SECONDS = 900.0  # for which a run waits for its pool, which one worker trains
 
 
-def why_no_pool(definition: Definition, studies: StudyTable, beside: StudyTable | None = None) -> str:
-    """Why a run has no pool, as a sentence; empty where it has one. studies: all that were planned when it began.
+def why_no_pool(definition: Definition, studies: StudyTable, beside: StudyTable | None = None) -> Note | None:
+    """Return why a run has no pool; None where it has one. studies: all that were planned when it began.
 
     beside: as of `Plan`.
     """
     if definition.pool == OFF:
-        return "pool: off"
+        return PoolCode.POOL_NOT_ASKED_FOR()
     if not definition.wants_ensembles:
-        return "its models are no ensembles"
+        return PoolCode.POOL_WITHOUT_ENSEMBLES()
     fixed = studies.shared("fixed")
     searches = fixed.test(lambda each: each is None)
     is_member = fixed.test(lambda each: each is not None and each.pooled).any()
     if not (searches.any() or is_member):
-        return "the configurations of all customers are known, and it is a member of none"
+        return PoolCode.POOL_ALL_FIXED()
     if definition.pool == ON:
-        return ""
+        return None
     asking = _customers(studies if is_member else studies.take(searches), beside)
     if len(asking) < AUTO_CUSTOMERS:
-        return f"{amount(len(asking), 'customer')}, fewer than {AUTO_CUSTOMERS}"
+        return PoolCode.POOL_SMALL_RUN(customers=len(asking), least=AUTO_CUSTOMERS)
     rows = float(np.median(about_rows(asking)))
     if rows > AUTO_MEDIAN_ROWS:
-        return f"half of its customers have more than {AUTO_MEDIAN_ROWS:,.0f} rows"
-    return ""
+        return PoolCode.POOL_MANY_ROWS(rows=int(AUTO_MEDIAN_ROWS))
+    return None
 
 
 def _customers(studies: StudyTable, beside: StudyTable | None) -> Customers:

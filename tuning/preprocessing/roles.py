@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
+from tuning.basics.documents import Json
 from tuning.errors import CustomerError
 from tuning.notes import DataCode, Note
 from tuning.preprocessing.classes import Label, find_label, guess_positive, read_classes
@@ -33,7 +32,7 @@ def read_target(values: pd.Series, task: str) -> tuple[pd.Series, Note | None]:
     if not wrong.any():
         return (numbers if task == REGRESSION else values), None
     count, total = int(wrong.sum()), int(values.notna().sum())
-    first: dict[str, Any] = {"first": str(values[wrong].iloc[0])[:40], "row": int(wrong.argmax()) + 1}
+    first: Json = {"first": str(values[wrong].iloc[0])[:40], "row": int(wrong.argmax()) + 1}
     few = total - count >= NEARLY_ALL * total
     if task == BINARY and not (few and _distinct(numbers) == 2):
         return values, None

@@ -22,7 +22,7 @@ from tuning.basics.wording import name_list
 from tuning.data.loading import Loader
 from tuning.definition.definition import Definition
 from tuning.definition.given import definition_of
-from tuning.errors import DataError, PlanError, RunError
+from tuning.errors import DataError, PlanError, RunError, reason_of
 from tuning.evaluation.fixed import FixedConfiguration
 from tuning.models.model_files import describe_model, inputs, saved_files
 from tuning.notes import Note, ServingCode, from_row
@@ -174,7 +174,7 @@ class Refresh:
                 raise
             for each in concerned:  # what no other customer has is odd about their data and not about the definition
                 if each in self._champions:
-                    self._keep(each, error.note)
+                    self._keep(each, reason_of(error))
             return None
 
     def _learn(self, run: RunDirectory) -> None:
@@ -298,7 +298,7 @@ class Refresh:
                 if file.name == "model.json":
                     needed = [name for name, must in inputs(json.loads(file.content)).items() if must]
         except RunError as error:
-            return error.note
+            return reason_of(error)
         source = self._sources[champion.customer]
         with suppress(Exception):  # rows that nobody can read need no model
             columns = Loader(self.plan.definition, ()).read(replace(source, stamp="", digest="")).columns

@@ -24,7 +24,6 @@ from tuning.models.customer_model import load_model
 from tuning.models.model_files import saved_files
 from tuning.models.pooled import Level, RunPool
 from tuning.notes import PlanCode, PoolCode
-from tuning.notes.note import uncoded
 from tuning.preprocessing.task import REGRESSION, Task
 from tuning.runs.pool_file import read_pool
 from tuning.storage.run_directory import RunDirectory
@@ -284,7 +283,7 @@ def test_without_a_pool_nothing_of_it_is_there_and_auto_says_why(tmp_path: Path)
     assert str(note) == "pool: auto is off here: 2 customers, fewer than 20."
     ran(frames, tmp_path / "auto", pool="auto", trials=1)
     pool = read_pool(RunDirectory(tmp_path / "auto"))
-    assert pool == RunPool(uncoded("2 customers, fewer than 20"))
+    assert pool == RunPool(PoolCode.POOL_SMALL_RUN(customers=2, least=20))
     with pytest.raises(PlanError, match="pool: on asks for"):
         runner(frames, pool="on", ensemble="none").plan()
     many = {f"c{seed}": numbers(seed, 20) for seed in range(20)}

@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from builders import reason
 
 from tuning.execution.spread.events import CheckpointSaved, Event
 from tuning.execution.spread.journal import read_journal, write_journal
-from tuning.notes.note import uncoded
 from tuning.records.ownership import Term
 from tuning.records.parts import intact, part_name, parts_before_trials, parts_without_studies, read_trials
 from tuning.records.schema import StepRecord, StudyRecord, TrialRecord
@@ -60,7 +60,7 @@ def study(name: str = "acme") -> StudyRecord:
         scheduler="asha",
         study_seed=7,
         status="no_model",
-        reason=uncoded("3 rows"),
+        reason=reason("3 rows"),
         task="regression",
         metric="r2",
         mode="max",
@@ -97,7 +97,7 @@ def test_a_record_comes_back_as_it_was_written(record: TrialRecord | StudyRecord
 
 def test_scores_that_are_no_numbers_survive() -> None:
     steps = [StepRecord(1, math.nan), StepRecord(2, math.inf), StepRecord(3, -math.inf)]
-    back = decode(encode([replace(trial(), steps=steps, score=None, state="failed", reason=uncoded("NaN"))]))[0]
+    back = decode(encode([replace(trial(), steps=steps, score=None, state="failed", reason=reason("NaN"))]))[0]
     assert math.isnan(back.steps[0].score)
     assert [step.score for step in back.steps[1:]] == [math.inf, -math.inf]
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from builders import reason
 
 from tuning.cli.output import lines
 from tuning.notes import EndCode
-from tuning.notes.note import uncoded
 from tuning.records.schema import Config, StudyRecord
 from tuning.records.tables import decode_table, encode
 from tuning.runs.leaderboard import LEADERBOARD, Leaderboard
@@ -72,8 +72,8 @@ def test_of_several_studies_the_best_one_stands_for_a_customer() -> None:
         *(study("a/2", "a", cv_score=3.0, trials=5), study("a/1", "a", cv_score=3.0), study("a/3", "a", cv_score=None)),
         *(study("b/2", "b", cv_score=1.0), study("b/1", "b", cv_score=2.0, gain=7.0)),
         *(
-            study("c/2", "c", status="no_model", reason=uncoded("2")),
-            study("c/1", "c", status="quarantined", reason=uncoded("1")),
+            study("c/2", "c", status="no_model", reason=reason("2")),
+            study("c/1", "c", status="quarantined", reason=reason("1")),
         ),
     )
     found = board(*records, planned=("a", "c9", "b", "c"))
@@ -128,7 +128,7 @@ def test_it_can_be_sorted_by_every_column(sort: str, mode: str, order: list[str]
         study("a", "a", test_score=1.0, cv_error=0.5, config={"alpha": 2}),
         study("b", "b", test_score=2.0, family="lasso", config={"alpha": 3}),
         study("c", "c", test_score=math.nan, trials=8, config={"alpha": 1}),
-        study("d", "d", status="no_model", family=None, reason=uncoded("a file"), trials=0),
+        study("d", "d", status="no_model", family=None, reason=reason("a file"), trials=0),
     )
     found = board(*records, planned=("e", *"abcd"), sort=sort, mode=mode)
     assert [row["customer"] for row in found] == order
@@ -192,7 +192,14 @@ def test_parameters_are_those_of_the_refit_without_the_models_name(
 
 
 def test_the_csv_is_what_pandas_writes() -> None:
-    odd = study("b", 'quote " and\nline', notes=(uncoded("a, b"),), cv_score=math.nan, gain=1e-7, test_score=-math.inf)
+    odd = study(
+        "b",
+        'quote " and\nline',
+        notes=(reason("a, b"),),
+        cv_score=math.nan,
+        gain=1e-7,
+        test_score=-math.inf,
+    )
     small = study("c", "c", cv_score=1 / 3, gain=2.0, baseline="ridge", ensemble='[{"family":"a"},{"family":"b"}]')
     found = board(odd, small, planned=("c9", "c8"))
     text = b"".join(found.csv).decode()
@@ -205,7 +212,7 @@ def test_the_csv_is_what_pandas_writes() -> None:
 def test_a_table_in_the_terminal_gives_it_no_orders() -> None:
     odd = study("a", "\x1b[31mred\x07", cv_score=1.0, config={"model": "ridge", "kind": "\x1b]0;title\x07"})
     printed = "\n".join(
-        lines(board(odd, study("b", "caf\u00e9 \u2603\tb", status="no_model", reason=uncoded("\x1b[2J\nx"))))
+        lines(board(odd, study("b", "caf\u00e9 \u2603\tb", status="no_model", reason=reason("\x1b[2J\nx"))))
     )
     assert "".join(printed.split("\n")).isprintable()
     assert "caf\u00e9 \u2603 b" in printed
@@ -227,7 +234,7 @@ def test_the_csv_holds_no_formula_and_its_exact_form_every_text_as_it_is() -> No
     formulas = ['=HYPERLINK("http://a.example")', "@SUM(1)", "+1+1", "-a", "\t=1", "\r=1", "-1e", "+"]
     harmless = ["a=b", "'=1", "-5", "+1.5e-3", "-.5", "", " =1", "é"]
     found = board(
-        *(study(name or "empty", name, status="no_model", reason=uncoded(name)) for name in formulas + harmless)
+        *(study(name or "empty", name, status="no_model", reason=reason(name)) for name in formulas + harmless)
     )
     rows = list(csv.DictReader(io.StringIO(b"".join(found.csv).decode(), newline="")))
     assert {row["customer"] for row in rows} == {*(f"'{name}" for name in formulas), *harmless}

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 import optuna
 import pytest
-from builders import grows, tuner_of
+from builders import grows, reason, tuner_of
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 from optuna.trial import TrialState
 
 from search_spaces import Choice, Float, Int, SearchSpace
-from tuning.notes.note import uncoded
 from tuning.records.schema import StepRecord, TrialRecord
 from tuning.runs.optuna_study import optuna_study
 from tuning.runs.parameter_effects import LEAST, TOO_FEW
@@ -182,7 +181,7 @@ def test_a_study_without_two_trials_that_compare_says_so_in_place_of_a_picture(r
     from matplotlib import pyplot
 
     customer = result.customer()
-    early = replace(customer, study=None, params=None, reason=uncoded("not finished yet"), trial_records=())
+    early = replace(customer, study=None, params=None, reason=reason("not finished yet"), trial_records=())
     assert "not finished yet; 0 trials" in early._repr_html_()
     for study in (optuna.create_study(), early.to_optuna()):
         assert [text.get_text() for text in parameter_importance(study).texts] == [TOO_FEW]

@@ -15,13 +15,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from builders import write_customers
+from builders import reason, write_customers
 from pyarrow import feather
 from service_app import BROWSER, ORIGIN, child_here
 from starlette.testclient import TestClient
 
 from tuning import RunResult, TuneRunner
-from tuning.notes.note import uncoded
 from tuning.service.database.runs import Submission
 from tuning.service.database.tokens import Role
 from tuning.service.service import Service
@@ -216,7 +215,7 @@ def large(small: Path, folder: Path) -> None:
         trials.column_names.index("steps"), trials.schema.field("steps"), pa.ListArray.from_arrays([0, 1000], step)
     )
     for name, values in {
-        "customer": ids, "reason": pa.array([uncoded(LONG * 9).to_row()] * CUSTOMERS), "cv_score": scores,
+        "customer": ids, "reason": pa.array([reason(LONG * 9).to_row()] * CUSTOMERS), "cv_score": scores,
         starts("trials"): pa.array([0] + [2000] * (CUSTOMERS - 1)), starts("studies"): pa.array([0] * CUSTOMERS),
     }.items():  # fmt: skip
         rows = rows.set_column(rows.column_names.index(name), name, values.cast(rows.schema.field(name).type))

@@ -8,11 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from builders import reason
 from commands import tuning
 
 from tuning import RunResult
 from tuning.errors import RunError, UnknownCustomerError
-from tuning.notes import EndCode, texts
+from tuning.notes import texts
 from tuning.serving.champion import champions_of, table_of
 from tuning.serving.promoting import promote_run
 from tuning.serving.release import REFRESH, ROLLBACK, Release
@@ -28,9 +29,7 @@ def releases(storage: Path) -> Releases:
     for number, names in ((2, ("good", "well")), (3, ("good",))):
         before = releases.current()
         champions = [
-            replace(each, reason=(EndCode.SAID(text=f"because {number}"),), since=number)
-            if each.customer in names
-            else each
+            replace(each, reason=(reason(f"because {number}"),), since=number) if each.customer in names else each
             for each in champions_of(releases.champions(before))
         ]
         releases.place(Release(number, before.number, REFRESH), table_of(champions))

@@ -112,7 +112,7 @@ def answered(
     except (UntrustedCodeError, IntervalError):
         raise
     except TuningError as error:
-        return AnsweredRows(reason=error.note)
+        return AnsweredRows(reason=reason_of(error))
     except (Exception, SystemExit) as error:  # of the user's own model
         return AnsweredRows(reason=reason_of(error))
     return replace(found, load_seconds=loaded - start, predict_seconds=time.perf_counter() - loaded)

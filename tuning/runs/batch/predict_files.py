@@ -150,7 +150,7 @@ class _Pass:
             except UntrustedCodeError:
                 raise
             except TuningError as error:
-                yield _AskedWindow(file, broken=error.note)
+                yield _AskedWindow(file, broken=reason_of(error))
 
     def _windows(self, file: NewFile) -> Iterator[_AskedWindow]:
         before: Window | None = None
