@@ -41,11 +41,7 @@ def load_constraint(text: object, path: str) -> Constraint:
     if not isinstance(text, str) or text.count(":") != 1:
         raise SpaceError(f"{text!r} must name a function as package.module:function", path=path)
     if "#" in text:
-        raise SpaceError(
-            f"{text!r} was a function without a name of its own, which no file can bring back; pass the same "
-            "SearchSpace in Python, or move the function to a module and name it as package.module:function",
-            path=path,
-        )
+        return LostConstraint(text, path)
     module, _, name = text.partition(":")
     try:
         found = getattr(import_module(module), name)
@@ -58,11 +54,31 @@ def load_constraint(text: object, path: str) -> Constraint:
     return result
 
 
+class LostConstraint:
+    """A function of a script or a lambda, in a space that is read from a file: it has a name and cannot be asked."""
+
+    def __init__(self, text: str, path: str) -> None:
+        name, _, self.digest = text.partition("#")
+        self.__module__, _, self.__qualname__ = name.partition(":")
+        self.path = path
+
+    def __call__(self, config: Configuration) -> bool:
+        """`SpaceError`, since nobody can ask it."""
+        text = f"{constraint_name(self)}#{self.digest}"
+        raise SpaceError(
+            f"{text!r} was a function without a name of its own, which no file can bring back; pass the same "
+            "SearchSpace in Python, or move the function to a module and name it as package.module:function",
+            path=self.path,
+        )
+
+
 def code_digest(constraint: Constraint) -> str:
     """8 hexadecimal digits of what a function does and was made with, without its place in a file or in memory.
 
     The same in every process: sets are sorted, addresses left out. What it reads from its module is not followed.
     """
+    if isinstance(constraint, LostConstraint):
+        return constraint.digest
     return hashlib.sha256("\n".join(_parts(constraint, frozenset())).encode()).hexdigest()[:8]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from search_spaces.direction import Mode
+from search_spaces.errors import SpaceError
 from search_spaces.outcome import Result, read_outcome
 from search_spaces.parameter_grid import Untried
 from search_spaces.proposer import Proposer, RungProposer
@@ -63,7 +64,10 @@ class StudySearcher:
         if self._untried is None:
             return self.proposer.propose(number)
         for _ in range(PATIENCE):
-            config = self.proposer.propose(number)
+            try:
+                config = self.proposer.propose(number)
+            except SpaceError:  # the constraints refuse what it draws; who goes through the points finds the few
+                break
             before = None if config is None else self._untried.outcome(config)
             if before is None:
                 return config

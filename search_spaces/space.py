@@ -121,6 +121,8 @@ class SearchSpace:
             try:
                 if not constraint(own_copy(config)):
                     return False
+            except SpaceError:  # of one that no file can bring back
+                raise
             except (Exception, SystemExit) as error:  # a sys.exit() must not pass for success
                 raise SpaceError(
                     f"the constraint raised {type(error).__name__}: {error} for {config}; it must return true "

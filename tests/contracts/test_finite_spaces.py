@@ -22,6 +22,10 @@ def odd(config: dict[str, Any]) -> bool:
     return config["n"] % 2 == 1
 
 
+def rare(config: dict[str, Any]) -> bool:
+    return config["n"] == config["m"] and config["n"] % 20 == 10
+
+
 SPACES = {
     1: SearchSpace([Constant("always", [1]), Choice("a", ["x"])]),
     2: SearchSpace([Choice("a", ["x", "y"])]),
@@ -211,3 +215,12 @@ def test_an_algorithm_hears_again_how_a_point_ended_that_it_proposes_again() -> 
     assert searcher.suggest("1") == {"a": "y"}
     assert stubborn.heard == [7.0, *[7.0] * PATIENCE, {"a": "y"}]
     assert searcher.suggest("2") == "FINISHED"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("variant", ["random", "sobol", "optuna"])
+def test_the_few_points_that_constraints_leave_are_found(tmp_path: Path, variant: str) -> None:
+    """Fewer than chance hits in as many draws as it may make."""
+    space = SearchSpace([Int("n", 1, 100, default=10), Int("m", 1, 99, default=10)], constraints=[rare])
+    found = tried(search(tmp_path / "run", space, 30, algorithm=VARIANTS[variant]))
+    assert sorted(found) == sorted(text({"n": n, "m": n}) for n in range(10, 100, 20))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
+from search_spaces import SearchSpace
 from tuning.basics.columnar import Columnar, constant
 from tuning.basics.timing import USUAL, Timing
 from tuning.basics.wording import resume_advice
@@ -17,6 +18,7 @@ from tuning.data.fingerprints import digested
 from tuning.data.partition import partition
 from tuning.definition.definition import Definition
 from tuning.definition.plain_values import IN_MEMORY
+from tuning.definition.run_spec import RunSpec
 from tuning.errors import RunError
 from tuning.models.entries import freeze_models
 from tuning.notes.plans import by_worth
@@ -153,6 +155,12 @@ def _with_code_inside(definition: Definition, directory: RunDirectory) -> Defini
     return definition.model_copy(update=inside)
 
 
+def _with_constraints(begun: RunSpec, merged: Definition) -> SearchSpace:
+    """The run's space with the constraints that the definition has in memory, which no file brings back."""
+    given = merged.search_space
+    return SearchSpace(begun.space.parameters, given.constraints) if isinstance(given, SearchSpace) else begun.space
+
+
 def resume_run(
     directory: RunDirectory,
     definition: Definition | None = None,
@@ -179,7 +187,7 @@ def resume_run(
             f"{directory.shown} tunes a function of the program that started it, which is not in the run. Resume "
             "it from that program: TuneRunner(objective=…, …).run(run_dir, resume=True)."
         )
-    recorded = read_plan(directory, last, replace(begun, definition=merged))
+    recorded = read_plan(directory, last, replace(begun, definition=merged, space=_with_constraints(begun, merged)))
     look = look_at_data(directory, merged, definition, Columnar.joined([recorded.studies, recorded.ended]))
     owner = newest_claimed(directory) or last
     wait_until_dead(directory, owner, timing)

@@ -197,7 +197,10 @@ def merge(directory: RunDirectory, before: Definition, now: Definition) -> Defin
     if differences:
         raise RunError(refusal(directory, differences))
     objective = now.objective if callable(now.objective) else before.objective
-    added = {"trials": now.trials, "data": now.data, "customers": now.customers, "objective": objective}
+    added = {
+        "trials": now.trials, "data": now.data, "customers": now.customers, "objective": objective,
+        "search_space": now.search_space,  # the same, with those constraints that no file brings back
+    }  # fmt: skip
     return before.model_copy(update={**added, **{key: getattr(now, key) for key in MAY_CHANGE}})
 
 
