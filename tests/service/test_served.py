@@ -101,7 +101,7 @@ def test_what_is_wrong_is_said_as_errors_of_ours(served: ServedFolder, client: T
         client.run("0" * 24)
     with TuningClient(served.url, token="nonsense") as stranger, pytest.raises(NotAllowedError) as unknown:
         list(stranger.runs())
-    assert "not valid" in str(unknown.value)
+    assert "no such token" in str(unknown.value)
     assert "Set TUNING_TOKEN" in str(unknown.value)
     refused = tuning("status", "0", "--server", served.url)
     assert refused.exit_code == 1

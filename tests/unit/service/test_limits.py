@@ -313,3 +313,25 @@ def test_a_connection_without_a_whole_request_is_closed(impatient: int, sent: by
         client.sendall(sent)
         came = b"".join(iter(lambda: client.recv(4096), b""))  # to the end of the connection
     assert came.startswith(b"HTTP/1.1 200") is answered
+
+
+@pytest.mark.parametrize(
+    ("method", "address", "known"),
+    [
+        ("GET", "/api/v1/runs?stat=failed", "state"),
+        ("GET", "/api/v1/runs/x/leaderboard?serach=acme", "search"),
+        ("POST", "/api/v1/runs/x/predictions?intervall=0.9", "interval"),
+        ("GET", "/api/v1/schedules?name=week", ""),
+    ],
+)
+def test_a_parameter_that_is_misspelt_is_refused_where_it_would_be_ignored(
+    service: Service, web: TestClient, method: str, address: str, known: str
+) -> None:
+    answer = web.request(method, address, headers=bearer(service))
+    given = address.partition("?")[2].partition("=")[0]
+    assert (answer.status_code, answer.json()["key"]) == (422, given)
+    assert answer.json()["detail"].endswith(f"Did you mean {known!r}?" if known else "no such parameter.")
+
+
+def test_a_page_takes_parameters_of_others(page: TestClient) -> None:
+    assert page.get("/?utm_source=mail").status_code == 200

@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse
 from tuning.service.service import Service
 from tuning.service.web import problems
 from tuning.service.web.auth import OPEN, authenticate
-from tuning.service.web.limits import OpenStreams, RateLimiter, given_once
+from tuning.service.web.limits import OpenStreams, RateLimiter, check_query
 from tuning.service.web.metrics import Metrics
 from tuning.service.web.middleware import Frame
 from tuning.service.web.pages import all_runs, changes, login, new_run, one_run, rendering
@@ -43,7 +43,7 @@ def create_app(service: Service) -> FastAPI:
         version=metadata.version("tuning-service"),
         description=DESCRIPTION,
         openapi_url=None,  # below, behind a token like all others
-        dependencies=[Depends(authenticate), Depends(given_once)],
+        dependencies=[Depends(authenticate), Depends(check_query)],
         middleware=[Middleware(Frame, settings=service.settings, metrics=metrics)],
         responses=problems.RESPONSES,
         redirect_slashes=False,

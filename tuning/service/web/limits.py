@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 
 from search_spaces import SpaceError
 from search_spaces.yaml_text import DEEPEST, parse_yaml
-from tuning.basics.wording import amount, shorten
+from tuning.basics.wording import amount, did_you_mean, shorten
 from tuning.errors import DefinitionError, QuotaError
 
 MOST_CALLERS = 10_000  # whose requests are remembered
@@ -78,9 +78,13 @@ class OpenStreams:
                 del self._open[who]
 
 
-async def given_once(request: Request) -> None:
-    """`DefinitionError` for a parameter of the query that comes twice, of which one would be ignored."""
+async def check_query(request: Request) -> None:
+    """`DefinitionError` for a parameter of the query that would be ignored: a second one, or one that the API lacks."""
     counts = Counter(name for name, _ in request.query_params.multi_items())
+    operation = request.app.openapi()["paths"].get(request.scope["route"].path, {}).get(request.method.lower())
+    taken = [each["name"] for each in (operation or {}).get("parameters", ()) if each["in"] == "query"]
+    for unknown in counts.keys() - {*taken} if operation else ():
+        raise DefinitionError(f"{shorten(unknown)}: there is no such parameter.{did_you_mean(unknown, taken)}")
     for name, count in counts.items():
         if count > 1 and name not in LISTS:
             raise DefinitionError(f"{shorten(name)}: it was given {amount(count, 'time')}. Give it once.")
