@@ -39,12 +39,12 @@ from tuning.driver.tuner import build_tuner, run_queue
 from tuning.execution import trainable
 from tuning.execution.callback_keys import registered
 from tuning.execution.jobs import ShardJob, job_in
+from tuning.execution.reports import PartWritten
 from tuning.execution.tune_reports import report_to_tune
 from tuning.planning.room import Room
 from tuning.records.lease import Lease
 from tuning.records.ownership import claim
 from tuning.records.parts import TRIALS, part_name, shard_parts
-from tuning.records.reports import PartWritten
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.copy.parts import FollowedRun
 

@@ -12,13 +12,13 @@ from search_spaces import Float, SearchSpace, algorithms
 from tuning.basics.seeds import trial_seed
 from tuning.data.customers import Customer
 from tuning.definition.options import Resources
+from tuning.execution.reports import StepReport, TrialLength
 from tuning.execution.spread.events import Event
 from tuning.execution.spread.journal import event_of, row_of
 from tuning.execution.spread.open_studies import OpenStudies
 from tuning.execution.spread.reports import step_reports, until_failure
 from tuning.execution.spread.spread_study import SpreadStudy
 from tuning.records.ownership import Term
-from tuning.records.reports import StepReport, TrialLength
 from tuning.records.schema import TrialRecord
 from tuning.steps import Step
 from tuning.storage.run_directory import RunDirectory

@@ -17,7 +17,7 @@ from tuning.basics.timing import Timing
 from tuning.driver import session
 from tuning.driver.progress import Counter
 from tuning.errors import NoModelError, RunError, RunInterrupted, StorageError
-from tuning.records.reports import PartWritten, WorkerReport
+from tuning.execution.reports import PartWritten, WorkerReport
 
 QUIET = {"progress": False, "in_process": True}
 

@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tuning.basics.timing import Timing
+from tuning.execution.reports import Listener, PartWritten, WorkerError, WorkerReport
 from tuning.planning.run_plan import Plan
 from tuning.records.gains import is_error
 from tuning.records.ownership import Term
-from tuning.records.reports import Listener, PartWritten, WorkerError, WorkerReport
 from tuning.records.schema import OK, POOLED
 from tuning.runs.progress import RUNNING, STOPPING, Progress, now_text
 from tuning.study.study import total_work

@@ -13,12 +13,12 @@ from tuning.driver.pooling import pool_is_due, pool_shard
 from tuning.execution.callback_keys import CallbackKey
 from tuning.execution.context import WorkerRun
 from tuning.execution.jobs import PoolJob, ShardJob, placement_group
+from tuning.execution.reports import WorkerError
 from tuning.execution.run_queue import RunQueue
 from tuning.execution.spread.open_studies import OpenStudies
 from tuning.execution.spread.running import SpreadRun
 from tuning.planning.populations import helpers_with_room
 from tuning.planning.room import alive_machines
-from tuning.records.reports import WorkerError
 from tuning.runs.begin import OwnedRun
 from tuning.storage.names import slug
 

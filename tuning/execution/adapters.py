@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 from tuning.execution.callback_keys import CallbackKey, lookup
 from tuning.execution.jobs import ShardJob, job_in
 from tuning.execution.lost_nodes import error_text
+from tuning.execution.reports import FailureReport, StepReport
 from tuning.execution.run_queue import RunQueue
 from tuning.execution.spread.open_studies import OpenStudies
 from tuning.execution.tune_reports import TuneResult, report_in
-from tuning.records.reports import FailureReport, StepReport
 
 if TYPE_CHECKING:
     from ray import tune

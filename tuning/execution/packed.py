@@ -30,13 +30,14 @@ from tuning.execution.crash_log import CONCLUDING, LOADING, STARTING, Crash, Pro
 from tuning.execution.helper_actors import HelperJob, StateLostError, helpers_of
 from tuning.execution.limits import MemoryLimit, TimeLimits, allocated, loading_grace
 from tuning.execution.nodes import Nodes, ray_nodes
+from tuning.execution.part_writer import PartWriter
 from tuning.execution.quarantine import quarantine
+from tuning.execution.reports import Listener, WorkerError
 from tuning.execution.study_run import Hooks, UnfinishedStudyError, run_study
 from tuning.execution.tune_reports import report_to_tune
 from tuning.execution.warm_up import warm_up
 from tuning.records.ownership import Term, check_there
-from tuning.records.parts import STUDIES, TRIALS, PartWriter, read_table, shard_parts
-from tuning.records.reports import Listener, WorkerError
+from tuning.records.parts import STUDIES, TRIALS, read_table, shard_parts
 from tuning.records.schema import Record, TrialRecord
 from tuning.records.tables import KEYS, distinct, records_of
 from tuning.runs.plan_file import read_shard

@@ -22,13 +22,13 @@ from tuning.execution.context import WorkerContext, WorkerRun
 from tuning.execution.crash_log import CONCLUDING, LOADING, STARTING, Crash, ProgressMarker, crashes
 from tuning.execution.limits import MemoryLimit, TimeLimits, hard
 from tuning.execution.nodes import Nodes, ray_nodes
+from tuning.execution.reports import Listener, PartWritten, WorkerError
 from tuning.execution.tune_reports import report_to_tune
 from tuning.models.pooled import BOOSTERS, RunPool, booster_here
 from tuning.notes import Note, PoolCode
 from tuning.planning.pool_notes import AUTO, AUTO_CUSTOMERS, POOL_SECONDS
 from tuning.records.ownership import check_there
 from tuning.records.parts import pool_part
-from tuning.records.reports import Listener, PartWritten, WorkerError
 from tuning.records.schema import FAILED, FINISHED, MODEL, POOL_STUDY, StepRecord, TrialRecord
 from tuning.runs.plan_file import RecordedPlan, read_beside, read_plan
 from tuning.runs.pool_file import pool_settled, write_pool

@@ -11,13 +11,13 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from tuning.execution.jobs import Job, PoolJob, ShardJob, TrialJob
+from tuning.execution.reports import FailureReport, StepReport
 from tuning.execution.spread.open_studies import OpenStudies
 from tuning.execution.spread.spread_study import SpreadStudy
 from tuning.execution.spread.spread_trial import SpreadTrial
 from tuning.models.pooled import POOL
 from tuning.notes import EndCode
 from tuning.planning.room import Bundle, Room
-from tuning.records.reports import FailureReport, StepReport
 
 
 def _of_one_process(study: SpreadStudy, trial: SpreadTrial) -> TrialJob:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeAlias, get_args
 
-from tuning.records.reports import WorkerReport
+from tuning.execution.reports import WorkerReport
 
 if TYPE_CHECKING:
     from ray import tune

@@ -22,8 +22,9 @@ from tuning.driver import display, session
 from tuning.driver.display import Display
 from tuning.driver.progress import Counter
 from tuning.errors import DefinitionError
-from tuning.records.parts import ENDING, PartWriter
-from tuning.records.reports import PartWritten, StepReport, TrialLength, WorkerReport
+from tuning.execution.part_writer import PartWriter
+from tuning.execution.reports import PartWritten, StepReport, TrialLength, WorkerReport
+from tuning.records.parts import ENDING
 from tuning.runs.progress import read_progress
 from tuning.steps import Step
 from tuning.study.study import TRIAL_ROWS

@@ -7,8 +7,8 @@ import pytest
 
 from tuning.basics.timing import Timing
 from tuning.driver.progress import Counter, Pace
+from tuning.execution.reports import PartWritten
 from tuning.records.parts import ENDING
-from tuning.records.reports import PartWritten
 from tuning.study.study import TRIAL_ROWS
 
 

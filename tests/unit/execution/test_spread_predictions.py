@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tuning.evaluation.out_of_fold import KeptPredictions, OutOfFold
+from tuning.execution.reports import StepReport, TrialLength
 from tuning.execution.spread.predictions import (
     folder_of,
     read_predictions,
@@ -17,7 +18,6 @@ from tuning.execution.spread.predictions import (
 )
 from tuning.execution.spread.reports import Reported
 from tuning.preprocessing.task import REGRESSION, Prediction, Task
-from tuning.records.reports import StepReport, TrialLength
 from tuning.steps import Step
 from tuning.storage.run_directory import RunDirectory
 

@@ -35,9 +35,9 @@ from tuning.execution.crash_log import forget
 from tuning.execution.nodes import Nodes
 from tuning.execution.packed import FALSE_STARTS, work_shard
 from tuning.execution.pool_training import MOST_LEFT_OUT, work_pool
+from tuning.execution.reports import Listener, WorkerReport
 from tuning.execution.spread.running import SpreadRun
 from tuning.execution.warm_up import load_libraries
-from tuning.records.reports import Listener, WorkerReport
 from tuning.runs.begin import OwnedRun
 from tuning.study.study import customers_of
 

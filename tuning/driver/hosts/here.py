@@ -11,7 +11,7 @@ from tuning.driver.progress import Counter
 from tuning.execution.context import WorkerRun
 from tuning.execution.packed import work_shard
 from tuning.execution.pool_training import work_pool
-from tuning.records.reports import WorkerReport
+from tuning.execution.reports import WorkerReport
 from tuning.runs.begin import OwnedRun
 from tuning.user_code import exits_raised
 

@@ -24,10 +24,10 @@ from tuning.execution.adapters import spread_callbacks
 from tuning.execution.callback_keys import register, registered
 from tuning.execution.context import WorkerRun
 from tuning.execution.lost_nodes import NodeWatch, alive_nodes
+from tuning.execution.reports import Listener, WorkerError
 from tuning.execution.spread.running import SpreadRun
 from tuning.planning.room import Room, machines_now
 from tuning.planning.shortages import check_own_machine
-from tuning.records.reports import Listener, WorkerError
 from tuning.runs.begin import OwnedRun
 from tuning.runs.results import RunResult
 

@@ -11,14 +11,15 @@ from tuning.definition.options import Resources
 from tuning.errors import RunError
 from tuning.execution.context import WorkerContext
 from tuning.execution.packed import recorded
+from tuning.execution.part_writer import PartWriter
+from tuning.execution.reports import Listener
 from tuning.execution.spread.journal import DRIVER, written_by_driver
 from tuning.execution.study_record import abandoned
 from tuning.notes import EndCode
 from tuning.planning.room import alive_machines
 from tuning.planning.run_plan import Plan
 from tuning.planning.shortages import Shortage, find_shortages, with_shortage
-from tuning.records.parts import PartWriter, accepted, read_trials
-from tuning.records.reports import Listener
+from tuning.records.parts import accepted, read_trials
 from tuning.records.schema import TrialRecord
 from tuning.runs.begin import OwnedRun
 from tuning.study.study import PACKED, SPREAD, StudyTable, placed

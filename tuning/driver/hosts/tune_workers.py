@@ -12,8 +12,8 @@ from tuning.driver.halt import StopConditions
 from tuning.driver.progress import hand_on
 from tuning.execution.callback_keys import CallbackKey, lookup
 from tuning.execution.lost_nodes import NodeWatch, error_text, worker_died
+from tuning.execution.reports import Listener
 from tuning.execution.tune_reports import TuneResult, report_in
-from tuning.records.reports import Listener
 
 if TYPE_CHECKING:
     from ray import tune

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from tuning.execution.reports import StepReport, TrialLength
 from tuning.notes import Note
-from tuning.records.reports import StepReport, TrialLength
 from tuning.study.interfaces import Configuration
 
 

@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Iterable
 
 from tuning.basics.documents import Json
+from tuning.execution.reports import StepReport, TrialLength
 from tuning.execution.spread.events import (
     CheckpointSaved,
     Event,
@@ -24,7 +25,6 @@ from tuning.execution.spread.events import (
 from tuning.notes import Note, from_row
 from tuning.records.ownership import Term
 from tuning.records.parts import JOURNAL, accepted, intact, of_kind, part_name
-from tuning.records.reports import StepReport, TrialLength
 from tuning.steps import Step
 from tuning.storage.run_directory import RunDirectory
 

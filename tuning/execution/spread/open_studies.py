@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 
 from tuning.basics.wording import one_line
 from tuning.errors import StorageError
+from tuning.execution.part_writer import PartWriter
+from tuning.execution.reports import FailureReport, Listener, StepReport
 from tuning.execution.spread.conclusions import Conclusions
 from tuning.execution.spread.events import Event
 from tuning.execution.spread.journal import DRIVER, write_journal
@@ -21,8 +23,7 @@ from tuning.execution.spread.spread_study import SpreadStudy
 from tuning.execution.spread.spread_trial import SpreadTrial
 from tuning.notes import Note
 from tuning.records.ownership import Term
-from tuning.records.parts import Budget, PartWriter
-from tuning.records.reports import FailureReport, Listener, StepReport
+from tuning.records.parts import Budget
 from tuning.records.schema import TrialRecord
 from tuning.storage.run_directory import RunDirectory
 

@@ -10,9 +10,9 @@ from typing import TypeAlias
 
 from tuning.basics.wording import raised, stack
 from tuning.errors import CustomerError, StudyError, reason_of
+from tuning.execution.reports import FailureReport, StepReport, TrialLength
 from tuning.execution.spread.state import SavedState
 from tuning.notes import EndCode
-from tuning.records.reports import FailureReport, StepReport, TrialLength
 from tuning.steps import Step
 from tuning.study.core import NO_STEP
 from tuning.study.interfaces import Configuration

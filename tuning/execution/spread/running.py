@@ -15,7 +15,9 @@ from tuning.execution.context import WorkerContext, WorkerRun, planned_study
 from tuning.execution.crash_log import FINAL_FITS
 from tuning.execution.jobs import TrialJob
 from tuning.execution.limits import HangLimits
+from tuning.execution.part_writer import PartWriter
 from tuning.execution.quarantine import quarantine
+from tuning.execution.reports import Listener
 from tuning.execution.spread.conclusions import Conclusions, EndedStudy
 from tuning.execution.spread.events import Event
 from tuning.execution.spread.journal import DRIVER, read_journal, written_by_driver
@@ -29,8 +31,7 @@ from tuning.execution.spread.trial_worker import SHARDS, shards_folder, train_fo
 from tuning.models.registry import gang_of
 from tuning.planning.room import Room, machines_now
 from tuning.planning.run_plan import Plan
-from tuning.records.parts import PartWriter, accepted, read_studies, read_trials
-from tuning.records.reports import Listener
+from tuning.records.parts import accepted, read_studies, read_trials
 from tuning.records.schema import StudyRecord, TrialRecord
 from tuning.runs.begin import OwnedRun
 from tuning.runs.trial_logs import TrialLogs

@@ -14,6 +14,7 @@ from schedulers.protocols import Scheduler
 from tuning.errors import StudyError, reason_of
 from tuning.execution.limits import HangLimits
 from tuning.execution.lost_nodes import worker_died
+from tuning.execution.reports import FailureReport, StepReport, TrialLength
 from tuning.execution.spread.events import (
     NO_TRIAL,
     CheckpointSaved,
@@ -26,7 +27,6 @@ from tuning.execution.spread.events import (
 )
 from tuning.execution.spread.spread_trial import SpreadTrial
 from tuning.notes import EndCode, Note
-from tuning.records.reports import FailureReport, StepReport, TrialLength
 from tuning.records.schema import FAILED, TrialRecord
 from tuning.steps import Step
 from tuning.study.build import PlannedStudy

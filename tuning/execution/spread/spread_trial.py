@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tuning.records.reports import StepReport, TrialLength
+from tuning.execution.reports import StepReport, TrialLength
 from tuning.steps import Step
 from tuning.study.trial import Trial, TrialShape
 
