@@ -14,7 +14,7 @@ from tuning.cli.program import Command
 from tuning.cli.shared_options import champions_options, formulas_option, json_option, output_option
 from tuning.notes import texts
 from tuning.notes.note import plain
-from tuning.serving.champion import ANSWERS, Champion, champions_of
+from tuning.serving.champion import Champion, champions_of
 from tuning.serving.kept_runs import KEPT, prunable, prune_runs
 from tuning.serving.release import Release
 from tuning.serving.releases import Releases
@@ -23,7 +23,7 @@ from tuning.serving.rollback import roll_back
 
 SHOWN = ("customer", "answer", "model", "rows", "since", "score", "reason")
 CHANGED = ("release", "created", "why", *SHOWN[1:6], "other_score", "reason")
-LISTED = ("release", "created", "why", "customers", *ANSWERS)
+LISTED = ("release", "created", "why", "customers", "run")
 
 
 @click.command(cls=Command)
@@ -43,8 +43,8 @@ def serving(name: str, storage: str, customer: str | None, listed: bool, formula
         rows = [{**_of_release(each), **_row(releases, champion)} for each, champion in releases.history(customer)]
         columns = CHANGED
     elif listed:
-        each_one = [*releases.last(len(releases.numbers()))]
-        rows, columns = [{**_of_release(each), **_counts(releases, each)} for each in each_one], LISTED
+        every, columns = [*releases.last(len(releases.numbers()))], LISTED
+        rows = [{**_of_release(each), "customers": len(releases.champions(each)), "run": each.run} for each in every]
     else:
         found = sorted(champions_of(releases.champions(newest)), key=lambda each: natural_order(each.customer))
         rows = [_row(releases, each) for each in found]
@@ -64,11 +64,6 @@ def serving(name: str, storage: str, customer: str | None, listed: bool, formula
 
 def _of_release(release: Release) -> dict[str, object]:
     return {"release": release.number, "created": release.created_text, "why": release.why_text}
-
-
-def _counts(releases: Releases, release: Release) -> dict[str, object]:
-    answers = answers_of(releases, release)
-    return {"customers": sum(answers.values()), **{answer: answers.get(answer, 0) for answer in ANSWERS}}
 
 
 def _row(releases: Releases, champion: Champion) -> dict[str, object]:

@@ -43,12 +43,12 @@ class ServingCode(NoteCode):
         "Is a part of the data missing? Go back with `tuning rollback`, mend the data, and refresh again.",
     )
     COLUMNS_GONE = (
-        "the model does without {names}, which the one of before looked at",
+        "the model does without {columns:names}, which the one of before looked at",
         "Was a column renamed, or is it of another type? Go back with `tuning rollback`, and refresh again.",
     )
-    COLUMNS_NEW = "the model looks at {names}, which the one of before did not"
+    COLUMNS_NEW = "the model looks at {columns:names}, which the one of before did not"
     OTHER_TYPE = (
-        "the column {subject!r} holds {now}, and held {before}",
+        "the column {subject!r} holds {now:kind}, and held {before:kind}",
         "Go back with `tuning rollback`, mend the data, and refresh again.",
     )
-    DAMAGED = "the model of before was not what had been written: {error}"
+    DAMAGED = "the model of before was not what had been written: {why}"

@@ -18,7 +18,6 @@ from typing import TypeAlias, cast
 
 import numpy as np
 
-from tuning.basics.wording import name_list
 from tuning.data.loading import Loader
 from tuning.definition.definition import Definition
 from tuning.definition.given import definition_of
@@ -216,12 +215,12 @@ class Refresh:
         try:
             then, now = self._columns(before), self._columns(after)
         except RunError as error:
-            yield ServingCode.DAMAGED(error=str(error))
+            yield ServingCode.DAMAGED(why=reason_of(error))
             return
         if gone := then.keys() - now.keys():
-            yield ServingCode.COLUMNS_GONE(names=name_list(sorted(gone)))
+            yield ServingCode.COLUMNS_GONE(columns=sorted(gone))
         if new := now.keys() - then.keys():
-            yield ServingCode.COLUMNS_NEW(names=name_list(sorted(new)))
+            yield ServingCode.COLUMNS_NEW(columns=sorted(new))
         for name in sorted(then.keys() & now.keys()):
             if then[name] != now[name]:
                 yield ServingCode.OTHER_TYPE(name, before=then[name], now=now[name])

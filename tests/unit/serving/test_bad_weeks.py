@@ -48,7 +48,7 @@ BAD_WEEKS: dict[str, tuple[Callable[[pd.DataFrame], pd.DataFrame | bytes], list[
     "another type": (
         lambda now: now.assign(z=["low" if z < 0 else "high" for z in now["z"]]),
         ["other_type"],
-        "the column 'z' holds text, and held number",
+        "the column 'z' holds text, and held numbers",
     ),
     "text that is of no use": (
         lambda now: now.assign(z=[f"{z:.2f} EUR" for z in now["z"]]), ["columns_gone"], "does without 'z'",
