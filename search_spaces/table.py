@@ -67,7 +67,7 @@ Every algorithm gives the same trials and scores on one and on two workers, and 
 ## What an algorithm cannot be told
 
 Some libraries take a step on a logarithmic scale for continuous, whole numbers for real ones, or all branches for one
-space. `spec.losses(space)` lists it. All suggestions are still inside the space.
+space. All suggestions are still inside the space.
 """
 
 

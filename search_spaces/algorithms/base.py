@@ -56,10 +56,6 @@ class Algorithm(BaseModel, ABC):
         """Name and the options that differ from their defaults; `parse` gives the same specification back."""
         return {"name": self.name, **self.model_dump(mode="json", exclude_defaults=True, exclude={"name"})}
 
-    def losses(self, space: SearchSpace) -> tuple[str, ...]:
-        """What of the space this algorithm cannot be told, a sentence each; its proposals stay inside."""
-        return ()
-
     def check(self, space: SearchSpace, n_trials: int | None = None) -> None:
         """Refuse what cannot work, before anything starts and without importing the algorithm's library.
 

@@ -80,16 +80,6 @@ class Bohb(Algorithm):
                 found.append(max(self.min_points_in_model or 0, varying + 1) + varying + 1)
         return min(found, default=0)
 
-    def losses(self, space: SearchSpace) -> tuple[str, ...]:
-        found = [
-            f"{label}: modelled as a real number on its scale, and rounded"
-            for label, parameter in space.labelled.items()
-            if parameter.kind != "choice" and parameter.size is not None and not parameter.single
-        ]
-        if space.constraints:
-            found.append("constraints: unknown to the model; proposals they refuse are drawn again")
-        return tuple(found)
-
     def _proposer(self, space: SearchSpace, mode: Mode, seed: int, n_trials: int | None) -> Proposer:
         return _Densities(self, space, mode, seed)
 

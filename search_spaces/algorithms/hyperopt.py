@@ -55,16 +55,6 @@ class HyperOpt(Algorithm):
     def startup(self, space: SearchSpace, n_trials: int) -> int:
         return self.n_startup_trials
 
-    def losses(self, space: SearchSpace) -> tuple[str, ...]:
-        found = [
-            f"{label}: HyperOpt models the continuum of a logarithmic scale, and values are rounded to the step"
-            for label, parameter in space.labelled.items()
-            if not isinstance(parameter, Choice | Constant) and parameter.log and parameter.step is not None
-        ]
-        if space.constraints:
-            found.append("constraints: learned from refused proposals, not known beforehand")
-        return tuple(found)
-
     def _proposer(self, space: SearchSpace, mode: Mode, seed: int, n_trials: int | None) -> Proposer:
         return _Domains(self, space, mode, seed)
 

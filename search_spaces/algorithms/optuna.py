@@ -26,9 +26,8 @@ from search_spaces.algorithms.base import Algorithm, Candidates, Trials
 from search_spaces.conditions import holds
 from search_spaces.direction import Mode
 from search_spaces.errors import SpaceError
-from search_spaces.optuna_distributions import distributions, from_optuna, has_log_step, to_optuna
+from search_spaces.optuna_distributions import distributions, from_optuna, to_optuna
 from search_spaces.outcome import Outcome
-from search_spaces.parameters import Float, Int
 from search_spaces.proposer import Proposer
 from search_spaces.space import SearchSpace
 from search_spaces.values import Configuration, Point
@@ -84,20 +83,6 @@ class Optuna(Algorithm):
                 f"pip install {package}, or use sampler: tpe",
                 path="sampler",
             )
-
-    def losses(self, space: SearchSpace) -> tuple[str, ...]:
-        found = [
-            f"{label}: Optuna knows no step on a log scale; it models the continuum, and values are rounded"
-            for label, parameter in space.labelled.items()
-            if isinstance(parameter, Float | Int) and has_log_step(parameter)
-        ]
-        if self.sampler != "tpe" and space.conditional:
-            found.append(f"conditions: {self.sampler} models the parameters of every branch in every trial")
-        if self.sampler == "cmaes" and any(p.kind == "choice" and not p.single for p in space.parameters):
-            found.append("choices: CMA-ES has none; they are drawn at random")
-        if space.constraints:
-            found.append("constraints: learned from refused proposals, not known beforehand")
-        return tuple(found)
 
     def _proposer(self, space: SearchSpace, mode: Mode, seed: int, n_trials: int | None) -> Proposer:
         if self.sampler == "tpe":

@@ -41,18 +41,6 @@ class _Wrapped(Algorithm):
     uses_torch: ClassVar[bool] = False
     has_choices: ClassVar[bool] = True
 
-    def losses(self, space: SearchSpace) -> tuple[str, ...]:
-        found = []
-        if any(p.size is not None and p.kind in ("int", "float") and not p.single for p in space.parameters):
-            found.append("whole numbers and steps: modelled as real numbers, and rounded")
-        if not self.has_choices and any(p.kind == "choice" and not p.single for p in space.parameters):
-            found.append("choices: modelled as real numbers in the order listed")
-        if space.conditional:
-            found.append("conditions: the parameters of every branch are modelled in every trial")
-        if space.constraints:
-            found.append("constraints: unknown to the model; a refused configuration is reported as a bad trial")
-        return tuple(found)
-
     def domains(self, space: SearchSpace) -> Domains:
         """Key -> Ray Tune domain, one for each parameter that varies."""
         from ray import tune

@@ -79,23 +79,6 @@ def test_sobol_covers_more_evenly_than_chance() -> None:
     assert filled("random") < 55
 
 
-def test_losses_say_what_a_library_cannot_know() -> None:
-    space = SearchSpace(
-        [Choice("m", ["a", "b"]), Float("q", 0.1, 1, step=0.1, log=True, when={"m": "a"}), Int("n", 1, 9)], [bool]
-    )
-    plain = SearchSpace([Float("x", 0, 1), Choice("c", ["a", "b"])])
-    said = {name: " ".join(algorithms.parse(name).losses(space)) for name in algorithms.names()}
-    assert said["random"] == said["sobol"] == said["grid"] == ""
-    assert "q: Optuna knows no step on a log scale" in said["optuna"]
-    assert "q: HyperOpt models the continuum" in said["hyperopt"]
-    assert "n: modelled as a real number" in said["bohb"]
-    assert "choices: modelled as real numbers" in said["bayesopt"]
-    for name in ("ax", "hebo", "nevergrad", "zoopt", "cfo", "blendsearch"):
-        assert "conditions: the parameters of every branch are modelled" in said[name]
-    assert "conditions: gp models" in " ".join(algorithms.parse({"name": "optuna", "sampler": "gp"}).losses(space))
-    assert algorithms.parse("optuna").losses(plain) == algorithms.parse("hyperopt").losses(plain) == ()
-
-
 # --- optuna -----------------------------------------------------------------------------------------
 
 
