@@ -37,7 +37,7 @@ def test_a_schedule_is_shown_with_its_times_and_ended_by_who_may(page: TestClien
     scheduled(service, "credit")
     service.runs.note(run, schedule=schedule)
     shown = unescape(page.get("/schedules").text)
-    assert re.findall(r'<a href="(/\?name=[^"]+)">(\w+)</a>', shown) == [("/?name=week", "week")]
+    assert re.findall(r'<a href="(/\?name=[^"]+)" title="(\w+)">(\w+)</a>', shown) == [("/?name=week", "week", "week")]
     assert "<code>0 3 * * 1</code> in UTC" in shown
     assert 'a <a href="/schedules">schedule</a>' in page.get(f"/runs/{run}").text
     reader = bearer(service, role=Role.READ, name="reader")
