@@ -22,7 +22,8 @@ from tuning.serving.models import ReleaseModels
 from tuning.serving.plan import ALWAYS, BETTER, RefreshOptions, plan_refresh
 from tuning.serving.plan import NEVER as NOBODY
 from tuning.serving.promoting import promote_run
-from tuning.serving.refresh import CHAMPION, Refresh
+from tuning.serving.refresh import Refresh
+from tuning.serving.refresh_studies import CHAMPION
 from tuning.serving.releases import Releases
 from tuning.storage.run_directory import RunDirectory
 

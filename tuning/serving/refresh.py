@@ -8,45 +8,33 @@ repeated, so that one that was killed goes on.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 import numpy as np
 
 from tuning.data.loading import Loader
 from tuning.definition.definition import Definition
-from tuning.definition.given import definition_of
 from tuning.errors import DataError, PlanError, RunError, reason_of
-from tuning.evaluation.fixed import FixedConfiguration
 from tuning.models.model_files import describe_model, inputs, saved_files
 from tuning.notes import Note, ServingCode, from_row
-from tuning.planning.studies import Fixed, Known, asks_pool
+from tuning.planning.studies import Fixed
 from tuning.records.gains import gain_over
-from tuning.records.ownership import begun_term
-from tuning.records.parts import TRIALS, accepted, read_table
-from tuning.records.schema import OK, Config, TrialRecord
-from tuning.records.tables import records_of
-from tuning.runs.plan_file import plain
+from tuning.records.schema import OK
 from tuning.runs.results import RunResult
-from tuning.runs.resume import MAY_CHANGE
 from tuning.serving.champion import NONE, OWN, POOL, Champion, same_configuration, table_of
 from tuning.serving.kept_runs import RUNS
 from tuning.serving.plan import ALWAYS, RefreshPlan
+from tuning.serving.refresh_studies import CHAMPION, SCORED, SEARCH, refresh_definition, refresh_studies, run_name
 from tuning.serving.release import REFRESH, Release
 from tuning.serving.releases import Releases
 from tuning.serving.winners import RunWinners
 from tuning.storage.run_directory import RunDirectory
-from tuning.study.warm_start import best_entries, known_entries
 
-#: The names of a customer's studies in the run of a refresh: what serves, a search, and what serves on the rows of that
-#: search, so that its hold-out compares both.
-CHAMPION, SEARCH, SCORED = "champion", "search", "scored"
-BEST = 2  # trials of the last search that a search tries first
 FEWER = 2 / 3  # of the rows of before: with less, a customer is said to have lost some
 #: What does the run of a refresh: of a definition, what is known of its studies, and a folder, in which it goes on.
 Train: TypeAlias = Callable[[Definition, Fixed, str], RunDirectory]
@@ -102,6 +90,7 @@ class Refresh:
         self._champions = dict(plan.champions)
         self._fitted: list[str] = []
         self._promoted: list[str] = []
+        self._left_out: dict[str, tuple[Note, ...]] = {}  # new customers that nothing could be done for
         self._failed: dict[str, Note] = {}  # who could not be fitted again, and why
         concerned = {*plan.fitted, *plan.searched}
         there = plan.changes.customers
@@ -124,6 +113,8 @@ class Refresh:
             self._learn(run)
             self._compare(run)
             self._replace_broken(run)
+        if self._champions == plan.champions:
+            return Refreshed(plan.release, False, _answers(plan.champions), notes=self._left_out)
         reference = None if run is None else self.releases.reference(run)
         draft = Release(plan.number, plan.release.number, REFRESH, run=reference)
         release = self.releases.place(draft, table_of(self._champions.values()))
@@ -135,45 +126,26 @@ class Refresh:
             fitted=self._fitted,
             searched=plan.searched,
             promoted=self._promoted,
-            notes={name: notes for name, notes in there.items() if notes},
+            notes={name: notes for name, notes in there.items() if notes} | self._left_out,
         )
 
     def _ran(self) -> RunDirectory | None:
         """Return the run of all fits and searches; None without any."""
-        plan, studies = self.plan, dict[str, dict[str, Known]]()
-        fixed = {
-            name: FixedConfiguration.from_json(each.configuration)
-            for name, each in self._champions.items()
-            if name in self._sources and each.configuration is not None
-        }
-        for name in plan.fitted:
-            studies[name] = {CHAMPION: fixed[name]}
-        first = first_tries(self.releases, self._champions, plan.searched)
-        for name in plan.searched:
-            (of_customer := studies.setdefault(name, {}))[SEARCH] = first.get(name, ())
-            if name in fixed and self._champions[name].answer == OWN:
-                of_customer[SCORED] = replace(fixed[name], only_scored=True)
+        plan, studies = self.plan, refresh_studies(self.plan, self.releases)
         if not studies:
             return None
-        concerned = list(studies)
-        if plan.definition.pool != "off" and any(
-            asks_pool(known) for each in studies.values() for known in each.values()
-        ):
-            everybody = plan.changes.customers.texts("id").to_pylist()
-            studies = {name: {} for name in everybody} | studies  # whose rows it takes
-        own = {"report": False, "customers": tuple(sorted(studies))}  # its page would praise models that do not serve
-        same = {key: value for key, value in plain(plan.definition).items() if key not in MAY_CHANGE}
-        asked = json.dumps([same, studies], sort_keys=True, default=_plain)
-        name = f"{plan.number:06d}-{hashlib.sha256(asked.encode()).hexdigest()[:12]}"
-        directory = f"{self.releases.directory.uri.rstrip('/')}/{RUNS}/{name}"
+        definition = refresh_definition(plan.definition, studies)
+        directory = f"{self.releases.directory.uri.rstrip('/')}/{RUNS}/{run_name(plan, studies)}"
         try:
-            return self._train(definition_of(plan.definition, own), studies, directory)
+            return self._train(definition, studies, directory)
         except (PlanError, DataError) as error:
-            if len(concerned) == len(plan.changes.customers):
+            if len(self._sources) == len(plan.changes.customers):
                 raise
-            for each in concerned:  # what no other customer has is odd about their data and not about the definition
-                if each in self._champions:
-                    self._keep(each, reason_of(error))
+            for name in self._sources:  # what no other customer has is odd about their data and not the definition
+                if name in self._champions:
+                    self._keep(name, reason_of(error))
+                else:
+                    self._left_out[name] = (ServingCode.NO_MODEL(why=reason_of(error)),)
             return None
 
     def _learn(self, run: RunDirectory) -> None:
@@ -305,39 +277,5 @@ class Refresh:
         return None
 
 
-def first_tries(releases: Releases, champions: Mapping[str, Champion], names: Sequence[str]) -> dict[str, list[Config]]:
-    """Return what each customer's search tries first: the configuration that serves, which so is not lost, and the
-    best two of its last search; each once, in an order that a repeat has, too."""
-    known = {name: champions[name] for name in sorted(names) if name in champions}
-    entries = known_entries(
-        {
-            name: FixedConfiguration.from_json(each.configuration)
-            for name, each in known.items()
-            if each.answer == OWN and each.configuration is not None
-        }
-    )
-    searches: dict[int, list[str]] = {}
-    for name, each in known.items():
-        if each.searched is not None:
-            searches.setdefault(each.searched, []).append(name)
-    for number, customers in searches.items():
-        with suppress(RunError):  # pruned, or moved away
-            if (run := releases.at(number).run) is not None:
-                directory = releases.run_directory(run)
-                parts = accepted(directory, begun_term(directory))
-                trials = records_of(read_table(directory, parts, TRIALS, customers=customers), TrialRecord)
-                entries += best_entries(trials, BEST)
-    found: dict[str, list[Config]] = {name: [] for name in known}
-    for entry in entries:
-        tries, config = found[str(entry["customer"])], cast("Config", entry["config"])
-        if config not in tries:
-            tries.append(config)
-    return found
-
-
 def _answers(champions: Mapping[str, Champion]) -> Counter[str]:
     return Counter(each.answer for each in champions.values())
-
-
-def _plain(value: object) -> object:
-    return value.to_json() if isinstance(value, FixedConfiguration) else str(value)

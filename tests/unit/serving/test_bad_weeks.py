@@ -152,6 +152,17 @@ def test_one_that_cannot_be_read_and_cannot_be_fitted_again_gets_the_fallback(we
     assert weeks.state()["a"].answer == "constant"
 
 
+def test_a_new_customer_that_cannot_be_read_makes_no_release_and_gets_what_others_get(weeks: ShopWeeks) -> None:
+    (weeks.data / "new.csv").write_bytes(b"\xff\xfe\x00broken")
+    for _ in range(2):
+        done = weeks.refresh(**SPARE)
+        assert (done.new, [note.code for note in done.notes["new"]]) == (False, [ServingCode.NO_MODEL])
+    assert ReleaseModels.current(NAME, str(weeks.folder / "runs")).of("new").answer == "constant"
+    weeks.write("new", rows(7, 60))
+    weeks.refresh(**SPARE)
+    assert weeks.state()["new"].answer == "own"
+
+
 def test_where_no_customer_can_be_learned_from_it_is_an_error_and_nothing_changes(weeks: ShopWeeks) -> None:
     from tuning.errors import PlanError
 
