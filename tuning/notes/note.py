@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache
 from typing import Any
+from unicodedata import is_normalized
 
 from tuning.basics.documents import Json
 from tuning.basics.wording import amount, csv_settings, duration, name_list, separator_text, some_names, value_text
@@ -160,8 +161,12 @@ FORMS: Mapping[str, Callable[[Any, str], str]] = {
     "settings": lambda options, _: csv_settings(options),
     "after": lambda values, before: f"{before}{name_list(values)}" if values else "",  # {customers:after  of }
     "then": lambda value, before: f"{before}{value}" if value else "",  # {why:then ; most often: }
-    "spelled": lambda value, _: " and ".join(map(ascii, value)),  # names, with what cannot be seen of them
+    "spelled": lambda value, _: " and ".join(map(_spelled, value)),  # names, with what cannot be seen of them
 }
+
+
+def _spelled(name: str) -> str:
+    return repr(name) if is_normalized("NFC", name) else ascii(name)
 
 
 class _Words(string.Formatter):
