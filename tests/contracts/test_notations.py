@@ -149,7 +149,7 @@ def test_rows_without_a_target_are_counted_by_customer(tmp_path: Path) -> None:
     result = runner.run(tmp_path / "run", in_process=True, progress=False)
     board = result.leaderboard().set_index("customer")
     assert board["without_target"].fillna(0).to_dict() == {"whole": 0, "gaps": 25, "few": 0}
-    assert board["reason"]["few"] == "10 rows with a target, fewer than min_rows: 20; 80 without."
+    assert board["reason"]["few"] == "10 rows with a target, fewer than min_rows: 20; without one: 80."
     said = "25 rows without a target are left out: the leaderboard's column `without_target` has them by customer."
     assert said in sentences(result, result.summary())
 

@@ -161,7 +161,8 @@ FORMS: Mapping[str, Callable[[Any, str], str]] = {
     "settings": lambda options, _: csv_settings(options),
     "after": lambda values, before: f"{before}{name_list(values)}" if values else "",  # {customers:after  of }
     "then": lambda value, before: f"{before}{value}" if value else "",  # {why:then ; most often: }
-    "spelled": lambda value, _: " and ".join(map(_spelled, value)),  # names, with what cannot be seen of them
+    # Groups of names, with what cannot be seen of them: 'bos ' and 'BOS', 'a' and 'A'.
+    "spelled": lambda value, _: ", ".join(" and ".join(map(_spelled, names)) for names in value),
 }
 
 

@@ -47,7 +47,7 @@ class PlanCode(NoteCode):
         "{first:names 3}."
     )
     LOOK_ALIKES = (
-        "{groups:of group} of customers differ only in case, blanks or Unicode form, such as {first:spelled}: each "
+        "{groups:of group} of customers differ only in case, blanks or Unicode form, such as {pairs:spelled}: each "
         "gets a model of its own."
     )
     TEXT_LIKE_VALUES = "column {subject!r} seems to hold {what}."

@@ -22,7 +22,8 @@ def data_notes(definition: Definition, customers: Customers) -> Iterator[Note]:
         if tables > 1:
             yield PlanCode.TABLES_APART(tables=tables)
     if alike := look_alikes(customers.texts("id")):
-        yield PlanCode.LOOK_ALIKES(groups=len(alike), first=alike[0][:MOST_NAMED])
+        pairs = [each[:MOST_NAMED] for each in alike[:MOST_NAMED]]
+        yield PlanCode.LOOK_ALIKES(groups=len(alike), pairs=pairs)
     few = customers.take(customers.numbers("rows", missing=definition.min_rows) < definition.min_rows)
     if definition.objective is None and len(few):
         first = few.texts("id")[:MOST_NAMED].to_pylist()
