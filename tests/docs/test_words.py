@@ -71,7 +71,6 @@ SEARCHED = re.compile(
 SEVERAL = {
     "len(self.values)": "more than are shown, or than can be",
     "row['trials']": "said otherwise of a single one",
-    "self.sampler": "the name of one, which models",
 }
 
 

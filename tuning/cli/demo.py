@@ -21,7 +21,6 @@ data: customers/*.csv  # one file per customer: a month of its accounts
 target: churned
 metric: roc_auc  # any scikit-learn scorer
 trials: 12  # per customer
-algorithm: optuna
 scheduler: asha
 storage: runs
 """
