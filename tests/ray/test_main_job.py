@@ -21,7 +21,7 @@ CUSTOMERS = 7
 GOOD = CUSTOMERS - 3
 TROUBLED = {
     "customer-broken": "not utf-8 text",
-    "customer-loyal": "single class",
+    "customer-loyal": "is constant (no)",
     "customer-tiny": "fewer than min_rows",
 }
 
@@ -112,7 +112,7 @@ def test_a_model_predicts_new_rows_with_gaps_and_unknown_words(demo: RunResult, 
 
 
 def test_a_customer_without_model_says_why(demo: RunResult) -> None:
-    with pytest.raises(RunError, match="single class"):
+    with pytest.raises(RunError, match="is constant"):
         demo.model("customer-loyal")
     with pytest.raises(RunError, match="Did you mean 'customer-01'"):
         demo.model("custmer-01")
