@@ -42,7 +42,7 @@ PARTS = {
     "scheduler": ("tuning.study.core:StudyCore.judge",),
     "refit the winner": ("tuning.execution.study_run:conclude", "tuning.execution.study_run:fitted_on_all"),
     "save the model": ("tuning.models.customer_model:CustomerModel.save",),
-    "encode records": ("tuning.records.parts:encode",),
+    "encode records": ("tuning.execution.part_writer:encode",),
     "write files": ("tuning.storage.run_directory:RunDirectory.write",),
     "records and loop": ("tuning.execution.study_run:run_study", "tuning.execution.packed:work_shard"),
 }

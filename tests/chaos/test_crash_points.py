@@ -63,7 +63,7 @@ WRITERS = {
     ("tuning/runs/plan_file.py", "write_plan"): HERE,
     ("tuning/runs/resume.py", "hand_over"): HERE,
     ("tuning/models/customer_model.py", "save"): HERE,
-    ("tuning/records/parts.py", "flush"): HERE,
+    ("tuning/execution/part_writer.py", "flush"): HERE,
     ("tuning/records/parts.py", "_filtered"): "runs/test_changed_data.py: customers left out",
     ("tuning/runs/pool_file.py", "_placed"): "this file: test_a_run_with_a_pool_that_ends_at_any_step_of_it",
     ("tuning/runs/pool_file.py", "write_pool"): "this file: test_a_run_with_a_pool_that_ends_at_any_step_of_it",

@@ -209,7 +209,8 @@ def test_an_algorithm_hears_again_how_a_point_ended_that_it_proposes_again() -> 
     space = SearchSpace([Choice("a", ["x", "y"])])
     assert space.points is not None
     stubborn = Stubborn()
-    searcher = StudySearcher(stubborn, metric="m", mode="max", untried=Untried(space.points, 0))  # type: ignore[arg-type]
+    untried = Untried(space.points, 0)
+    searcher = StudySearcher(stubborn, metric="m", mode="max", untried=untried)  # type: ignore[arg-type]  # not Ray's
     assert searcher.suggest("0") == {"a": "x"}
     searcher.on_trial_complete("0", {"m": 7.0})
     assert searcher.suggest("1") == {"a": "y"}

@@ -67,7 +67,7 @@ def pooled_member(directory: RunDirectory) -> PooledMember:
     data, family = data_of("binary"), families()["catboost"]
     pool = PooledModel(data.task, data.columns, data.whole(family)[0], "catboost")
     rows = replace(pool.rows(data.raw, Level(shares=(0.6, 0.4))), y=data.y)
-    write_pool(directory, RunPool("", replace(pool, fitted=family.fit({}, rows, data.task, 5, 2))))
+    write_pool(directory, RunPool(None, replace(pool, fitted=family.fit({}, rows, data.task, 5, 2))))
     found = read_pool(directory)
     assert found is not None
     assert found.whole is not None

@@ -168,9 +168,8 @@ def test_spread_records_that_cannot_be_written_end_the_run(tmp_path: Path, monke
 
     from tuning.execution.spread.running import SpreadRun
 
-    full = SimpleNamespace(
-        done=False, close=lambda: None, broken="StorageError: x could not be written: the disk is full"
-    )
+    why = StorageError("x could not be written: the disk is full")
+    full = SimpleNamespace(done=False, close=lambda: None, broken=why)
     monkeypatch.setattr(SpreadRun, "open", lambda self: full)
     owned = SimpleNamespace(directory=RunDirectory(str(tmp_path)), plan=SimpleNamespace(spread=["one"]))
     run = SpreadRun(owned, None, lambda _: None, None)

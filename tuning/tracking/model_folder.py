@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 from tuning.basics.documents import Json
 from tuning.basics.environment import installed_version
 from tuning.models.model_files import Description, inputs, parts
-from tuning.preprocessing.task import Task
 from tuning.tracking import loader
 
 if TYPE_CHECKING:
@@ -47,6 +46,8 @@ def save_mlflow_model(target: Path, source: Path, description: Description, mode
     says. model: MLflow's own, with the ids of the model and of its run.
     """
     from mlflow.types import ColSpec, DataType
+
+    from tuning.preprocessing.task import Task  # with pandas, which the copy of trials does without
 
     task = Task(description["task"], tuple(description["classes"]))
     classes = [task.classes[code] for code in task.in_order]

@@ -219,4 +219,4 @@ def test_a_level_is_typical_of_all_customers() -> None:
 
 
 def test_a_pool_of_before_knows_no_typical_customer() -> None:
-    assert stand_in(RunPool(""), "new", define({"data": "x.csv", "target": "y"})) is None
+    assert stand_in(RunPool(), "new", define({"data": "x.csv", "target": "y"})) is None
