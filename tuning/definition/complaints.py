@@ -61,21 +61,22 @@ def complaints(error: ValidationError, kind: type[BaseModel]) -> list[str]:
     said: list[str] = []
     allowed: set[str] = set()  # the lists of keys that an earlier sentence has
     for found in error.errors():
-        sentence, separator, keys = _sentence(found, kind).partition(" Allowed: ")
-        said.append(sentence if keys in allowed else f"{sentence}{separator}{keys}")
-        allowed.update({keys} if keys else ())
+        sentence, keys = _sentence(found, kind)
+        said.append(f"{sentence} Allowed: {keys}" if keys and keys not in allowed else sentence)
+        allowed.add(keys)
     return said
 
 
-def _sentence(found: Json, kind: type[BaseModel]) -> str:
+def _sentence(found: Json, kind: type[BaseModel]) -> tuple[str, str]:
+    """Return what is wrong, and the keys that there are where an unknown one is not told from them; else nothing."""
     path = ".".join(str(part) for part in found["loc"])
     if found["type"] == "extra_forbidden":
         known = _kind_at(found["loc"][:-1], kind).model_fields
         ours = next((key for key, words in OF_OTHERS.items() if found["loc"][-1] in words and key in known), None)
         if ours:
-            return f"{path}: unknown key. Here it is `{ours}`: {_first_sentence(known[ours])}"
+            return f"{path}: unknown key. Here it is `{ours}`: {_first_sentence(known[ours])}", ""
         hint = ELSEWHERE if found["loc"][-1] in GANG_FIELDS else did_you_mean(found["loc"][-1], known)
-        return f"{path}: unknown key.{hint} Allowed: {', '.join(sorted(known))}."
+        return f"{path}: unknown key.{hint}", f"{', '.join(sorted(known))}."
     given = found.get("input")
     if found["type"] == "string_type" and callable(given):
         name = getattr(given, "__name__", "function")
@@ -83,14 +84,14 @@ def _sentence(found: Json, kind: type[BaseModel]) -> str:
             f"{path}: a function is given by where it is, as workers and a later resume load it from there. Write it "
             f"into a file (in a notebook by a cell that begins with %%writefile {path}.py) and give "
             f"'{path}.py:{name}'."
-        )
+        ), ""
     if found["type"] == "string_type" and hasattr(given, "shape"):
-        return f"{path}: values of rows are a column of them: add it to X or the data, and give its name."
+        return f"{path}: values of rows are a column of them: add it to X or the data, and give its name.", ""
     silent = found["type"] in ("value_error", "missing") or isinstance(given, Mapping)
     said = rule(found) if silent else f"{rule(found)} (got {shorten(repr(given), 200)})"
     if found["type"] == "model_type":
         said += f". Its keys: {', '.join(sorted(_kind_at(found['loc'], kind).model_fields))}"
-    return mask_in(f"{path}: {said}" if path else said)
+    return mask_in(f"{path}: {said}" if path else said), ""
 
 
 def _first_sentence(field: FieldInfo) -> str:
