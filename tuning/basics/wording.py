@@ -258,7 +258,7 @@ def option(name: str) -> str:
 
 
 def is_served() -> bool:
-    """Return whether this process works for the service, whose readers have no shell on this machine."""
+    """Return whether this process works for the service: its users have no shell on this machine."""
     return RUN_ADDRESS in os.environ
 
 

@@ -186,7 +186,7 @@ def _searched(
 
 
 def _kept_note(winner: TrialRecord, records: Sequence[TrialRecord], what: str) -> Note | None:
-    """Return why the first trial is what is handed over; None where it is not, or where there was nothing else.
+    """Return why the first trial was kept; None where another one won, or where there was no other.
 
     what: it is called.
     """
@@ -229,7 +229,7 @@ def _together(
     refits: Refits,
     alive: Callable[[], None],
 ) -> tuple[Ensemble | None, list[Note]]:
-    """Return the best ensemble all of whose members can be fitted again, and a note on each trial that cannot."""
+    """Return the best ensemble of trials that can be fitted again, and a note on each trial that cannot."""
     failed: dict[int, Note] = {}
     while True:
         left = [record for record in records if record.trial not in failed]

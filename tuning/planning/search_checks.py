@@ -44,7 +44,7 @@ def cut_grids(algorithms: Sequence[Algorithm], space: SearchSpace, n_trials: int
 
 
 def random_starts(algorithms: Iterable[Algorithm], space: SearchSpace, n_trials: int, known: int = 0) -> Iterator[Note]:
-    """Return a note for each algorithm whose random start is as long as a study. known: points with a score."""
+    """Return a note for each algorithm with a random start as long as a study. known: points with a score."""
     for algorithm in algorithms:
         if (start := algorithm.startup(space, n_trials) - known) >= n_trials:
             yield PlanCode.RANDOM_SEARCH(

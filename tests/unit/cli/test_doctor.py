@@ -61,12 +61,12 @@ def test_a_storage_that_cannot_be_written_says_so(tmp_path: Path) -> None:
 def test_a_node_that_differs_is_named_with_each_difference_and_what_it_does_not_see() -> None:
     """That each node of a cluster is asked: tests/ray/test_cluster_recipe.py."""
     here = nodes.look_here([])
-    there = here | {"python": "3.10.2", "xgboost": nodes.MISSING} | dict.fromkeys(("/work", "/work/runs/probe"), "")
+    there = here | {"python": "3.10.2", "xgboost": nodes.MISSING} | dict.fromkeys(("/srv", "/srv/runs/probe"), "")
     assert [*nodes.differences("10.0.0.2 (0a1b2c)", there, here)] == [
         f"10.0.0.2 (0a1b2c) has python 3.10.2, here it is {here['python']}",
         f"10.0.0.2 (0a1b2c) has xgboost (missing), here it is {here['xgboost']}",
-        "10.0.0.2 (0a1b2c) does not see /work",
-        "10.0.0.2 (0a1b2c) does not see /work/runs/probe",
+        "10.0.0.2 (0a1b2c) does not see /srv",
+        "10.0.0.2 (0a1b2c) does not see /srv/runs/probe",
     ]
     assert [*nodes.differences("10.0.0.3 (3d4e5f)", nodes.look_here([str(Path.cwd())]), here)] == []
     assert nodes.look_here(["/not/there"]) == here | {"/not/there": ""}
