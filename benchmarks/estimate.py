@@ -54,10 +54,10 @@ def said_of(definition: dict[str, Any]) -> list[Progress]:
 
     class Watched(Counter):
         @classmethod
-        def of(cls, plan: Plan, recorded: int, best: float | None = None) -> Counter:
-            counter = super().of(plan, recorded, best)
+        def of(cls, plan: Plan, recorded: int, best: float | None = None, failed: int = 0) -> Counter:
+            counter = super().of(plan, recorded, best, failed)
             counter.clock = time.process_time
-            counter._begun = time.process_time()
+            counter._started = time.process_time()
             return counter
 
         def __call__(self, result: Any) -> None:

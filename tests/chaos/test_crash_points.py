@@ -75,7 +75,7 @@ WRITERS = {
     ("tuning/runs/batch/output.py", "write_tables"): "in no run: unit/runs/test_batch.py",
     ("tuning/runs/ending.py", "ended"): HERE,
     ("tuning/runs/progress.py", "write_progress"): "how far a run is, written anew: unit/runs/test_progress_file.py",
-    ("tuning/driver/progress_file.py", "write_outcome"): "how a run has ended: unit/runs/test_outcome_file.py",
+    ("tuning/runs/ending.py", "write_outcome"): "how a run has ended: unit/runs/test_outcome_file.py",
     ("tuning/runs/report/customer.py", "write_customer_report"): "a page that is made again when it is asked for",
     ("tuning/cli/doctor.py", "_nodes"): "a file that is there for a look, in no run",
     ("tuning/execution/spread/journal.py", "write_journal"): "unit/execution/test_spread.py: the same decisions",

@@ -11,7 +11,6 @@ from tuning.cli.output import say_wait
 from tuning.cli.program import Command
 from tuning.cli.shared_options import Overrides, definition_options, read
 from tuning.planning.plan import make_plan
-from tuning.runs.earlier_runs import with_run_time
 
 
 @click.command(cls=Command)
@@ -20,5 +19,5 @@ from tuning.runs.earlier_runs import with_run_time
 def plan(definition: str, output: str, **options: Unpack[Overrides]) -> None:
     """Show what would run, and where, without starting anything."""
     say_wait("looking at the data")
-    made = with_run_time(make_plan(read(definition, **options)))
+    made = make_plan(read(definition, **options))
     click.echo(json.dumps(made.to_dict()) if output == "json" else made.describe())

@@ -1,12 +1,13 @@
-"""How a run's progress is shown: a line that moves, a line now and then, or JSON for programs.
+"""How a run's progress is shown: a line that moves, a line now and then, JSON for programs, and a file in its folder.
 
-A thread of its own draws, so that nobody who reports waits for a terminal.
+A thread draws each of them, so that nobody who reports waits for a terminal or a storage.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import shutil
 import sys
@@ -17,12 +18,16 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
 
 from tuning.basics.public import typing
 from tuning.driver.progress import Counter
-from tuning.errors import DefinitionError
+from tuning.errors import DefinitionError, TuningError
 from tuning.notes import Note
-from tuning.runs.progress import Progress
+from tuning.records.ownership import check_there
+from tuning.runs.begin import OwnedRun
+from tuning.runs.progress import Progress, write_progress
 
 if TYPE_CHECKING:
     from tqdm import tqdm
+
+logger = logging.getLogger(__name__)
 
 #: What `--progress` takes.
 Style: TypeAlias = Literal["line", "jsonl", "none"]
@@ -70,7 +75,9 @@ def in_notebook() -> bool:
 
 
 class _Presenter(Protocol):
-    """Shows progress in one way."""
+    """Shows progress in one way. look_s: between two looks at how far the run is."""
+
+    look_s: float
 
     def draw(self, progress: Progress, last: bool) -> None:
         """Show the progress if it is time to. last: the run's work has ended."""
@@ -80,13 +87,14 @@ class _Presenter(Protocol):
 
 
 class Display:
-    """A context manager: while it is open, progress is shown on stderr in a style of `STYLES`."""
+    """A context manager: while it is open, progress is shown on stderr in a style of `STYLES`, and in the run's folder.
 
-    def __init__(self, counter: Counter, style: str = "line") -> None:
-        self._counter, self._style = counter, style
-        self._presenter: _Presenter | None = None
+    owned: the run with that folder; without one no file is written.
+    """
+
+    def __init__(self, counter: Counter, style: str = "line", owned: OwnedRun | None = None) -> None:
+        self._counter, self._style, self._owned = counter, style, owned
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._draw_on, name="progress", daemon=True)
         self._stack = contextlib.ExitStack()
 
     def tell(self, notes: Iterable[Note]) -> None:
@@ -102,40 +110,73 @@ class Display:
                 _notes_shown.add(note)
 
     def __enter__(self) -> Display:
-        if self._style == "none":
-            return self
+        if self._owned is not None:
+            self._start(_File(self._owned))
         if self._style == "jsonl":
-            self._presenter = _WrittenLines(JSON_S, lambda progress: json.dumps(progress.to_dict(), ensure_ascii=False))
-        elif somebody_watches():
+            self._start(_WrittenLines(JSON_S, lambda progress: json.dumps(progress.to_dict(), ensure_ascii=False)))
+        elif self._style == "line" and somebody_watches():
             from tqdm.contrib.logging import logging_redirect_tqdm
 
-            self._presenter = _MovingLine()
             self._stack.enter_context(logging_redirect_tqdm())  # a warning gets a line of its own, not the bar's
-        else:
-            self._presenter = _WrittenLines(UNWATCHED_S, lambda progress: f"{_clock(progress.seconds)} {progress}")
-        self._thread.start()
+            self._start(_MovingLine())
+        elif self._style == "line":
+            self._start(_WrittenLines(UNWATCHED_S, lambda progress: f"{_clock(progress.seconds)} {progress}"))
         return self
 
     def __exit__(self, *exc: object) -> None:
         self._over.set()
-        if self._presenter is None:
-            return
-        self._thread.join()
-        with contextlib.suppress(OSError, ValueError):
-            self._presenter.draw(self._counter.now, last=True)
-            self._presenter.close()
         self._stack.close()
 
-    def _draw_on(self) -> None:
-        assert self._presenter is not None
-        while not self._over.wait(LOOK_S):
+    def _start(self, presenter: _Presenter) -> None:
+        thread = threading.Thread(target=self._draw_on, args=(presenter,), name="progress", daemon=True)
+        self._stack.callback(self._finish, presenter, thread)
+        thread.start()
+
+    def _draw_on(self, presenter: _Presenter) -> None:
+        while True:
             # A terminal or a pipe that is gone ends the line, not the run.
-            with contextlib.suppress(OSError, ValueError), _drawing:
-                self._presenter.draw(self._counter.now, last=False)
+            with contextlib.suppress(OSError, ValueError):
+                presenter.draw(self._counter.now, last=False)
+            if self._over.wait(presenter.look_s):
+                return
+
+    def _finish(self, presenter: _Presenter, thread: threading.Thread) -> None:
+        thread.join()
+        with contextlib.suppress(OSError, ValueError):
+            presenter.draw(self._counter.now, last=True)
+            presenter.close()
+
+
+class _File:
+    """The progress in the run's own folder, for whoever comes later or from elsewhere."""
+
+    def __init__(self, owned: OwnedRun) -> None:
+        self._owned = owned
+        self.look_s = owned.timing.progress_s if owned.directory.local else owned.timing.remote_progress_s
+        self._refused = False
+
+    def draw(self, progress: Progress, last: bool) -> None:
+        lease, directory = self._owned.lease, self._owned.directory
+        if lease.taken_by or lease.gone:  # another owner writes its own
+            return
+        try:
+            check_there(directory, self._owned.term)
+            write_progress(directory, progress)
+        except TuningError as error:
+            if not self._refused:
+                logger.warning("the progress could not be written: %s", error)
+            self._refused = True
+        else:
+            self._refused = False
+
+    def close(self) -> None:
+        pass
 
 
 class _MovingLine:
     """A line that moves, in a terminal or a notebook."""
+
+    look_s = LOOK_S
 
     def __init__(self) -> None:
         with warnings.catch_warnings():
@@ -150,7 +191,8 @@ class _MovingLine:
     def draw(self, progress: Progress, last: bool) -> None:
         self._bar.n = STEPS if last and progress.done_studies >= progress.studies else int(STEPS * progress.share)
         columns = 0 if in_notebook() else shutil.get_terminal_size((0, 0)).columns
-        self._bar.set_description_str(progress.line(columns - BESIDE) if columns else str(progress))  # which draws
+        with _drawing:
+            self._bar.set_description_str(progress.line(columns - BESIDE) if columns else str(progress))  # which draws
 
     def close(self) -> None:
         self._bar.close()
@@ -158,6 +200,8 @@ class _MovingLine:
 
 class _WrittenLines:
     """A line of text every so many seconds, and when something else takes its time."""
+
+    look_s = LOOK_S
 
     def __init__(self, pause: float, text: Callable[[Progress], str]) -> None:
         self._pause, self._text = pause, text
@@ -173,8 +217,9 @@ class _WrittenLines:
 
 
 def _write(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()
+    with _drawing:
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
 
 
 def _clock(seconds: float) -> str:

@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -23,14 +24,13 @@ from tuning.planning.run_plan import Plan
 from tuning.records.gains import is_error
 from tuning.records.ownership import Term
 from tuning.records.schema import OK, POOLED
-from tuning.runs.progress import RUNNING, STOPPING, Progress, now_text
+from tuning.runs.progress import RUNNING, STOPPING, Progress, ProgressState, now_text
 from tuning.study.study import total_work
 
 logger = logging.getLogger(__name__)
 
-PACE_S = 5.0  # before this the first reports, which come all at once, say nothing of the pace
+RATE_S = 10.0  # before this the first reports, which come all at once, say nothing of the rate
 JUDGE_S = 1.0  # from the first trials on, before the pace is judged
-SURE_S, SURE_REPORTS, SURE_SHARE = 10.0, 10, 0.25  # what the time left is judged by: the first two, or the third
 LEAST_LEFT_S = 0.5  # less would be shown as 0
 RECOUNT = 1.01  # times as many gains as there were: then their median is computed anew
 
@@ -61,6 +61,8 @@ class Counter:
         term: of the run's owner.
         on_part: called with the name of each new part.
         stopping: tells whether somebody has stopped the run.
+        earlier_rate: trials per second of the run's last owner, on as many slots; None where there was none.
+        ended: how the run has ended; empty while it goes on.
     """
 
     n_trials: int
@@ -82,17 +84,16 @@ class Counter:
     term: Term = field(default_factory=lambda: Term(0, ""))
     on_part: Callable[[str], None] = lambda _: None
     stopping: Callable[[], bool] = lambda: False
+    earlier_rate: float | None = None
+    ended: ProgressState | Literal[""] = ""
     _no_model: int = 0
     _failed: int = 0
     _best: float | None = None
     _gains: list[np.ndarray] = field(default_factory=list)
     _median: tuple[int, float | None] = (0, None)  # of how many gains
     _started: float = 0.0
-    _first: tuple[float, int, float] | None = None  # when the first report came, the trials and the work done by then
-    _reports: int = 0  # since then
-    _marks: deque[tuple[float, float]] = field(default_factory=deque)  # when, and the work done by then
-    _fitting: float = 0.0  # work of the last fits that go on
-    _fits_end: float = 0.0  # when the last of them probably ends
+    _first: float | None = None  # when these workers reported first
+    _marks: deque[tuple[float, int, float]] = field(default_factory=deque)  # when, and the trials and work done by then
 
     def __post_init__(self) -> None:
         self._started = self.clock()
@@ -152,27 +153,23 @@ class Counter:
             known = report.best if self._best is None else self._best
             self._best = min(known, report.best) if self.smaller else max(known, report.best)
         now = self.clock()
-        self._fitting = max(0.0, self._fitting + report.fitting)
-        self._fits_end = max(self._fits_end, now + report.fit_seconds) if self._fitting else 0.0
-        if self._first is None:
-            self._first, self._reports = (now, self.done_trials, self.done_work), 0
-        self._reports += 1
-        self._marks.append((now, self.done_work))
-        # What other workers report together with the first one was done before.
-        since = max(self._first[0] + JUDGE_S, (self._first[0] + now) / 2)
-        while len(self._marks) > 1 and self._marks[1][0] <= since:
+        self._first = now if self._first is None else self._first
+        self._marks.append((now, self.done_trials, self.done_work))
+        # The later half of the time so far: the first trials wait for libraries, and a portfolio's take longer than
+        # those that a scheduler stops.
+        while len(self._marks) > 1 and self._marks[1][0] <= (self._first + now) / 2:
             self._marks.popleft()
 
     def settle(self) -> None:
         """All is done, whether or not the last reports of workers have come."""
-        self.done_studies, self._fitting = self.n_studies, 0.0
+        self.done_studies = self.n_studies
 
     @property
     def now(self) -> Progress:
         """How far the run is."""
         stopping = self.stopping()
         return Progress(
-            state=STOPPING if stopping else RUNNING,
+            state=self.ended or (STOPPING if stopping else RUNNING),
             customers=self.customers,
             studies=self.n_studies,
             trials=self.n_trials,
@@ -187,46 +184,41 @@ class Counter:
             failed_trials=self._failed,
             seconds=self.clock() - self._started,
             rate=self._rate(),
-            seconds_left=None if stopping else self._seconds_left(),
-            doing="stopping" if stopping else self.doing,
+            seconds_left=None if stopping or self.ended else self._seconds_left(),
+            doing="" if self.ended else "stopping" if stopping else self.doing,
             slots=self.slots,
             term=self.term.number,
             owner=self.term.owner,
             updated=now_text(),
         )
 
-    def _seconds_reported(self) -> float | None:
-        """Since these workers' first report; None where that says nothing of the pace yet."""
-        if self.doing or self._first is None or (seconds := self.clock() - self._first[0]) < PACE_S:
-            return None
-        return seconds
+    def _known(self) -> bool:
+        """Whether these workers have reported for long enough that their rate is known."""
+        return not self.doing and self._first is not None and self.clock() - self._first >= RATE_S
 
     def _rate(self) -> float | None:
-        if self._first is None or (seconds := self._seconds_reported()) is None:
+        if not self._known():
             return None
-        return (self.done_trials - self._first[1]) / seconds or None
-
-    def _sure(self) -> bool:
-        """Whether enough has come from these workers that the time left does not jump from one look to the next."""
-        seconds = self._seconds_reported()
-        if seconds is None or self._first is None:
-            return False
-        done, left = self.done_work - self._first[2], self.work - self._first[2]
-        return (seconds >= SURE_S and self._reports >= SURE_REPORTS) or done >= SURE_SHARE * left
+        since, before, _ = self._marks[0]
+        return (self.done_trials - before) / (self.clock() - since) or None
 
     def _seconds_left(self) -> float | None:
-        """By the pace of the later half of the time so far: the first trials wait for libraries, and a portfolio's take
-        longer than those that a scheduler stops. It falls between two reports. Last fits that go on are judged by the
-        trials before them: what smaller customers report meanwhile says nothing of them. Nothing where it would be 0,
-        or is over: something still goes on."""
-        if self.done_studies >= self.n_studies or not self._sure():
+        """By the rate at which work is done; before it is known by that of the run's last owner.
+
+        It falls between two reports. None where it would be 0, or is over: something still goes on.
+        """
+        if self.done_studies >= self.n_studies:
             return None
-        since, before = self._marks[0]
-        last, done = self._marks[-1][0], self.done_work - before
-        to_begin = max(0.0, self.work - self.done_work - self._fitting)
-        at_last = to_begin * (last - since) / done if done > 0 else 0.0
-        left = max(last + at_last, self._fits_end) - self.clock()
-        return left if left > LEAST_LEFT_S else None
+        left, now = max(0.0, self.work - self.done_work), self.clock()
+        if self._known():
+            (since, _, before), last = self._marks[0], self._marks[-1][0]
+            done = self.done_work - before
+            seconds = last + (left * (last - since) / done if done > 0 else 0.0) - now
+        elif self.earlier_rate and self.work:
+            seconds = left / self.work * self.n_trials / self.earlier_rate
+        else:
+            return None
+        return seconds if seconds > LEAST_LEFT_S else None
 
     def _median_gain(self) -> float | None:
         """Of a million gains it takes ten milliseconds, so it is not computed for each of them."""

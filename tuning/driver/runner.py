@@ -27,7 +27,6 @@ from tuning.planning.run_plan import Plan
 from tuning.planning.studies import NONE_FIXED, Fixed
 from tuning.records.ownership import newest_term
 from tuning.runs.begin import OwnedRun, abandon, begin, resume_run
-from tuning.runs.earlier_runs import with_run_time
 from tuning.runs.plan_file import frozen_definition
 from tuning.runs.results import RunResult
 from tuning.storage.run_directory import RunDirectory
@@ -81,7 +80,7 @@ class TuneRunner(Public):
         """What would run, and where. Neither Ray nor MLflow is imported; messages of libraries that your code loads are
         hidden."""
         with wait_notice("looking at the data"), held_messages():
-            return with_run_time(make_plan(self.definition, timing=self.timing, fixed=self.fixed))
+            return make_plan(self.definition, timing=self.timing, fixed=self.fixed)
 
     def tuner(self, run_dir: str | Path | None = None) -> Tuner:
         """The `tune.Tuner` of the definition, over a new run directory.

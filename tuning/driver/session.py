@@ -15,7 +15,6 @@ from tuning.driver.display import Display
 from tuning.driver.halt import StopConditions
 from tuning.driver.hosts.choice import hosts_of
 from tuning.driver.progress import Counter
-from tuning.driver.progress_file import ProgressFile
 from tuning.driver.signals import Signals
 from tuning.errors import (
     MachineError,
@@ -29,10 +28,11 @@ from tuning.errors import (
 from tuning.notes import EndCode
 from tuning.records.ownership import check_there
 from tuning.runs.begin import OwnedRun, abandon
-from tuning.runs.ending import BudgetAdvice, LeaderboardFile, MissingLogs
+from tuning.runs.ending import BudgetAdvice, LeaderboardFile, MissingLogs, write_outcome
 from tuning.runs.observer import EndState, RunEnd, RunObserver
 from tuning.runs.outcome import report_line, sentences
 from tuning.runs.pool_file import check_pool
+from tuning.runs.progress import earlier_rate
 from tuning.runs.report.writer import ReportWriter
 from tuning.runs.results import RunResult
 from tuning.tracking.copy.observer import MLflowCopy
@@ -49,11 +49,11 @@ class RunSession:
         if before is not None:
             self.counter.customers = len(before)
             self.counter.add_ended(*before.ended_before())
-        copy = MLflowCopy(owned)
+            self.counter.earlier_rate = earlier_rate(owned.directory, owned.plan.slots)
+        self.copy = MLflowCopy(owned)
         self.observers: list[RunObserver] = [
             *(observer(owned) for observer in (LeaderboardFile, ReportWriter, MissingLogs, BudgetAdvice)),
-            copy,  # of what the others have written
-            ProgressFile(owned, self.counter, copy),
+            self.copy,  # of what the others have written
         ]
         self.counter.stopping = lambda: bool(signals.received)
         self.counter.on_part = self._recorded
@@ -83,7 +83,7 @@ class RunSession:
 
         style: of the progress, see `tuning.driver.display`. in_process: work in this process alone.
         """
-        display = Display(self.counter, style)
+        display = Display(self.counter, style, self.owned)
         display.tell(self.owned.plan.notes)
         result = self.result
         try:
@@ -167,6 +167,8 @@ class RunSession:
                 error = error or raised
                 end = replace(end, state=_state_after(raised), error=error)
         self.counter.doing = ""
+        self.counter.ended = "" if end.state is EndState.LOST else end.state.word
+        write_outcome(self.owned, end, self.copy.not_copied, self.counter.lost_nodes)
         if error is not None:
             raise error
 

@@ -75,15 +75,12 @@ class PartWriter:
     def _trials_written(self, part: str) -> PartWritten:
         scores = [record.score for record in self.trials if record.state == FINISHED and record.score is not None]
         better = max if self.trials[0].mode == "max" else min
-        last = [record for record in self.trials if record.trial == self._budget(record).n_trials - 1]
         return PartWritten(
             part,
             trials=len(self.trials),
             work=sum(self._budget(record).trial_work for record in self.trials),
             failed=sum(record.state == FAILED for record in self.trials),
             best=better(scores, default=None),
-            fitting=sum(ENDING * self._budget(record).trial_work for record in last),
-            fit_seconds=ENDING * max((record.seconds for record in last), default=0.0),
         )
 
     def _studies_written(self, part: str) -> PartWritten:
@@ -95,7 +92,6 @@ class PartWriter:
             unspent=sum(max(0, budget.n_trials - trials) for budget, trials in left),
             no_model=sum(record.status not in (OK, POOLED) for record in self.studies),
             gains=tuple(record.gain for record in self.studies if record.gain is not None),
-            fitting=-sum(ENDING * budget.trial_work for budget, trials in left if trials >= budget.n_trials),
         )
 
     def _budget(self, record: Record) -> Budget:

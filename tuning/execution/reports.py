@@ -23,8 +23,6 @@ class PartWritten:
         unspent: trials that its studies have left.
         no_model: studies that ended without one.
         gains: of its studies that have one.
-        fitting: work of the last fits that begin with it, less that of those which have ended.
-        fit_seconds: how long the longest of those that begin probably takes.
     """
 
     part: str
@@ -36,8 +34,6 @@ class PartWritten:
     unspent: int = 0
     no_model: int = 0
     gains: tuple[float, ...] = ()
-    fitting: float = 0.0
-    fit_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -21,7 +21,6 @@ from tuning.notes import Note, Shown
 from tuning.notes.plans import by_worth
 from tuning.planning.gangs import largest_gang, trial_cpus
 from tuning.planning.placement import TRIAL_BYTES, slot_bytes
-from tuning.planning.run_time import RunTime
 from tuning.planning.shards import make_shards
 from tuning.study import warm_start
 from tuning.study.interfaces import Configuration
@@ -41,7 +40,6 @@ class Plan:
         helpers: how many processes train each study's trials ahead of its decisions, under schedulers that pause
             trials; 0 for none.
         beside: as of `studies_beside`, for the run's pool.
-        run_time: how long the run will take, where an earlier one tells it.
     """
 
     spec: RunSpec
@@ -51,7 +49,6 @@ class Plan:
     notes: tuple[Note, ...] = ()
     helpers: int = 0
     beside: StudyTable | None = None
-    run_time: RunTime | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
         return self.describe()
@@ -131,7 +128,7 @@ class Plan:
         return self.n_trials * (1 if self.spec.task is None else self.spec.definition.split.folds)
 
     def to_dict(self) -> dict[str, object]:
-        """The plan's figures as plain values; seconds are those of the whole run."""
+        """The plan's figures as plain values."""
         return {
             "name": self.spec.definition.name,
             "customers": self.customers,
@@ -150,7 +147,6 @@ class Plan:
             "slots": self.slots,
             "shards": len(self.shards),
             "helpers": self.helpers,
-            "seconds": None if self.run_time is None else self.run_time.to_dict(),
             "notes": [note.to_dict() for note in self.notes],
         }
 
@@ -180,7 +176,6 @@ def _text(plan: Plan) -> str:
         "metric": better_text(spec.metric, spec.mode),
         "portfolio": _portfolio(plan),
         "placement": _placement(plan),
-        "duration": plan.run_time,
         "time limit": _time_limit(plan),
     }
     lines = [f"{name:<12}{value}" for name, value in facts.items() if value is not None]

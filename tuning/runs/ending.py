@@ -1,14 +1,21 @@
-"""What is written and said when a run has ended: its leaderboard, logs that are missing, how to go on."""
+"""What is written and said when a run has ended: its outcome, leaderboard, logs that are missing, how to go on."""
 
 from __future__ import annotations
 
+import json
 import logging
+from collections.abc import Mapping, Sequence
 
+from tuning.basics.documents import Json
 from tuning.basics.wording import amount, one_line, time_text
+from tuning.errors import TuningError
+from tuning.records.ownership import check_there
 from tuning.records.parts import accepted
 from tuning.runs.begin import OwnedRun
+from tuning.runs.exit_codes import failure, of_models, of_searches, outcome_of
 from tuning.runs.observer import EndState, RunEnd, RunObserver
 from tuning.runs.outcome import LEADERBOARD_FILE
+from tuning.runs.outcome_file import OUTCOME
 from tuning.runs.trial_logs import TrialLogs
 
 logger = logging.getLogger(__name__)
@@ -58,3 +65,28 @@ class BudgetAdvice(RunObserver):
                 amount(end.result.unfinished, "study"),
                 self._owned.resume_advice("time_budget"),
             )
+
+
+def write_outcome(owned: OwnedRun, end: RunEnd, not_copied: Mapping[str, int], lost_nodes: Sequence[str]) -> None:
+    """Write how the work on a run has ended, unless the run has another owner or cannot be written to.
+
+    not_copied, lost_nodes: see `RunOutcome`.
+    """
+    if end.state is EndState.LOST or owned.lease.taken_by or owned.lease.gone:
+        return
+    try:
+        check_there(owned.directory, owned.term)
+        counts: Json = {} if end.state is EndState.KILLED else {**end.result.summary()}
+        if end.error is not None:
+            why = failure(end.error)
+        else:
+            number = of_models(counts["customers"], counts["succeeded"])
+            if owned.plan.spec.definition.compare is not None:
+                number = of_searches(end.result.unfinished)
+            code = "time_budget" if end.state is EndState.SPENT else "done"
+            why = {"outcome": outcome_of(number), "exit_code": number, "code": code, "values": {}, "reason": ""}
+        term, state = owned.term.number, end.state.word
+        told = {"term": term, "state": state, **why, "not_copied": not_copied, "lost_nodes": lost_nodes}
+        owned.directory.write(OUTCOME, json.dumps({**counts, **told}, ensure_ascii=False).encode())
+    except TuningError as error:
+        logger.warning("how the run has ended could not be written: %s", error)

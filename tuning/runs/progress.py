@@ -45,11 +45,10 @@ class Progress:
         no_model: studies that ended without one.
         failed_trials: trials that raised or crashed.
         seconds: since the run's work began.
-        rate: trials per second since these workers' first report.
-        seconds_left: at the latest pace. None until the pace is known: after ten reports in ten seconds or more, or a
-            quarter of the work. None again while new workers start, or once that time has gone by without a report. A
-            trial's work counts when it is recorded, so while a giant's is in flight the reports of smaller customers
-            may raise the time left: how far workers are within a trial is not told.
+        rate: trials per second in the later half of the time since these workers' first report.
+        seconds_left: at the latest rate of work, which is known ten seconds after the first report; until then at the
+            rate of the run's last owner. None without either, and once that time has gone by without a report. A
+            trial's work counts when it is recorded: how far workers are within a trial is not told.
         doing: what takes its time before the next result; "stopping" once somebody has stopped the run.
         slots: how many trials run at once.
         term: the number of the owner's term; each resume has a new one.
@@ -163,6 +162,15 @@ def read_progress(run_dir: RunDirectory | str | Path) -> Progress | None:
     if newest.owner.is_dead or last_heartbeat(directory, newest).released:
         return replace(progress, state=UNFINISHED, seconds_left=None)
     return replace(progress, state=RUNNING, seconds_left=None) if taken_over else progress
+
+
+def earlier_rate(directory: RunDirectory, slots: int) -> float | None:
+    """Return the trials per second that the run's last owner would have on so many slots; None where it said none."""
+    try:
+        before = read_progress(directory)
+    except StorageError:
+        return None
+    return None if before is None or before.rate is None else before.rate * slots / before.slots
 
 
 @cache

@@ -22,12 +22,10 @@ from tuning.driver import display, session
 from tuning.driver.display import Display
 from tuning.driver.progress import Counter
 from tuning.errors import DefinitionError
-from tuning.execution.part_writer import PartWriter
 from tuning.execution.reports import PartWritten, StepReport, TrialLength, WorkerReport
 from tuning.records.parts import ENDING
 from tuning.runs.progress import read_progress
 from tuning.steps import Step
-from tuning.study.study import TRIAL_ROWS
 
 
 class Clock:
@@ -77,28 +75,6 @@ def test_while_a_last_fit_goes_on_that_is_said() -> None:
     objective = Counter(n_trials=5, n_studies=1, noun="study")
     objective(PartWritten("trials", trials=5))
     assert str(objective.now) == "5/5 trials, choosing the winner"
-
-
-def test_a_last_fit_is_reported_from_the_last_trial_on_until_its_study_is_recorded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As a worker does that writes each record at once."""
-    heard = list[PartWritten]()
-
-    class Heard(Counter):
-        def __call__(self, report: WorkerReport) -> None:
-            super().__call__(report)
-            if isinstance(report, PartWritten):
-                heard.append(report)
-
-    monkeypatch.setattr(session, "Counter", Heard)
-    monkeypatch.setattr(PartWriter, "due", True)
-    write_customers(tmp_path / "data", 1, rows=80)
-    TuneRunner(**definition(tmp_path / "data")).run(str(tmp_path / "run"), progress=False, in_process=True)
-    assert [report.trials for report in heard] == [1, 1, 1, 1, 0]
-    fit = ENDING * (TRIAL_ROWS + 80)
-    assert [report.fitting for report in heard] == [0, 0, 0, pytest.approx(fit, rel=0.1), -heard[3].fitting]
-    assert [report.fit_seconds > 0 for report in heard] == [False, False, False, True, False]
 
 
 def test_workers_have_started_with_the_first_step_of_a_trial() -> None:

@@ -14,12 +14,11 @@ from builders import definition, tuner_of, write_customers
 
 from tuning import TuneRunner
 from tuning.basics.timing import Timing
-from tuning.driver.progress_file import ProgressFile
 from tuning.errors import StorageError
 from tuning.records.lease import Lease
 from tuning.records.ownership import Owner, claim, this_process
 from tuning.runs.observer import RunObserver
-from tuning.runs.progress import PROGRESS, Progress, now_text, read_progress, write_progress
+from tuning.runs.progress import PROGRESS, Progress, earlier_rate, now_text, read_progress, write_progress
 from tuning.storage.run_directory import RunDirectory
 
 FIELDS = {
@@ -120,19 +119,31 @@ def test_how_a_run_has_ended_is_said(tmp_path: Path) -> None:
 
 
 def test_it_is_written_after_all_that_others_write_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    order = list[str]()
+    seen = dict[str, str]()
     for kind in RunObserver.__subclasses__():
         ended = kind.ended
 
         def noted(self: Any, end: Any, ended: Any = ended, name: str = kind.__name__) -> None:
             ended(self, end)
-            order.append(name)
+            seen[name] = read(tmp_path / "run").state
 
         monkeypatch.setattr(kind, "ended", noted)
     write_customers(tmp_path / "data", 1)
     TuneRunner(**definition(tmp_path / "data")).run(tmp_path / "run", progress=False, in_process=True)
-    assert order[-1] == ProgressFile.__name__
-    assert len(order) > 4
+    assert set(seen.values()) == {"running"}
+    assert len(seen) > 4
+    assert read(tmp_path / "run").state == "finished"
+
+
+def test_the_last_owners_rate_is_that_of_so_many_slots(tmp_path: Path) -> None:
+    directory = RunDirectory(tmp_path)
+    assert earlier_rate(directory, 4) is None
+    write_progress(directory, progress(rate=3.0, slots=2, state="stopped"))
+    assert earlier_rate(directory, 4) == 6.0
+    write_progress(directory, progress(rate=None, slots=2))
+    assert earlier_rate(directory, 4) is None
+    (tmp_path / PROGRESS).write_text("[]")
+    assert earlier_rate(directory, 4) is None
 
 
 def test_the_state_is_that_of_now(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ RESULT = {
     "name": "week", "customers": 1200, "studies": 1200, "trials": 24000, "task": "binary", "positive": "yes",
     "metric": "rmse", "mode": "min", "algorithm": "optuna", "scheduler": "asha", "portfolio": 4,
     "placement": "packed", "slots": 4, "shards": 16, "helpers": 0,
-    "seconds": {"least": 600.0, "most": 1200.0, "source": "from an earlier run"},
+    "fits": 240,
     "notes": [{"text": "`metric` was chosen: <rmse>"}],
 }  # fmt: skip
 
@@ -97,7 +97,7 @@ def test_another_sites_page_and_a_reader_submit_nothing(web: TestClient, page: T
 def test_a_plan_is_readable_and_keeps_what_was_typed(page: TestClient, service: Service) -> None:
     plan = planned(service, state="planned", result=RESULT, problem=None, typed=TYPED)
     shown = page.get(f"/plans/{plan}").text
-    for text in ("1,200", "24,000", "rmse, smaller is better", "positive class", "about 10 to 20 min on 4 slots"):
+    for text in ("1,200", "24,000", "rmse, smaller is better", "positive class", "at most 240"):
         assert text in unescape(shown)
     assert "<li><code>metric</code> was chosen: &lt;rmse&gt;</li>" in shown
     assert "neg_root" not in shown

@@ -13,9 +13,9 @@ import time
 from collections.abc import Iterator, Sequence
 
 from tuning.driver.cluster import head_answers, kill_ray
-from tuning.driver.progress_file import write_outcome
 from tuning.errors import HeadLostError, TuningError
 from tuning.runs.begin import OwnedRun
+from tuning.runs.ending import write_outcome
 from tuning.runs.observer import EndState, RunEnd
 from tuning.runs.results import RunResult
 
@@ -55,7 +55,7 @@ def _watch(owned: OwnedRun, over: threading.Event, lost_nodes: Sequence[str]) ->
     )
     with contextlib.suppress(TuningError):
         end = RunEnd(EndState.FAILED, RunResult(owned.directory), error)
-        write_outcome(owned.directory, owned.term, end, {}, lost_nodes)
+        write_outcome(owned, end, {}, lost_nodes)
     owned.lease.release()
     threading.excepthook(threading.ExceptHookArgs((HeadLostError, error, None, threading.current_thread())))
     os._exit(1)

@@ -18,7 +18,6 @@ from search_spaces.yaml_text import dump_yaml
 from tuning.basics.documents import Json
 from tuning.basics.wording import better_text, shorten
 from tuning.errors import DefinitionError, NotAllowedError, QuotaError
-from tuning.planning.run_time import RunTime
 from tuning.service.admission import admit
 from tuning.service.database.tokens import TokenHolder
 from tuning.service.plans import OPEN, AskedPlan
@@ -138,9 +137,8 @@ def _typed(plan: AskedPlan, settings: ServiceSettings) -> str:
 
 def _facts(result: Json, asks_slots: bool) -> list[tuple[str, str]]:
     """A plan's figures as people read them."""
-    seconds, positive = result["seconds"], result["positive"]
+    positive = result["positive"]
     slots = f"{result['slots']:,}" if asks_slots else f"up to {result['slots']:,}, by the team's share"
-    takes = "" if seconds is None else str(RunTime(**seconds, slots=result["slots"]))
     class_text = "" if positive is None else f" (positive class {positive!r})"
     return [
         ("Customers", f"{result['customers']:,}"),
@@ -152,7 +150,7 @@ def _facts(result: Json, asks_slots: bool) -> list[tuple[str, str]]:
         ("Scheduler", str(result["scheduler"])),
         ("Placement", str(result["placement"])),
         ("Slots", slots),
-        *[("Duration", f"{takes}. The start and the end of its process come on top")] * bool(takes),
+        ("Fits", f"at most {result['fits']:,}"),
     ]
 
 
