@@ -18,7 +18,7 @@ from sqlalchemy import update
 from tuning.errors import DefinitionError
 from tuning.service.client import TuningClient
 from tuning.service.database.connection import Database
-from tuning.service.database.runs import Submission
+from tuning.service.database.runs import Runs, Submission
 from tuning.service.database.tables import SCHEDULES
 from tuning.service.schedules import Schedules
 from tuning.service.states import RunState
@@ -54,6 +54,23 @@ def test_a_schedule_in_a_zone_that_is_not_there_keeps_no_run_from_its_beginning(
     assert client.submit(served.definition).wait(240).state is RunState.FINISHED
     wait_for(lambda: schedules.get(made.id, "other").problem, 30, "the schedule's problem")
     assert "'Europe/Atlantis' is not a time zone" in (schedules.get(made.id, "other").problem or "")
+    database.close()
+
+
+def test_a_time_that_is_skipped_is_told_where_the_schedule_is_shown(served: ServedFolder, client: TuningClient) -> None:
+    endless = {"data": str(served.folder / "data" / "*.csv"), "target": "y", "metric": "r2", "search_space": "ridge"}
+    run = client.submit({**endless, "trials": 100_000, "name": "endless", "slots": 1, "schedule": "0 3 1 1 *"})
+    (made,) = [each for each in client.schedules() if each["name"] == "endless"]
+    database = Database(served.database)
+    with database.write() as connection:
+        connection.execute(update(SCHEDULES).where(SCHEDULES.c.id == made["id"]).values(next=time.time()))
+    team = Runs(database).get(run.id).team
+    wait_for(lambda: Schedules(database).get(made["id"], team).problem, 60, "the schedule's problem")
+    (shown,) = [each["problem"] for each in client.schedules() if each["id"] == made["id"]]
+    assert shown.startswith(f"run {run.id} of this schedule was not over at ")
+    assert shown in served.command("schedule", "list", "--server", served.url).stdout
+    client.end_schedule(made["id"])
+    client.cancel(run.id).wait(120)
     database.close()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import subprocess
@@ -82,6 +83,20 @@ def test_the_client_submits_once_waits_and_reads_the_leaderboard(
     assert list(predicted["prediction"]) == pytest.approx(list(ended.model("c0000").predict(rows)))
     with pytest.raises(RefusedChangeError, match="finished"):
         ended.stop()
+
+
+def test_the_first_answer_after_a_runs_end_has_its_result(client: TuningClient, served: ServedFolder) -> None:
+    run = client.submit(served.definition, name="looked at", trials=60)
+    for event in client.events(run.id):
+        if event.kind != "state":
+            with contextlib.suppress(RefusedChangeError, MissingError):  # before its first customer
+                run.leaderboard()  # one of a running run, which may be kept for a while
+    ended = client.run(run.id)
+    assert ended.progress is not None
+    board = run.leaderboard()
+    assert ended.state is RunState.FINISHED
+    assert board["trials"].sum() == ended.progress["done_trials"] == 3 * 60
+    assert set(board.loc[board["reason"] == "", "customer"]) == {"c0000", "c0001", "c0002"}
 
 
 @pytest.mark.slow
