@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 
 LIBRARIES = (
     *("pytest", "cloudpickle", "optuna", "pyarrow.dataset", "skops.io", "ray.tune.schedulers"),
-    *("ray.tune.search.optuna", "tuning.driver.runner", "tuning.execution.packed", "tuning.runs.batch.workers"),
+    *("ray.tune.search.optuna", "tuning.driver.runner", "tuning.execution.packed", "tuning.runs.prediction.workers"),
 )
 
 

@@ -304,7 +304,7 @@ def test_code_of_a_run_that_is_not_what_the_run_wrote_is_never_run(tmp_path: Pat
     said = r"own-.*\.py is not what this run has written: its SHA-256 differs"
     with pytest.raises(RunError, match=said):
         TuneRunner.resume(str(run), trials=4, **QUIET)
-    from tuning.runs.prediction import predict_rows
+    from tuning.runs.prediction.rows import predict_rows
 
     predict_rows(RunResult(str(run)), str(tmp_path / "data" / "c0000.csv"), "c0000")  # by the model's own copy
     assert not (tmp_path / "planted").exists()

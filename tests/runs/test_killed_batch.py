@@ -14,8 +14,8 @@ import pandas as pd
 import pytest
 
 from tuning import RunResult, TuneRunner
-from tuning.runs.batch.models import RunModels
-from tuning.runs.batch.predict_files import predict_files
+from tuning.runs.prediction.files import predict_files
+from tuning.runs.prediction.models import RunModels
 
 FILES = 40
 

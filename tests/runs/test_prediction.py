@@ -18,7 +18,7 @@ from tuning.cli.program import main
 from tuning.data.registry import file_formats, suffixes
 from tuning.errors import CustomerError, DefinitionError
 from tuning.notes import DataCode, EndCode
-from tuning.runs.prediction import predict_rows
+from tuning.runs.prediction.rows import predict_rows
 from tuning.tracking.loader import _load_pyfunc
 
 QUICK = {

@@ -18,11 +18,10 @@ from tuning.errors import DataError
 from tuning.models.residuals import PREDICTION
 from tuning.notes import EndCode
 from tuning.runs import exit_codes
-from tuning.runs.batch.answers import AnswerCounts
-from tuning.runs.batch.models import CustomerModels, RunModels
-from tuning.runs.batch.output import write_rows
-from tuning.runs.batch.predict_files import BatchCounts, predict_files
-from tuning.runs.prediction import predict_rows
+from tuning.runs.prediction.answers import AnswerCounts, write_rows
+from tuning.runs.prediction.files import BatchCounts, predict_files
+from tuning.runs.prediction.models import CustomerModels, RunModels
+from tuning.runs.prediction.rows import predict_rows
 from tuning.runs.results import RunResult
 from tuning.serving.models import ReleaseModels
 from tuning.storage.names import mask
@@ -135,8 +134,7 @@ def _tell(counts: BatchCounts, output: str) -> None:
         click.echo(
             f"{amount(len(counts.customers), 'customer')}, {amount(counts.models, 'model')} loaded in "
             f"{duration(counts.seconds)}: {amount(round(counts.rows / counts.seconds), 'row')} and "
-            f"{amount(round(counts.models / counts.seconds, 1), 'model')} per second, {counts.loading:.0%} of the "
-            "work is loading",
+            f"{amount(round(counts.models / counts.seconds, 1), 'model')} per second",
             err=True,
         )
     for name, reason in counts.broken.items():

@@ -27,10 +27,10 @@ from tuning.reporting.cells import listed, paragraph
 from tuning.runs.answer import to_use
 from tuning.runs.customer_result import CustomerResult, trials_frame
 from tuning.runs.leaderboard import LEADERBOARD, NEEDED, Leaderboard, exact_config
-from tuning.runs.model_reader import ModelReader
 from tuning.runs.other_names import OfResult, next_steps, resume_here
 from tuning.runs.outcome_file import read_outcome
 from tuning.runs.plan_file import PlannedNames, frozen_definition, read_names, with_name
+from tuning.runs.prediction.models import ModelReader
 from tuning.runs.run_counts import COUNTED, RunCounts, models_text, run_counts
 from tuning.runs.standings import SO_FAR, Standings, UnfinishedCustomers, id_of
 from tuning.runs.verdicts import is_constant
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from tuning.models.customer_model import CustomerModel
     from tuning.runs.optuna_study import Storage
     from tuning.runs.parameter_effects import ParameterEffect
-    from tuning.runs.prediction import NewRows
+    from tuning.runs.prediction.rows import NewRows
 
 _NO_MODELS = {False: EndCode.NOT_SAVED(), True: EndCode.OBJECTIVE_TUNED()}
 _NEEDED = list(dict.fromkeys((*NEEDED, *COUNTED, "failed", "fit_seconds", "model_sha256")))
@@ -379,9 +379,9 @@ class RunResult(OfResult):
         """The rows of a frame or a file with predictions, by default of the model that each row's key columns name.
 
         The rows stay as they are; those of a CSV are text. customer, allow_code: see `model`. interval: see its
-        `predict`. `attrs` of the answer has the remarks of `tuning.runs.batch.answers.AnswerCounts`.
+        `predict`. `attrs` of the answer has the remarks of `tuning.runs.prediction.answers.AnswerCounts`.
         """
-        from tuning.runs.prediction import predict_rows
+        from tuning.runs.prediction.rows import predict_rows
 
         found = predict_rows(self, rows, customer, allow_code=allow_code, interval=interval)
         found.rows.attrs.update(found.remarks)

@@ -18,7 +18,7 @@ from tuning.basics.documents import Json
 from tuning.basics.wording import raised
 from tuning.errors import TuningError
 from tuning.models.kept_models import KeptModels
-from tuning.runs.prediction import PredictedRows, predict_by
+from tuning.runs.prediction.rows import PredictedRows, predict_by
 from tuning.service.extract_child import write_predictions
 from tuning.service.kept_children import IDLE_S
 from tuning.serving.models import ReleaseModels

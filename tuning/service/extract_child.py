@@ -22,7 +22,7 @@ from tuning.notes import EndCode
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tuning.runs.prediction import PredictedRows
+    from tuning.runs.prediction.rows import PredictedRows
 
 ANSWER = "answer"
 ROWS_CSV, ROWS_JSON, ROWS_TABLE = "rows.csv", "rows.json", "rows.parquet"
@@ -66,7 +66,7 @@ def write_predictions(predict: Callable[[str], PredictedRows], most: int, formul
 
     import pyarrow.parquet as pq
 
-    from tuning.runs.batch.output import write_rows
+    from tuning.runs.prediction.answers import write_rows
 
     if rows is None:
         table = predict(ROWS_CSV).table
@@ -78,7 +78,7 @@ def write_predictions(predict: Callable[[str], PredictedRows], most: int, formul
 
 
 def _predicted(run: str, file: str, customer: str | None, interval: float | None) -> PredictedRows:
-    from tuning.runs.prediction import predict_rows
+    from tuning.runs.prediction.rows import predict_rows
     from tuning.runs.results import RunResult
 
     return predict_rows(RunResult(run), file, customer, interval=interval)

@@ -30,9 +30,9 @@ from tuning.preprocessing.classes import read_classes
 from tuning.preprocessing.roles import encode_target, read_target
 from tuning.preprocessing.task import REGRESSION, Prediction, Task
 from tuning.records.schema import MODEL, Config
-from tuning.runs.model_reader import ModelReader
 from tuning.runs.plan_file import RecordedPlan
 from tuning.runs.pool_file import pool_of
+from tuning.runs.prediction.models import ModelReader
 from tuning.runs.trusted_code import check_definition
 from tuning.serving.champion import CONSTANT, POOL
 from tuning.storage.names import slug

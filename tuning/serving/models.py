@@ -12,9 +12,8 @@ from tuning.definition.definition import Definition
 from tuning.errors import NoModelError, RunError, UnknownCustomerError
 from tuning.models.customer_model import CustomerModel
 from tuning.notes import ServingCode
-from tuning.runs.batch.models import ModelAnswer
-from tuning.runs.model_reader import ModelReader
 from tuning.runs.plan_file import frozen_definition
+from tuning.runs.prediction.models import ModelAnswer, ModelReader
 from tuning.serving.champion import HERE, NONE, Champion, champions_of
 from tuning.serving.release import Release
 from tuning.serving.releases import Releases
@@ -22,7 +21,7 @@ from tuning.serving.releases import Releases
 
 @dataclass(frozen=True)
 class ReleaseModels:
-    """The models of a release; `tuning.runs.batch` predicts files by them.
+    """The models of a release; `tuning.runs.prediction` predicts files by them.
 
     Attributes:
         name: of the champions.

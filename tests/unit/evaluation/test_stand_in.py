@@ -19,7 +19,7 @@ from tuning.evaluation.stand_in import stand_in
 from tuning.models.pooled import Level, RunPool
 from tuning.notes import DataCode, PoolCode, texts
 from tuning.runs.outcome import sentences
-from tuning.runs.prediction import predict_rows
+from tuning.runs.prediction.rows import predict_rows
 from tuning.runs.report.customer import customer_page
 from tuning.runs.report.page import customers_without
 from tuning.service.extract_child import ANSWER, ROWS_JSON, write_predictions

@@ -19,9 +19,9 @@ from click.testing import CliRunner
 from tuning import RunResult, TuneRunner
 from tuning.cli.program import main
 from tuning.errors import DataError
-from tuning.runs.batch.models import RunModels
-from tuning.runs.batch.predict_files import BatchCounts, predict_files
-from tuning.runs.batch.workers import PredictionWorkers
+from tuning.runs.prediction.files import BatchCounts, predict_files
+from tuning.runs.prediction.models import RunModels
+from tuning.runs.prediction.workers import PredictionWorkers
 from tuning.storage.backend import TEMPORARY
 
 pytestmark = pytest.mark.long
@@ -118,10 +118,10 @@ def test_a_file_that_is_read_in_pieces_has_the_same_answer(
     keyed: RunResult, passed: tuple[Path, Path, BatchCounts], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     new, whole, _ = passed
-    monkeypatch.setattr("tuning.runs.batch.rows.WINDOW_BYTES", 1)
+    monkeypatch.setattr("tuning.data.new_rows.WINDOW_BYTES", 1)
     monkeypatch.setattr("tuning.data.formats.csv_file.PIECE_ROWS", 7)
     monkeypatch.setattr("tuning.data.formats.parquet_file.PIECE_ROWS", 7)
-    monkeypatch.setattr("tuning.runs.batch.predict_files.MOST_AHEAD", 2)
+    monkeypatch.setattr("tuning.runs.prediction.files.MOST_AHEAD", 2)
     counts = batch(keyed, new, tmp_path / "pieces")
     assert (counts.rows, counts.models) == (125, 3), "each model is loaded once"
     two, pieces = (pd.read_parquet(folder / "below" / "two.parquet") for folder in (whole, tmp_path / "pieces"))
@@ -135,7 +135,7 @@ def test_a_pass_that_ends_at_any_step_is_finished_by_the_same_again(
 ) -> None:
     new, whole, _ = passed
     with PredictionWorkers(RunModels(keyed), 1) as workers:
-        monkeypatch.setattr("tuning.runs.batch.predict_files.PredictionWorkers", lambda *_: nullcontext(workers))
+        monkeypatch.setattr("tuning.runs.prediction.files.PredictionWorkers", lambda *_: nullcontext(workers))
         for step, moment in zip(range(1, 7), cycle(("before", "during", "after", "during"))):  # of each file two
             out = tmp_path / f"{step}-{moment}"
             with crashing(monkeypatch, step, moment), pytest.raises(Crash):

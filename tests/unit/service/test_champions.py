@@ -21,7 +21,7 @@ from tuning.basics.documents import Json
 from tuning.errors import MissingError
 from tuning.models.customer_model import CustomerModel
 from tuning.models.kept_models import BESIDE, KeptModels
-from tuning.runs.model_reader import ModelReader
+from tuning.runs.prediction.models import ModelReader
 from tuning.service import champions_child
 from tuning.service.champions_child import ServedChampions, answer
 from tuning.service.service import Service

@@ -1,10 +1,10 @@
-"""New rows through the models of a run, as they would have been read and prepared for training."""
+"""New rows of a frame or of one file through models, as they would have been read and prepared for training."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
 
@@ -14,15 +14,21 @@ import pyarrow as pa
 from tuning.basics.wording import option
 from tuning.data.arrow_frames import to_arrow
 from tuning.data.column_types import exact_frame
+from tuning.data.new_rows import NewFile, RowReader, Window
 from tuning.data.registry import without_suffix
 from tuning.errors import CustomerError, DataError, DefinitionError
 from tuning.models.residuals import check_interval
 from tuning.notes import FileCode
 from tuning.preprocessing.shapes import FrameLike, text_names, to_frame
-from tuning.runs.batch.answers import AnswerCounts, answered, predicted, rows_for
-from tuning.runs.batch.models import CustomerModels, RunModels, SavedModels
-from tuning.runs.batch.output import answer_columns, answer_schema, joined_tables
-from tuning.runs.batch.rows import NewFile, Window, window_of_frame, windows
+from tuning.runs.prediction.answers import (
+    AnswerCounts,
+    answer_columns,
+    answer_schema,
+    answered,
+    joined_tables,
+    predicted,
+)
+from tuning.runs.prediction.models import CustomerModels, RunModels, SavedModels
 from tuning.storage.names import without_query
 
 NewRows: TypeAlias = "FrameLike | str | Path"
@@ -92,28 +98,24 @@ def predict_by(
     several: whether there are more customers than one. marked: columns say what has answered, and of which models.
     """
     check_interval(interval)
-    rows = rows if isinstance(rows, pd.DataFrame | str | Path) else to_frame(rows)
-    by, csv = models.definition.by, models.definition.csv_options
-    if customer is None and not by and several:
-        raise DefinitionError(
-            f"{option('customer')} is needed: the run's customers are files, so rows name no customer."
-        )
-    if customer is None and by:
-        window = _window(rows, models)
-        names = [each.customer for each in window.customers]
-        answers = [
-            answered(partial(models.of, each.customer), partial(rows_for, each.rows, csv=csv), interval)
-            for each in window.customers
-        ]
-    else:
+    definition = models.definition
+    reader, csv = RowReader(definition, models.knows), definition.csv_options
+    if customer is not None or not definition.by:
+        if customer is None and several:
+            raise DefinitionError(
+                f"{option('customer')} is needed: the run's customers are files, so rows name no customer."
+            )
         answer = models.of(customer)
         check_interval(interval, answer.model.task)
-        window = _window(rows, models, alone=True)
+        window = _whole(reader.of_one(), rows)
         if not window.customers:
             raise CustomerError(FileCode.NO_ROWS())
         names = [answer.model.customer]
-        whole = rows_for(window.customers[0].rows, answer.model, csv)
-        answers = [predicted(answer, whole, interval, alone=True)]
+        answers = [predicted(answer, window.customers[0].rows, csv, interval, alone=True)]
+    else:
+        window = _whole(reader, rows)
+        names = [each.customer for each in window.customers]
+        answers = [answered(models.of, each.customer, each.rows, csv, interval) for each in window.customers]
     columns = answer_columns(window, answers, answer_schema(answers), models.mark if marked else None)
     found = PredictedRows(came=window.rows, answers=columns)
     for name, each in zip(names, answers, strict=True):
@@ -121,12 +123,12 @@ def predict_by(
     return found
 
 
-def _window(rows: pd.DataFrame | str | Path, models: CustomerModels, *, alone: bool = False) -> Window:
-    """All rows. `DataError`: what is wrong with their file. alone: as of `windows`."""
-    if isinstance(rows, pd.DataFrame):
-        return window_of_frame(rows, () if alone else models.definition.by)
+def _whole(reader: RowReader, rows: NewRows) -> Window:
+    """All rows in one window. `DataError`: what is wrong with their file."""
+    if not isinstance(rows, str | Path):
+        return reader.of_frame(rows if isinstance(rows, pd.DataFrame) else to_frame(rows))
     name = without_query(str(rows)).rpartition("/")[2]
     try:
-        return next(windows(NewFile(str(rows), without_suffix(name), name), models, math.inf, alone=alone))
+        return next(reader.windows(NewFile(str(rows), without_suffix(name), name), math.inf))
     except CustomerError as error:
         raise DataError(error.note) from error

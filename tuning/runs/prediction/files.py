@@ -7,31 +7,41 @@ alone what is noted and unchanged, so that it goes on where an earlier one ended
 from __future__ import annotations
 
 import json
+import tempfile
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from itertools import groupby
+from functools import partial
+from itertools import chain, groupby, pairwise
+from typing import BinaryIO
 
 import pyarrow as pa
 
 from tuning.basics.documents import Json
+from tuning.data.new_rows import NewFile, RowReader, Window, new_files
 from tuning.data.registry import format_of
 from tuning.definition.cpus import usable_cpus
 from tuning.errors import CustomerError, DataError, TuningError, UntrustedCodeError, reason_of
 from tuning.models.residuals import check_interval
 from tuning.notes import Note
-from tuning.runs.batch.answers import AnswerCounts, AnsweredRows
-from tuning.runs.batch.models import CustomerModels
-from tuning.runs.batch.output import answer_columns, answer_schema, joined_tables, write_tables
-from tuning.runs.batch.rows import NewFile, Window, customers_in, new_files, windows
-from tuning.runs.batch.workers import PredictionWorkers
+from tuning.runs.prediction.answers import (
+    AnswerCounts,
+    AnsweredRows,
+    answer_columns,
+    answer_schema,
+    joined_tables,
+    write_rows,
+)
+from tuning.runs.prediction.models import CustomerModels
+from tuning.runs.prediction.workers import PredictionWorkers
 from tuning.storage.names import mask
 from tuning.storage.run_directory import RunDirectory
 
 NOTES = "_predictions"
 AHEAD_BYTES, MOST_AHEAD = 1 << 27, 256  # of rows that are read ahead of those that are written; windows of files
+PIECE_BYTES = 1 << 22  # of a file that is written
 
 
 @dataclass(kw_only=True)
@@ -44,7 +54,6 @@ class BatchCounts(AnswerCounts):
         rows: that were written.
         customers: that had rows.
         models: that were loaded.
-        load_seconds, predict_seconds: of all processes together.
         seconds: from the first file to the last.
     """
 
@@ -54,21 +63,12 @@ class BatchCounts(AnswerCounts):
     rows: int = 0
     customers: set[str] = field(default_factory=set)
     models: int = 0
-    load_seconds: float = 0.0
-    predict_seconds: float = 0.0
     seconds: float = 0.0
-
-    @property
-    def loading(self) -> float:
-        """The share of loading models in the time of the processes that predict."""
-        return self.load_seconds / max(1e-9, self.load_seconds + self.predict_seconds)
 
     def add(self, customer: str, answered: AnsweredRows) -> None:
         super().add(customer, answered)
         self.customers.add(customer)
         self.models += answered.loaded
-        self.load_seconds += answered.load_seconds
-        self.predict_seconds += answered.predict_seconds
 
 
 def predict_files(
@@ -88,7 +88,7 @@ def predict_files(
         output: the folder, or a URI; the files there are called as those of `data`.
         processes: how many predict; default the CPUs.
         interval: as of `CustomerModel.predict`.
-        formulas: as of `write_tables`.
+        formulas: as of `write_rows`.
 
     `DataError` where no file is there, or one would be overwritten.
     """
@@ -98,10 +98,15 @@ def predict_files(
     for file in files:
         if directory.locate(file.name) == file.path:
             raise DataError(f"--output: {mask(output)!r} holds {file.name!r} of --data; name another folder.")
-    left = [file for file in files if not _noted(directory, file, _state(file, models, interval))]
+    states: dict[NewFile, Mapping[str, object]] = {
+        file: {"stamp": format_of(file.path).stamp(file.path), "models": models.version, "interval": interval}
+        for file in files
+    }
+    left = {file: state for file, state in states.items() if not _noted(directory, file, state)}
     counts = BatchCounts(unchanged=len(files) - len(left))
     with PredictionWorkers(models, processes or usable_cpus(), interval) as workers:
-        _Pass(models, workers, directory, counts, formulas, interval).go_through(left)
+        reader = RowReader(models.definition, models.knows)
+        _Pass(reader, workers, directory, counts, models.mark, formulas).go_through(left)
     counts.seconds = time.perf_counter() - start
     return counts
 
@@ -112,7 +117,7 @@ class _AskedWindow:
 
     file: NewFile
     window: Window | None = None
-    answers: tuple[Future[AnsweredRows], ...] = ()
+    answers: Sequence[Future[AnsweredRows]] = ()
     columns: pa.Schema | None = None
     broken: Note | None = None
 
@@ -126,24 +131,24 @@ class _AskedWindow:
 class _Pass:
     """Goes through files: rows are read and given to the workers ahead of those that are written."""
 
-    models: CustomerModels
+    reader: RowReader
     workers: PredictionWorkers
     directory: RunDirectory
     counts: BatchCounts
+    mark: tuple[str, str | int]
     formulas: str
-    interval: float | None
 
-    def go_through(self, left: Sequence[NewFile]) -> None:
-        """Write the answer to each file."""
+    def go_through(self, left: Mapping[NewFile, Mapping[str, object]]) -> None:
+        """Write the answer to each file. left: what each one's answer depends on."""
         for file, asked in groupby(_ahead(self._asked(left)), lambda each: each.file):
             answers: list[tuple[str, int, AnsweredRows]] = []
             try:
-                write_tables(self.directory, file.name, self._tables(asked, answers), formulas=self.formulas)
-                self._note(file, answers)
+                self._write(file.name, self._tables(asked, answers))
+                self._note(file, left[file], answers)
             except (CustomerError, pa.ArrowException) as error:
                 self.counts.broken[file.name] = reason_of(error)
 
-    def _asked(self, left: Sequence[NewFile]) -> Iterator[_AskedWindow]:
+    def _asked(self, left: Iterable[NewFile]) -> Iterator[_AskedWindow]:
         for file in left:
             try:
                 yield from self._windows(file)
@@ -153,26 +158,19 @@ class _Pass:
                 yield _AskedWindow(file, broken=reason_of(error))
 
     def _windows(self, file: NewFile) -> Iterator[_AskedWindow]:
-        before: Window | None = None
-        columns: pa.Schema | None = None
-        for window in windows(file, self.models):
-            if before is not None:
-                columns = columns or self._columns(file)
-                yield self._ask(file, before, columns)
-            before = window
-        assert before is not None
-        yield self._ask(file, before, columns)
-
-    def _ask(self, file: NewFile, window: Window, columns: pa.Schema | None) -> _AskedWindow:
-        answers = tuple(self.workers.submit([(each.customer, each.rows) for each in window.customers]))
-        return _AskedWindow(file, window, answers, columns)
+        columns = None
+        for window, following in pairwise(chain(self.reader.windows(file), [None])):
+            assert window is not None
+            if following is not None and columns is None:
+                columns = self._columns(file)
+            answers = self.workers.submit([(each.customer, each.rows) for each in window.customers])
+            yield _AskedWindow(file, window, answers, columns)
 
     def _columns(self, file: NewFile) -> pa.Schema:
         """What the customers of a file need that is not held as a whole, by what their models say of themselves."""
-        asked = self.workers.submit([(customer, None) for customer in customers_in(file, self.models)])
+        asked = self.workers.submit([(customer, None) for customer in self.reader.customers_in(file)])
         answers = [each.result() for each in asked]
         self.counts.models += sum(each.loaded for each in answers)
-        self.counts.load_seconds += sum(each.load_seconds for each in answers)
         return answer_schema(answers)
 
     def _tables(self, windows: Iterator[_AskedWindow], told: list[tuple[str, int, AnsweredRows]]) -> Iterator[pa.Table]:
@@ -183,21 +181,22 @@ class _Pass:
             answers = [each.result() for each in asked.answers]
             of = asked.window.customers
             told += [(each.customer, len(each.places), found) for each, found in zip(of, answers, strict=True)]
-            columns = asked.columns or answer_schema(answers)
-            added = answer_columns(asked.window, answers, columns, self.models.mark)
+            added = answer_columns(asked.window, answers, asked.columns or answer_schema(answers), self.mark)
             yield joined_tables(asked.window.rows, added)
 
-    def _note(self, file: NewFile, told: list[tuple[str, int, AnsweredRows]]) -> None:
+    def _write(self, name: str, tables: Iterable[pa.Table]) -> None:
+        """Place a file of some tables, whole or not at all; no more than one of them is in memory."""
+        with tempfile.TemporaryFile() as content:
+            write_rows(content, name, tables, formulas=self.formulas)
+            self.directory.write_pieces(name, _Pieces(content))
+
+    def _note(self, file: NewFile, state: Mapping[str, object], told: Sequence[tuple[str, int, AnsweredRows]]) -> None:
         before, rows = self.counts.predicted, sum(count for _, count, _ in told)
         for customer, _, answered in told:
             self.counts.add(customer, answered)
         self.counts.files += 1
         self.counts.rows += rows
-        found = {
-            **_state(file, self.models, self.interval),
-            "rows": rows,
-            "predicted": self.counts.predicted - before,
-        }
+        found = {**state, "rows": rows, "predicted": self.counts.predicted - before}
         self.directory.write(_note_of(file), json.dumps(found, ensure_ascii=False).encode())
 
 
@@ -218,11 +217,6 @@ def _note_of(file: NewFile) -> str:
     return f"{NOTES}/{file.name}.json"
 
 
-def _state(file: NewFile, models: CustomerModels, interval: float | None) -> dict[str, object]:
-    """What the answer to a file depends on."""
-    return {"stamp": format_of(file.path).stamp(file.path), "models": models.version, "interval": interval}
-
-
 def _noted(directory: RunDirectory, file: NewFile, state: Mapping[str, object]) -> bool:
     """Whether an earlier pass has written the answer to this very file by these very models."""
     try:
@@ -230,3 +224,14 @@ def _noted(directory: RunDirectory, file: NewFile, state: Mapping[str, object]) 
     except (OSError, ValueError):
         return False
     return all(note.get(name) == value for name, value in state.items()) and directory.exists(file.name)
+
+
+class _Pieces:
+    """The content of a file, from its beginning each time: a storage may take it at a second attempt only."""
+
+    def __init__(self, content: BinaryIO) -> None:
+        self._content = content
+
+    def __iter__(self) -> Iterator[bytes]:
+        self._content.seek(0)
+        return iter(partial(self._content.read, PIECE_BYTES), b"")

@@ -7,30 +7,24 @@ another process goes on with the others.
 from __future__ import annotations
 
 import zlib
-from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import Self, TypeAlias
 
 import pyarrow as pa
 
 from tuning.basics.timing import hang_seconds
 from tuning.data.child_process import ChildProcess
-from tuning.errors import NotLookedAtError, TuningError, UntrustedCodeError
+from tuning.errors import NotLookedAtError
 from tuning.models.compute import trains_with
 from tuning.models.skops_format import dump_skops
 from tuning.notes import FileCode, Note
-from tuning.runs.batch.answers import AnsweredRows, answered, rows_for
-from tuning.runs.batch.models import CustomerModels, ModelAnswer
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from tuning.models.customer_model import CustomerModel
+from tuning.runs.prediction.answers import AnsweredRows, answered
+from tuning.runs.prediction.models import CustomerModels, ModelAnswer
 
 ATTEMPTS = 2  # of a customer whose model has ended its process, which may have been no fault of the model
 AT_ONCE = 32  # customers that a process is asked for together: each call takes a millisecond here
@@ -98,14 +92,15 @@ class PredictionWorkers:
         if self._lost.keys().isdisjoint(customer for customer, _ in asked):
             with suppress(NotLookedAtError):
                 return child.call("their models", seconds, answer_all, self._models, given, self._interval)
-        return [self._alone(child, seconds, *each) for each in given]
+        return [self._alone(child, seconds, each) for each in given]
 
-    def _alone(self, child: ChildProcess, seconds: float, customer: str, content: bytes | None) -> AnsweredRows:
+    def _alone(self, child: ChildProcess, seconds: float, asked: tuple[str, bytes | None]) -> AnsweredRows:
+        customer, _ = asked
         left = 0 if customer in self._lost else ATTEMPTS
         while left and not self._closed:
             left -= 1
             try:
-                return child.call("its model", seconds, answer_rows, self._models, customer, content, self._interval)
+                return child.call("its model", seconds, answer_all, self._models, [asked], self._interval)[0]
             except NotLookedAtError as error:
                 if not left:
                     self._lost[customer] = error.note
@@ -120,56 +115,29 @@ def _content(rows: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-class _LoadedModels:
-    """The models that a child has at hand; the one used last is dropped last."""
-
-    def __init__(self, models: CustomerModels) -> None:
-        self.models, self.loads = models, 0
-        self._kept: OrderedDict[str, ModelAnswer | TuningError] = OrderedDict()
-
-    def of(self, customer: str) -> ModelAnswer:
-        """A customer's answer. `TuningError` where it has none."""
-        if customer not in self._kept:
-            try:
-                self._kept[customer] = self.models.of(customer)
-                self.loads += 1
-            except UntrustedCodeError:
-                raise
-            except TuningError as error:
-                self._kept[customer] = error
-            while len(self._kept) > MOST_MODELS:
-                self._kept.popitem(last=False)
-        self._kept.move_to_end(customer)
-        found = self._kept[customer]
-        if isinstance(found, TuningError):
-            raise found
-        return found
-
-
 @lru_cache(maxsize=1)
-def _loaded(models: CustomerModels) -> _LoadedModels:
+def _same(models: CustomerModels) -> CustomerModels:
+    """In a child: what it was sent first of all that are equal, which has read what it needs."""
     dump_skops([])  # loads the libraries that all models are loaded by
-    return _LoadedModels(models)
+    return models
+
+
+@lru_cache(maxsize=MOST_MODELS)
+def _model(models: CustomerModels, customer: str) -> ModelAnswer:
+    return models.of(customer)
 
 
 def answer_all(
     models: CustomerModels, asked: Sequence[tuple[str, bytes | None]], interval: float | None
 ) -> list[AnsweredRows]:
-    """In a child: `answer_rows` of several customers."""
-    return [answer_rows(models, customer, content, interval) for customer, content in asked]
-
-
-def answer_rows(models: CustomerModels, customer: str, content: bytes | None, interval: float | None) -> AnsweredRows:
-    """In a child: what the customer's model says of rows, or of its examples."""
-
-    def rows(model: CustomerModel) -> pd.DataFrame | None:
-        if content is None:
-            return model.example
-        return rows_for(pa.ipc.open_stream(content).read_all(), model, models.definition.csv_options)
-
-    with trains_with(models.definition.resources.compute):
-        at_hand = _loaded(models)
-        before = at_hand.loads
-        found = answered(lambda: at_hand.of(customer), rows, interval)
-    fresh = at_hand.loads - before
-    return found if found.reason else replace(found, loaded=fresh, load_seconds=fresh * found.load_seconds)
+    """In a child: what the models of several customers say of their rows, or of their own examples."""
+    models = _same(models)
+    definition, found = models.definition, []
+    with trains_with(definition.resources.compute):
+        for customer, content in asked:
+            rows = None if content is None else pa.ipc.open_stream(content).read_all()
+            before = _model.cache_info().misses
+            answer = answered(partial(_model, models), customer, rows, definition.csv_options, interval)
+            loaded = 0 if answer.reason else _model.cache_info().misses - before
+            found.append(replace(answer, loaded=loaded))
+    return found

@@ -1,0 +1,1 @@
+"""New rows through the models of many customers: rows, their models, columns of answers."""
