@@ -12,8 +12,8 @@ from pathlib import Path
 
 import click
 
+from tuning.basics.exit_codes import CODES
 from tuning.cli.program import main
-from tuning.runs.exit_codes import table
 
 PAGE = "docs/commands.md"
 _SEVERAL = 3  # commands from which on an option is described once
@@ -32,7 +32,13 @@ def command_tables() -> str:
 
 def written(text: str) -> str:
     """The page's text with the sections between its markers."""
-    return _between(_between(text, "commands", command_tables()), "exit codes", table())
+    return _between(_between(text, "commands", command_tables()), "exit codes", _exit_codes())
+
+
+def _exit_codes() -> str:
+    rows = [f"| {code.number} | `{code.outcome}` | {code.meaning} |" for code in CODES[:-1]]
+    rows.append("| 130, 143 | `interrupted` | by Ctrl-C or SIGTERM; can be resumed |")
+    return "\n".join(["| exit code | `outcome` | meaning |", "|---|---|---|", *rows])
 
 
 def _between(text: str, mark: str, content: str) -> str:

@@ -29,7 +29,7 @@
         ├── QuotaError           it would exceed a quota of the team: the message has the figures
         └── UnavailableError     it cannot at the moment: nothing was changed, try again
 
-What a command ends with for each: `tuning.runs.exit_codes`. Programs go by `code_of`, the name of the class.
+Each class has the exit code that a command ends with. Programs go by `code_of`, the name of the class.
 
 `RunInterrupted` is a KeyboardInterrupt, not one of these: somebody wanted the run to stop.
 
@@ -42,10 +42,13 @@ import errno
 import re
 import signal
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from types import FrameType, TracebackType
+from typing import ClassVar
 
-from tuning.basics.wording import raised
+from tuning.basics.exit_codes import ALL_WITHOUT_MODEL, ERROR, INTERRUPTED, OWNED, REFUSED, USAGE, outcome_of
+from tuning.basics.wording import one_line, raised
 from tuning.notes import EndCode, Note
 
 _OWN = str(Path(__file__).parent)
@@ -57,7 +60,11 @@ class TuningError(Exception):
 
     A notebook shows the lines of the caller and the message. Those of this program, a screen of them, say nothing to
     who reads them; `%debug` and `traceback.print_exception` have them.
+
+    exit_code: what a command ends with.
     """
+
+    exit_code: ClassVar[int] = ERROR
 
     def _render_traceback_(self) -> list[str]:
         ask = getattr(sys.modules["IPython"], "get_ipython")  # noqa: B009  # a light install has no types of it
@@ -89,6 +96,8 @@ def reason_of(error: BaseException) -> Note:
 class DefinitionError(TuningError):
     """The definition is wrong; the message names the field, its value and what is allowed."""
 
+    exit_code = USAGE
+
 
 class IntervalError(DefinitionError):
     """Intervals were asked for that no model here can have."""
@@ -96,6 +105,8 @@ class IntervalError(DefinitionError):
 
 class DataError(TuningError):
     """The data as a whole cannot be used (nothing matches, key column missing, …)."""
+
+    exit_code = USAGE
 
 
 class CustomerError(DataError):
@@ -117,13 +128,19 @@ class ChangedDataError(CustomerError):
 class PlanError(TuningError):
     """The definition is valid but cannot be run like this (wrong pair of scheduler and algorithm, …)."""
 
+    exit_code = USAGE
+
 
 class RunError(TuningError):
     """A run cannot be started, resumed or read."""
 
+    exit_code = REFUSED
+
 
 class RunOwnedError(RunError):
     """Another process owns the run."""
+
+    exit_code = OWNED
 
 
 class OtherFormatError(RunError):
@@ -133,9 +150,13 @@ class OtherFormatError(RunError):
 class UnknownCustomerError(RunError):
     """A customer was asked for that the run does not have."""
 
+    exit_code = USAGE
+
 
 class NoModelError(RunError):
     """A customer was asked to predict that has no model."""
+
+    exit_code = ALL_WITHOUT_MODEL
 
     def __init__(self, note: Note) -> None:
         super().__init__(note)
@@ -149,6 +170,8 @@ class UntrustedCodeError(RunError):
 class StorageError(RunError):
     """The storage refused or lost something."""
 
+    exit_code = ERROR
+
 
 class DiskFullError(StorageError):
     """The storage has no room left."""
@@ -157,9 +180,13 @@ class DiskFullError(StorageError):
 class DeletedRunError(StorageError):
     """A run's folder is not there any more."""
 
+    exit_code = REFUSED
+
 
 class MachineError(RunError):
     """Workers or machines cannot go on with a run."""
+
+    exit_code = ERROR
 
 
 class RayUnavailableError(MachineError):
@@ -239,6 +266,28 @@ def code_of(error: BaseException) -> str:
     if not isinstance(error, TuningError):
         return "unexpected"
     return re.sub(r"(?<!^)(?=[A-Z])", "_", type(error).__name__.removesuffix("Error")).lower()
+
+
+def exit_code_of(error: BaseException) -> int | None:
+    """Return what a command ends with for an error that says what to do; None for any other."""
+    if isinstance(error, TuningError | RunInterrupted):
+        return error.exit_code
+    if isinstance(error, ValueError) and type(error).__module__.partition(".")[0] in ("search_spaces", "schedulers"):
+        return USAGE  # a space's or scheduler's own word on a definition
+    return INTERRUPTED if isinstance(error, KeyboardInterrupt) else None
+
+
+def failure(error: BaseException) -> Mapping[str, object]:
+    """Return an error as a command with `--output json` tells it, and the outcome of a run."""
+    known = exit_code_of(error)
+    number = ERROR if known is None else known
+    return {
+        "outcome": outcome_of(number),
+        "exit_code": number,
+        "code": code_of(error),
+        "values": {name: value for name, value in vars(error).items() if isinstance(value, int | float | str)},
+        "reason": (str(error) or "stopped by Ctrl-C") if known is not None else one_line(error),
+    }
 
 
 def signal_name(number: int) -> str:

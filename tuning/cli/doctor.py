@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tuning.basics import exit_codes
 from tuning.basics.environment import installed_version
 from tuning.basics.wording import amount, duration, one_line
 from tuning.cli.nodes import MISSING, different_nodes
 from tuning.cli.program import Command
 from tuning.errors import TuningError
 from tuning.notes import PlanCode
-from tuning.runs import exit_codes
 
 if TYPE_CHECKING:
     from tuning.storage.run_directory import RunDirectory

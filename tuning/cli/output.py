@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tuning.basics import exit_codes
 from tuning.basics.public import wait_notice
 from tuning.basics.wording import amount, better_text, command, shorten, value_text
 from tuning.data.formats.csv_file import csv_text, guarded_frame
 from tuning.notes.note import plain
 from tuning.records.columns import FigureRow
 from tuning.records.figures import STUDY_FIGURES, named, shown_in
-from tuning.runs import exit_codes
 from tuning.runs.leaderboard import LEADERBOARD
 from tuning.runs.outcome import report_line, sentences
 from tuning.runs.outcome_file import read_outcome

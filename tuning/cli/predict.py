@@ -8,6 +8,7 @@ import sys
 import click
 import pyarrow as pa
 
+from tuning.basics import exit_codes
 from tuning.basics.wording import amount, duration, some_names
 from tuning.cli.program import Command
 from tuning.cli.run_argument import newest, run_and_customer, run_and_customer_arguments
@@ -17,7 +18,6 @@ from tuning.data.registry import check_writable
 from tuning.errors import DataError
 from tuning.models.residuals import PREDICTION
 from tuning.notes import EndCode
-from tuning.runs import exit_codes
 from tuning.runs.prediction.answers import AnswerCounts, write_rows
 from tuning.runs.prediction.files import BatchCounts, predict_files
 from tuning.runs.prediction.models import CustomerModels, RunModels

@@ -1,6 +1,6 @@
 """The command `tuning`. Each command's code is imported when it is called, so that `--help` stays quick.
 
-Exit codes: `tuning.runs.exit_codes`. Data goes to stdout, everything else to stderr.
+Exit codes: `tuning.basics.exit_codes`. Data goes to stdout, everything else to stderr.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from tuning.basics import exit_codes
 from tuning.basics.wording import advice_for_the_shell, amount, did_you_mean
-from tuning.errors import HeadLostError
-from tuning.runs import exit_codes
+from tuning.errors import HeadLostError, exit_code_of, failure
 
 if TYPE_CHECKING:
     from tuning.driver.signals import Signals
@@ -97,7 +97,7 @@ class Command(click.Command):
 
         def tell(error: BaseException) -> None:
             if ctx.params.get("output") == "json":
-                click.echo(json.dumps(exit_codes.failure(error), ensure_ascii=False), file=stdout)
+                click.echo(json.dumps(failure(error), ensure_ascii=False), file=stdout)
 
         def last_words(ended: threading.ExceptHookArgs) -> None:
             if isinstance(error := ended.exc_value, HeadLostError):
@@ -177,7 +177,7 @@ class LazyGroup(click.Group):
             with advice_for_the_shell():
                 return super().invoke(ctx)
         except (Exception, KeyboardInterrupt) as error:
-            code = exit_codes.of_error(error)
+            code = exit_code_of(error)
             if code is None:
                 raise
             if isinstance(error, KeyboardInterrupt):

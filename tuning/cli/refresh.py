@@ -9,6 +9,7 @@ from typing import Unpack
 
 import click
 
+from tuning.basics import exit_codes
 from tuning.basics.wording import some_names
 from tuning.cli.program import Command
 from tuning.cli.run_argument import newest
@@ -27,7 +28,6 @@ from tuning.definition.definition import Definition
 from tuning.driver.runner import TuneRunner
 from tuning.notes import Note
 from tuning.planning.studies import Fixed
-from tuning.runs import exit_codes
 from tuning.runs.plan_file import frozen_definition
 from tuning.runs.results import RunResult
 from tuning.serving.champion import NONE

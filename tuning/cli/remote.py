@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tuning.basics import exit_codes
 from tuning.cli.program import Command
 from tuning.cli.service_options import service_installed
 from tuning.cli.shared_options import read_changes
 from tuning.errors import DefinitionError
-from tuning.runs import exit_codes
 
 if TYPE_CHECKING:
     from tuning.basics.documents import Json

@@ -9,13 +9,13 @@ from typing import Unpack
 
 import click
 
+from tuning.basics import exit_codes
 from tuning.basics.wording import amount, some_names
 from tuning.cli.output import say_wait
 from tuning.cli.program import Command
 from tuning.cli.shared_options import Overrides, definition_options, read
 from tuning.planning.plan import make_plan
 from tuning.planning.validation import check_customers
-from tuning.runs import exit_codes
 
 
 @click.command(cls=Command)

@@ -7,12 +7,12 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from tuning.basics.documents import Json
+from tuning.basics.exit_codes import of_models, of_searches, outcome_of
 from tuning.basics.wording import amount, one_line, time_text
-from tuning.errors import TuningError
+from tuning.errors import TuningError, failure
 from tuning.records.ownership import check_there
 from tuning.records.parts import accepted
 from tuning.runs.begin import OwnedRun
-from tuning.runs.exit_codes import failure, of_models, of_searches, outcome_of
 from tuning.runs.observer import EndState, RunEnd, RunObserver
 from tuning.runs.outcome import LEADERBOARD_FILE
 from tuning.runs.outcome_file import OUTCOME

@@ -51,7 +51,7 @@ class ChildEnd:
 
     @property
     def reason(self) -> str:
-        """Why the child failed: what stdout holds of `tuning.runs.exit_codes.failure`, else the last line of stderr."""
+        """Why the child failed: what stdout holds of `tuning.errors.failure`, else the last line of stderr."""
         with contextlib.suppress(ValueError, KeyError, TypeError):
             return mask_in(str(json.loads(self.output)["reason"]))
         lines = [line for line in self.said.splitlines() if line.strip()]

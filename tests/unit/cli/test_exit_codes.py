@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from commands import FAST, tuning
 
+from tuning.basics import exit_codes
 from tuning.errors import (
     ChangedDataError,
     DataError,
@@ -27,10 +28,10 @@ from tuning.errors import (
     TuningError,
     UnknownCustomerError,
     UntrustedCodeError,
+    exit_code_of,
 )
 from tuning.notes import EndCode
 from tuning.records.ownership import claim, newest_claimed
-from tuning.runs import exit_codes
 from tuning.storage.run_directory import RunDirectory
 
 JSON = ("--output", "json")
@@ -51,13 +52,13 @@ JSON = ("--output", "json")
     ],
 )
 def test_each_error_has_its_code_and_word(error: BaseException, outcome: str) -> None:
-    code = exit_codes.of_error(error)
+    code = exit_code_of(error)
     assert code is not None
     assert exit_codes.outcome_of(code) == outcome
 
 
 def test_another_try_is_worth_it_after_one_code_alone() -> None:
-    assert exit_codes.of_error(OSError("no error of ours")) is None  # a traceback, with which Python ends with 1
+    assert exit_code_of(OSError("no error of ours")) is None  # a traceback, with which Python ends with 1
     assert [each.number for each in exit_codes.CODES] == [0, 1, 2, 3, 4, 5, 6, 130]
     assert len({each.outcome for each in exit_codes.CODES}) == len(exit_codes.CODES)
     assert all(f"{each.number} {each.short}" in " ".join(tuning("--help").stdout.split()) for each in exit_codes.CODES)

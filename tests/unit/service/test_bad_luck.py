@@ -20,9 +20,9 @@ from sqlalchemy import Connection, event, insert, text
 from starlette.testclient import TestClient
 from supervised import Supervised, gone
 
+from tuning.basics import exit_codes
 from tuning.cli.program import main
 from tuning.errors import UnavailableError
-from tuning.runs import exit_codes
 from tuning.service.database import connection, schema
 from tuning.service.database.connection import Database
 from tuning.service.database.runs import SubmittedRun

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from tuning.basics.documents import Json
+from tuning.basics.exit_codes import ALL_WITHOUT_MODEL, OWNED, REFUSED, SOME_WITHOUT_MODEL, USAGE
 from tuning.basics.wording import amount, duration, kinds_text, shorten
-from tuning.runs.exit_codes import ALL_WITHOUT_MODEL, OWNED, REFUSED, SOME_WITHOUT_MODEL, USAGE
 from tuning.service.database.runs import SubmittedRun
 from tuning.service.settings import ServiceSettings
 from tuning.service.states import RunState

@@ -6,10 +6,10 @@ import json
 import sys
 from pathlib import Path
 
+from tuning.basics.exit_codes import REFUSED
 from tuning.basics.wording import advice_for_the_shell
-from tuning.errors import TuningError
+from tuning.errors import TuningError, failure
 from tuning.records.ownership import begun_term
-from tuning.runs.exit_codes import REFUSED, failure
 from tuning.storage.run_directory import RunDirectory
 
 

@@ -1,29 +1,12 @@
 """What commands and runs end with: the one list of it, from which `--help` and docs/commands.md are made.
 
-With `--output json` a command says the same as values: `outcome`, `exit_code`, `code`, and the error as `reason`.
-Another try of the same command is worth it after `failed` alone.
+An error says its own: `exit_code_of` in `tuning.errors`. Another try of the same command is worth it after `failed`
+alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
-
-from tuning.basics.wording import one_line
-from tuning.errors import (
-    DataError,
-    DefinitionError,
-    DeletedRunError,
-    MachineError,
-    NoModelError,
-    PlanError,
-    RunError,
-    RunOwnedError,
-    StorageError,
-    TuningError,
-    UnknownCustomerError,
-    code_of,
-)
 
 ERROR = 1
 USAGE = 2
@@ -86,45 +69,6 @@ def outcome_of(code: int) -> str:
 def sentence() -> str:
     """All of them, for `--help`."""
     return f"Exit codes: {', '.join(f'{each.number} {each.short}' for each in CODES)}."
-
-
-def table() -> str:
-    """All of them as a Markdown table."""
-    rows = [f"| {code.number} | `{code.outcome}` | {code.meaning} |" for code in CODES[:-1]]
-    rows.append("| 130, 143 | `interrupted` | by Ctrl-C or SIGTERM; can be resumed |")
-    return "\n".join(["| exit code | `outcome` | meaning |", "|---|---|---|", *rows])
-
-
-def of_error(error: BaseException) -> int | None:
-    """What a command ends with for an error that says what to do; None for any other."""
-    if isinstance(error, KeyboardInterrupt):
-        return int(getattr(error, "exit_code", INTERRUPTED))
-    if isinstance(error, DefinitionError | PlanError | DataError | UnknownCustomerError):
-        return USAGE
-    if isinstance(error, ValueError) and type(error).__module__.partition(".")[0] in ("search_spaces", "schedulers"):
-        return USAGE  # a space's or scheduler's own word on a definition
-    if isinstance(error, NoModelError):
-        return ALL_WITHOUT_MODEL
-    if isinstance(error, RunOwnedError):
-        return OWNED
-    if isinstance(error, StorageError | MachineError) and not isinstance(error, DeletedRunError):
-        return ERROR
-    if isinstance(error, RunError):
-        return REFUSED
-    return ERROR if isinstance(error, TuningError) else None
-
-
-def failure(error: BaseException) -> Mapping[str, object]:
-    """An error as a command with `--output json` tells it, and the outcome of a run."""
-    known = of_error(error)
-    number = ERROR if known is None else known
-    return {
-        "outcome": outcome_of(number),
-        "exit_code": number,
-        "code": code_of(error),
-        "values": {name: value for name, value in vars(error).items() if isinstance(value, int | float | str)},
-        "reason": (str(error) or "stopped by Ctrl-C") if known is not None else one_line(error),
-    }
 
 
 def of_models(customers: int, with_model: int, contradicted: int = 0) -> int:
