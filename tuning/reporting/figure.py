@@ -60,14 +60,6 @@ def shown_axes() -> Axes:
     return axes
 
 
-def give_room(axes: Axes, width: float = 0.0, height: float = 0.0) -> None:
-    """A larger figure where its names would cover one another. width, height: inches that they need."""
-    figure = axes.get_figure()
-    if figure is not None:
-        figure = figure.figure
-        figure.set_size_inches(max(width, figure.get_figwidth()), max(height, figure.get_figheight()))
-
-
 def drawn_svg(draw: Callable[[Axes], object]) -> bytes:
     """What is drawn into new axes as SVG, the same bytes each time."""
     figure, axes = new_figure()

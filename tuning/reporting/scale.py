@@ -59,13 +59,14 @@ def cut_scale(
     )
 
 
-def log_x_scale(axes: Axes) -> None:
-    """A logarithmic x-axis, up to three decades with 1, 2, 5, 10, … as plain numbers: matplotlib's run into another."""
+def log_scale(axes: Axes, along: Literal["x", "y"]) -> None:
+    """Make an axis logarithmic, up to three decades with 1, 2, 5, 10, … as plain numbers."""
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-    axes.set_xscale("log")
-    low, high = axes.get_xlim()
-    axes.xaxis.set_minor_formatter(NullFormatter())
-    if high < 1000 * low:
-        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+    axis, scale = (axes.xaxis, axes.set_xscale) if along == "x" else (axes.yaxis, axes.set_yscale)
+    scale("log")
+    low, high = axes.get_xlim() if along == "x" else axes.get_ylim()
+    axis.set_minor_formatter(NullFormatter())
+    if high < 1000 * low:  # matplotlib's labels run into one another
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter(StrMethodFormatter("{x:,g}"))

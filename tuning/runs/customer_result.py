@@ -15,7 +15,7 @@ from tuning.notes import EndCode, Note
 from tuning.records.figures import TRIAL_FIGURES, shown_in
 from tuning.records.gains import is_error
 from tuning.records.ownership import begun_term
-from tuning.records.schema import FAILED, POOLED, STOPPED, Config, StudyRecord, TrialRecord, as_row
+from tuning.records.schema import FAILED, POOLED, STOPPED, Config, StudyRecord, TrialRecord, as_row, canonical
 from tuning.reporting.cells import listed, paragraph, table
 from tuning.runs.leaderboard import model_name, parameters
 from tuning.runs.other_names import OfCustomer
@@ -104,6 +104,15 @@ class CustomerResult(OfCustomer):
             term, study = begun_term(self.directory), self.study.study
             before = [(step, nested_config(self.directory, term, study, config)) for step, config in before]
         return [*before, (first, self.params)]
+
+    def parameter_effects(self) -> dict[str, float]:
+        """How much each hyperparameter decides the score, the largest first; as of `RunResult.parameter_effects`."""
+        import pandas as pd
+
+        from tuning.runs.parameter_effects import MOST_TRIALS, NEEDED, parameter_effects
+
+        rows = [{**as_row(each), "config": canonical(each.config)} for each in self.trial_records[:MOST_TRIALS]]
+        return parameter_effects(pd.DataFrame(rows, columns=[*NEEDED]), rows[0]["mode"] if rows else "min")
 
     def to_optuna(self, storage: Storage = None) -> Study:
         """The study as one of Optuna's; storage: as of `RunResult.to_optuna`."""

@@ -16,11 +16,9 @@ if TYPE_CHECKING:
     from optuna import Study
     from optuna.distributions import BaseDistribution
     from optuna.storages import BaseStorage
-    from optuna.study import StudyDirection
     from optuna.trial import FrozenTrial
 
 T = TypeVar("T")
-METRIC = "metric"  # the attribute of a study that names its score
 Storage: TypeAlias = "str | BaseStorage | None"
 
 
@@ -34,17 +32,16 @@ def optuna_study(records: Sequence[TrialRecord], space: SearchSpace, mode: str, 
     Source: `optuna.trial.create_trial` and `Study.add_trials`, which Optuna offers for trials of other programs.
     """
     name = f"{records[0].run}/{records[0].study}" if records else None
-    study = _new_study("minimize" if mode == "min" else "maximize", name, storage)
+    study = new_study("minimize" if mode == "min" else "maximize", name, storage)
     points = [_point(space, record.config) for record in records]
     known = _distributions(space, points)
     frozen = [_frozen(record, point, known) for record, point in zip(records, points, strict=True)]
     study.add_trials(frozen[len(study.get_trials(deepcopy=False)) :])
-    if records:
-        study.set_user_attr(METRIC, records[0].metric)
     return study
 
 
-def _new_study(direction: StudyDirection | str, name: str | None = None, storage: Storage = None) -> Study:
+def new_study(direction: str, name: str | None = None, storage: Storage = None) -> Study:
+    """Return a study that is announced nowhere."""
     import optuna
 
     level = optuna.logging.get_verbosity()
@@ -53,27 +50,6 @@ def _new_study(direction: StudyDirection | str, name: str | None = None, storage
         return optuna.create_study(storage=storage, study_name=name, direction=direction, load_if_exists=True)
     finally:
         optuna.logging.set_verbosity(level)
-
-
-def of_one_kind(study: Study) -> Study | None:
-    """The completed trials that share their parameters, of several such groups the largest, as a study of their own.
-
-    Optuna compares parameters that all trials have, and in a space of several model families that is the family alone.
-    None where no two completed trials share their parameters.
-    """
-    from optuna.trial import TrialState
-
-    complete = study.get_trials(deepcopy=False, states=[TrialState.COMPLETE])
-    kinds = [frozenset(trial.params) for trial in complete]
-    most = max(dict.fromkeys(kinds), key=kinds.count, default=frozenset[str]())
-    if kinds.count(most) < 2:
-        return None
-    if len(set(kinds)) == 1:
-        return study
-    part = _new_study(study.direction)
-    part.set_user_attr(METRIC, study.user_attrs.get(METRIC))
-    part.add_trials(trial for trial, kind in zip(complete, kinds, strict=True) if kind == most)
-    return part
 
 
 def _point(space: SearchSpace, config: Config) -> Configuration:

@@ -57,7 +57,7 @@ class OfCustomer(Public):
 
     public = (
         *("customer", "study", "params", "reason", "winner", "notes", "trials", "trial_records", "curves", "hold_out"),
-        *("schedule", "importance", "partial_dependence", "to_optuna", "directory"),
+        *("schedule", "importance", "partial_dependence", "parameter_effects", "to_optuna", "directory"),
     )
     elsewhere: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("best_params", "best_config", "config"), "params"),

@@ -11,42 +11,35 @@ from __future__ import annotations
 
 import json
 import math
-import re
-import warnings
 from collections import Counter
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from matplotlib.axes import Axes
-from matplotlib.ticker import LogFormatter, MaxNLocator
+from matplotlib.ticker import MaxNLocator
 
 from tuning.basics.public import own_functions
 from tuning.basics.wording import amount, setting_text, shorten
 from tuning.records.gains import ERRORS
 from tuning.records.schema import FAILED, FINISHED, OK, STOPPED, StepRecord, TrialRecord, best_first
-from tuning.reporting.figure import COLOURS, give_room, shown_axes
-from tuning.reporting.scale import cut_scale, log_x_scale
-from tuning.runs.customer_columns import customer_table, ids_of, numbers, shown_metric
-from tuning.runs.optuna_study import METRIC, of_one_kind
+from tuning.reporting.figure import COLOURS, shown_axes
+from tuning.reporting.scale import cut_scale, log_scale
 
 if TYPE_CHECKING:
     import pandas as pd
-    from optuna import Study
 
-    from tuning.runs.customer_columns import CustomerRows
     from tuning.runs.customer_result import CustomerResult
-    from tuning.runs.parameter_effects import ParameterEffect  # with pandas, which drawing does without
+    from tuning.runs.results import RunResult
+
+    CustomerRows: TypeAlias = RunResult | pa.Table | pd.DataFrame
 
 BLUE, RED, GREEN, ORANGE, GREY = COLOURS[0], COLOURS[1], COLOURS[2], COLOURS[4], "#9aa3ad"
 MOST_BARS = 700  # one for each pixel, about; more customers are drawn as quantiles
 MOST_DOTS = 2000  # each of them is a line of the file
 MOST_NAMES = 12  # of families and parameters
-NOTHING_TO_COMPARE = (
-    "Nothing can be compared: no two completed trials have the same parameters, as those of one model family have. "
-    "Give the study more trials, or take fewer families."
-)
 
 
 def __dir__() -> list[str]:
@@ -55,50 +48,6 @@ def __dir__() -> list[str]:
 
 
 # --- one study ------------------------------------------------------------------------------------
-
-
-def optimisation_history(study: Study) -> Axes:
-    """Score of each trial and the best so far: Optuna's picture of a study of `to_optuna`."""
-    return _by_optuna("plot_optimization_history", study)
-
-
-def parallel_coordinates(study: Study) -> Axes:
-    """The parameters of the completed trials beside each other, coloured by score: Optuna's picture.
-
-    In a space of several model families, of the one that was tried most; a sentence where no two trials compare.
-    """
-    part = of_one_kind(study)
-    if part is None:
-        return _sentence(shown_axes(), NOTHING_TO_COMPARE)
-    axes = _by_optuna("plot_parallel_coordinate", part)
-    give_room(axes, width=0.6 * len(axes.get_xticklabels()))
-    shown, count = len(part.get_trials(deepcopy=False)), len(study.get_trials(deepcopy=False))
-    axes.set_title(f"{shown} of {amount(count, 'trial')}{', those that have the same parameters' * (shown < count)}")
-    return axes
-
-
-def parameter_importance(study: Study) -> Axes:
-    """How much each parameter decides the score, of the completed trials that there are: `parameters_across_customers`
-    of one study."""
-    from optuna.trial import TrialState
-
-    from tuning.runs.parameter_effects import effects
-
-    complete = study.get_trials(deepcopy=False, states=[TrialState.COMPLETE])
-    rows = [("", study.study_name, trial.values[0], trial.params) for trial in complete]
-    return parameters_across_customers(effects(rows, study.direction.name[:3].lower()))
-
-
-def _by_optuna(name: str, study: Study, **options: object) -> Axes:
-    import matplotlib as mpl
-    import optuna.visualization.matplotlib as pictures
-    from optuna.exceptions import ExperimentalWarning
-
-    with mpl.rc_context(), warnings.catch_warnings():  # Optuna sets a style for all pictures to come
-        warnings.simplefilter("ignore", ExperimentalWarning)
-        warnings.filterwarnings("ignore", "Attempting to set identical")  # where all trials have the same value
-        axes: Axes = getattr(pictures, name)(study, target_name=study.user_attrs.get(METRIC) or "score", **options)
-    return axes
 
 
 def learning_curves(
@@ -142,9 +91,7 @@ def learning_curves(
     # Bad trials would flatten the others: of errors, which have no end. What has one, as an accuracy, is to be seen.
     errors = max(every, default=0) > 1 if figure else any(t.mode == "min" for t in trials)
     if every and errors and min(every) > 0 and max(every) > 8 * min(every):
-        axes.set_yscale("log")
-        for formatter in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
-            formatter(LogFormatter())  # 0.5, not 5 × 10⁻¹
+        log_scale(axes, "y")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("step")
     axes.set_ylabel(figure or (trials[0].metric if trials else "score"))
@@ -157,7 +104,8 @@ def schedule(found: CustomerResult, ax: Axes | None = None) -> Axes:
     """The hyperparameters of the winner that changed while it trained, a row each: darker is a larger value."""
     axes, winner = ax or shown_axes(), found.winner
     if winner is None or not (stages := winner.changing):
-        return _sentence(axes, "The winner has trained with the same hyperparameters from its beginning to its end.")
+        axes.set_title("The winner has trained with the same hyperparameters from its beginning to its end")
+        return axes
     begins = np.array([first for first, _ in stages])
     widths = np.diff([*begins, (winner.best_step or len(winner.steps)) + 1])
     for row, name in enumerate(stages[0][1]):
@@ -216,11 +164,11 @@ def gains(customers: CustomerRows, metric: str | None = None, ax: Axes | None = 
     customers: with the column `gain`, of an error in %. metric: a name of it, needed only for a table without a column
     `metric`. Gains far beyond all others are cut off, and named where there is a column `customer`.
     """
-    customers = customer_table(customers)
-    axes, found, unit = ax or shown_axes(), numbers(customers, "gain"), shown_metric(customers, metric)
+    customers = _table(customers)
+    axes, found, unit = ax or shown_axes(), _numbers(customers, "gain"), _metric(customers, metric)
     helped, compared = int((found > 0).sum()), int(np.isfinite(found).sum())
     unit = f"% of its {unit}" if unit in ERRORS else unit
-    cut_scale(axes, found[np.isfinite(found)], ids_of(customers, np.isfinite(found)), at_zero=True)
+    cut_scale(axes, found[np.isfinite(found)], _ids(customers, np.isfinite(found)), at_zero=True)
     found = np.sort(found[np.isfinite(found)])[::-1]
     count = min(len(found), MOST_BARS)
     shown = found[np.arange(count) * len(found) // max(1, count)]
@@ -241,9 +189,9 @@ def baseline_and_tuned(customers: CustomerRows, metric: str | None = None, ax: A
     customers: with the columns `test_score` and `baseline_test_score`. metric: as of `gains`. Scores far beyond all
     others are cut off, as gains are.
     """
-    customers, axes = customer_table(customers), ax or shown_axes()
-    metric = shown_metric(customers, metric)
-    tuned, baseline = numbers(customers, "test_score"), numbers(customers, "baseline_test_score")
+    customers, axes = _table(customers), ax or shown_axes()
+    metric = _metric(customers, metric)
+    tuned, baseline = _numbers(customers, "test_score"), _numbers(customers, "baseline_test_score")
     scored = np.isfinite(tuned) & np.isfinite(baseline)
     tuned, baseline = tuned[scored], baseline[scored]
     if len(tuned):
@@ -251,7 +199,7 @@ def baseline_and_tuned(customers: CustomerRows, metric: str | None = None, ax: A
         axes.plot(ends, ends, color="black", linewidth=0.8)
     shown = _some(len(tuned))
     axes.scatter(baseline[shown], tuned[shown], color=BLUE, alpha=0.7, s=18)
-    names = ids_of(customers, scored)
+    names = _ids(customers, scored)
     cut_scale(axes, tuned, names)
     cut_scale(axes, baseline, names, along="x")
     axes.set_title(f"{_dots(len(tuned[shown]), len(tuned))}; on the line nothing has changed")
@@ -266,25 +214,23 @@ def score_and_size(customers: CustomerRows, metric: str | None = None, ax: Axes 
     customers: with the columns `test_score` and `rows`. metric: as of `gains`. Scores far beyond all others are cut
     off, as gains are.
     """
-    customers, axes = customer_table(customers), ax or shown_axes()
-    metric = shown_metric(customers, metric)
-    score, rows = numbers(customers, "test_score"), numbers(customers, "rows")
+    customers, axes = _table(customers), ax or shown_axes()
+    metric = _metric(customers, metric)
+    score, rows = _numbers(customers, "test_score"), _numbers(customers, "rows")
     scored = np.isfinite(score) & (rows > 0)
     score, rows = score[scored], rows[scored]
     shown = _some(len(score))
     axes.scatter(rows[shown], score[shown], color=BLUE, alpha=0.6, s=18)
     if len(rows) and rows.max() > 20 * rows.min():
-        log_x_scale(axes)
+        log_scale(axes, "x")
     else:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    sizes = np.abs(score[score != 0.0])
-    quarters = np.quantile(sizes, [0.25, 0.75]) if len(sizes) else (1.0, 1.0)
+    low, high = np.quantile(score, [0.25, 0.75]) if len(score) else (1.0, 1.0)
     # Errors of targets of several sizes, and not of one customer that is far beyond all others.
-    if (score >= 0).all() and len(sizes) and sizes.max() > 100 * sizes.min() and quarters[1] > 5 * quarters[0]:
-        axes.set_yscale("symlog", linthresh=10.0 ** np.floor(np.log10(sizes.min())))
-        axes.set_ylim(0.0, 2 * sizes.max())
+    if len(score) and 0 < score.min() < 0.01 * score.max() and high > 5 * low:
+        log_scale(axes, "y")
     else:
-        cut_scale(axes, score, ids_of(customers, scored))
+        cut_scale(axes, score, _ids(customers, scored))
     axes.set_title(f"{_dots(len(score[shown]), len(score))}: do more rows score better?")
     axes.set_xlabel("rows of the customer")
     axes.set_ylabel(f"hold-out score ({metric})")
@@ -296,16 +242,13 @@ def winning_families(customers: CustomerRows, ax: Axes | None = None) -> Axes:
 
     customers: with the columns `family` (of the winner), `ensemble` (JSON, as in the records) and `status`.
     """
-    customers, axes = customer_table(customers), ax or shown_axes()
+    customers, axes = _table(customers), ax or shown_axes()
     found = customers.filter(pc.and_(pc.equal(customers["status"], OK), customers["family"].is_valid()))
     wins = Counter({each["values"]: each["counts"] for each in pc.value_counts(found["family"]).to_pylist()})
     ensembles = found.filter(found["ensemble"].is_valid())
-    some = map(json.loads, ensembles["ensemble"][:MOST_DOTS].to_pylist())
     members = Counter[str]()
-    for name in {*wins, *(member["family"] for ensemble in some for member in ensemble)}:
-        there = pc.match_substring_regex(ensembles["ensemble"], f'"family": ?{re.escape(json.dumps(name))}')
-        helps = pc.and_(there, pc.not_equal(ensembles["family"], name))
-        members[name] = pc.sum(helps, min_count=0).as_py()
+    for family, ensemble in zip(*(ensembles[name].to_pylist() for name in ("family", "ensemble")), strict=True):
+        members.update({member["family"] for member in json.loads(ensemble)} - {family})
     names = [name for name, _ in (wins + members).most_common(MOST_NAMES)][::-1]
     axes.barh(names, [wins[name] for name in names], color=BLUE, label="its trial wins")
     if members.total():
@@ -321,24 +264,15 @@ def winning_families(customers: CustomerRows, ax: Axes | None = None) -> Axes:
     return axes
 
 
-def parameters_across_customers(effects: Sequence[ParameterEffect], ax: Axes | None = None) -> Axes:
+def parameters_across_customers(effects: Mapping[str, float], ax: Axes | None = None) -> Axes:
     """Which hyperparameters decide, over all customers, how well a trial does among its customer's others.
 
-    effects: of `parameter_effects`, the largest first; a sentence where there are none.
+    effects: of `RunResult.parameter_effects`, the largest first.
     """
-    axes, shown = ax or shown_axes(), list(effects[:MOST_NAMES])[::-1]
-    if not shown:
-        from tuning.runs.parameter_effects import TOO_FEW
-
-        return _sentence(axes, TOO_FEW)
-    shares, errors = (np.array([getattr(effect, name) for effect in shown]) for name in ("share", "error"))
-    colours = [BLUE if effect.clear else GREY for effect in shown]
-    ends = [np.minimum(shares, 2 * errors), 2 * errors]
-    axes.barh([shorten(each.name, 40) for each in shown], shares, xerr=ends, color=colours, ecolor="#555555")
-    configurations = amount(max(effect.configurations for effect in shown), "configuration")
-    axes.set_title(f"Which hyperparameters matter, by {configurations}")
-    explained = "share of a configuration's rank that the parameter alone explains"
-    axes.set_xlabel(f"{explained}\n(line: two standard errors; grey: not clearly)")
+    axes, shown = ax or shown_axes(), list(effects.items())[:MOST_NAMES][::-1]
+    axes.barh([shorten(name, 40) for name, _ in shown], [share for _, share in shown], color=BLUE)
+    axes.set_title("Which hyperparameters matter")
+    axes.set_xlabel("what the better half of the trials has in common (PED-ANOVA)")
     return axes
 
 
@@ -347,8 +281,8 @@ def time_and_failures(customers: CustomerRows, ax: Axes | None = None) -> Axes:
 
     customers: with the columns `seconds` and `status`.
     """
-    customers, axes = customer_table(customers), ax or shown_axes()
-    seconds = numbers(customers, "seconds")
+    customers, axes = _table(customers), ax or shown_axes()
+    seconds = _numbers(customers, "seconds")
     has_model = np.array([status == OK for status in customers["status"].to_pylist()], dtype=bool)
     known = np.isfinite(seconds) & (seconds > 0)
     low, high = (seconds[known].min(), seconds[known].max()) if known.any() else (1.0, 1.0)
@@ -364,7 +298,7 @@ def time_and_failures(customers: CustomerRows, ax: Axes | None = None) -> Axes:
         label=[f"{int(chosen.sum()):,} {label}" for chosen, _, label in parts],
     )
     if wide:
-        log_x_scale(axes)
+        log_scale(axes, "x")
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_title("How long customers took")
     axes.set_xlabel("seconds, all trials of a customer together")
@@ -376,13 +310,6 @@ def time_and_failures(customers: CustomerRows, ax: Axes | None = None) -> Axes:
 # --- what they share ------------------------------------------------------------------------------
 
 
-def _sentence(axes: Axes, text: str) -> Axes:
-    """A sentence in place of a picture."""
-    axes.set_axis_off()
-    axes.text(0.5, 0.5, text, ha="center", va="center", wrap=True, transform=axes.transAxes)
-    return axes
-
-
 def _some(count: int) -> slice:
     """A slice that takes at most `MOST_DOTS` of that many values, from all over."""
     return slice(None, None, max(1, -(-count // MOST_DOTS)))
@@ -390,3 +317,36 @@ def _some(count: int) -> slice:
 
 def _dots(shown: int, count: int) -> str:
     return "One dot per customer" if shown == count else f"{shown:,} of {amount(count, 'customer')}"
+
+
+def _table(customers: CustomerRows) -> pa.Table:
+    """One row per customer; `TypeError` of what has none."""
+    if isinstance(customers, pa.Table):
+        return customers
+    if callable(best := getattr(customers, "best_studies", None)):
+        found = best()
+        return found.append_column("metric", pa.repeat(customers.board().metric, len(found)))
+    if not hasattr(customers, "columns"):
+        raise TypeError(f"this picture is of a run's customers: give its result, not {customers!r:.40}.")
+    return pa.Table.from_pandas(customers)
+
+
+def _metric(table: pa.Table, given: str | None) -> str:
+    """The metric of scores: the one that is given, else that of the customers."""
+    found = table["metric"].drop_null().unique().to_pylist() if "metric" in table.column_names else []
+    if given is None and not found:
+        raise TypeError("name the metric of these scores, such as metric='rmse': the table has no column `metric`.")
+    return given or str(found[0])
+
+
+def _numbers(table: pa.Table, column: str) -> np.ndarray:
+    """A column with NaN where nothing is; nearly every other way from Arrow to numpy loads pandas."""
+    return np.array(table[column].to_pylist(), dtype=float)
+
+
+def _ids(customers: pa.Table, chosen: np.ndarray) -> list[str | None]:
+    """The ids of some of the customers; none where the table has no such column."""
+    if "customer" not in customers.column_names:
+        return []
+    ids: list[str | None] = customers["customer"].filter(pa.array(chosen)).to_pylist()
+    return ids

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from tuning.evaluation.fixed import FixedConfiguration
     from tuning.models.customer_model import CustomerModel
     from tuning.runs.optuna_study import Storage
-    from tuning.runs.parameter_effects import ParameterEffect
     from tuning.runs.prediction.rows import NewRows
 
 _NO_MODELS = {False: EndCode.NOT_SAVED(), True: EndCode.OBJECTIVE_TUNED()}
@@ -275,12 +274,12 @@ class RunResult(OfResult):
         leaderboard."""
         return self._standings.best_studies(_NEEDED)
 
-    def parameter_effects(self) -> list[ParameterEffect]:
-        """Which hyperparameters decide how well a trial does among its customer's, the largest first; from some
+    def parameter_effects(self) -> dict[str, float]:
+        """How much each hyperparameter decides how well a trial does among its customer's, the largest first; from some
         trials where there are many."""
         from tuning.runs.parameter_effects import MOST_TRIALS, NEEDED, parameter_effects
 
-        return parameter_effects(self.some_trials(NEEDED, MOST_TRIALS), self._plan.mode)
+        return parameter_effects(self.some_trials(NEEDED, MOST_TRIALS).to_pandas(), self._plan.mode)
 
     def ended_before(self) -> tuple[pa.Table, np.ndarray]:
         """The studies that had ended before the newest owner began, and their gains."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +14,8 @@ from sklearn.metrics import roc_auc_score
 
 from tuning import RunResult, TuneRunner
 from tuning.cli.program import main
-from tuning.runs import hold_out_plots, plots
-from tuning.runs.report.customer import SMALL, Effort, customer_page
+from tuning.runs import plots
+from tuning.runs.report.customer import SMALL, Effort, class_pictures, customer_page
 from tuning.runs.report.page import page
 
 CODE = "def prepare(frame):\n    open('ran', 'w').close()\n    return frame\n"
@@ -67,17 +66,12 @@ def test_what_is_drawn_is_what_the_model_was_scored_by(many: RunResult) -> None:
     assert found.winner is not None
     assert found.explained().alone(found.winner)["test_score"] == found.study.test_score
     np.testing.assert_allclose(rows(1)["y"].iloc[table.index], table["actual"])
-    dots = hold_out_plots.predicted_and_actual(table).collections[0].get_offsets()
-    np.testing.assert_allclose(dots, table[["actual", "prediction"]])
-    left = hold_out_plots.residuals(table).collections[0].get_offsets()
-    np.testing.assert_allclose(left, np.column_stack([table["prediction"], table["actual"] - table["prediction"]]))
 
 
 def test_a_picture_takes_a_result_as_it_is_and_is_one_that_a_notebook_shows(many: RunResult) -> None:
     pyplot.close("all")
     customer = many.customer("b")
     drawn = [
-        hold_out_plots.residuals(customer),
         plots.learning_curves(customer),
         plots.winning_families(many),
         plots.gains(many.leaderboard()),
@@ -93,13 +87,8 @@ def test_a_picture_takes_a_result_as_it_is_and_is_one_that_a_notebook_shows(many
     with pytest.raises(TypeError, match="name the metric of these scores, such as metric='rmse'"):
         plots.gains(many.leaderboard().drop(columns="metric"))
     pyplot.close("all")
-    pictures: list[tuple[Callable[..., object], object]] = [
-        (plots.winning_families, "runs/47"),
-        (hold_out_plots.roc, many),
-    ]
-    for picture, given in pictures:
-        with pytest.raises(TypeError, match="this picture is of"):
-            picture(given)
+    with pytest.raises(TypeError, match="this picture is of"):
+        plots.winning_families("runs/47")  # type: ignore[arg-type]  # a path is no result
     with pytest.raises(TypeError, match="draws one customer"):
         plots.column_importance(many.leaderboard())
 
@@ -112,14 +101,15 @@ def test_classes_have_confusion_roc_and_calibration(tmp_path: Path, classes: int
     result = run_of(tmp_path, data={"only": frame}, models=["logistic"], report=False)
     assert alts(page(result)) >= {"Confusion matrix", "ROC curve", "Calibration of the probabilities"}
     table = result.customer().hold_out()
-    numbers = [int(text.get_text()) for text in hold_out_plots.confusion(table).texts]
+    confusion, roc, calibration = (pyplot.subplots()[1] for _ in range(3))
+    for (draw, _, _), axes in zip(class_pictures(table), (confusion, roc, calibration), strict=True):
+        draw(axes)
+    numbers = [int(text.get_text()) for text in confusion.texts]
     expected = pd.crosstab(table["actual"], table["prediction"]).to_numpy()
     assert numbers == expected.ravel().tolist()
     last = table.attrs["classes"][-1]
     area = roc_auc_score(table["actual"] == last, table[f"probability_{last}"])
-    legend = hold_out_plots.roc(table).get_legend()
-    assert legend is not None
-    assert legend.get_texts()[-1].get_text() == f"{last}: area {area:.3f}"
+    assert roc.get_legend().get_texts()[-1].get_text() == f"{last} (AUC = {area:.2f})"
 
 
 @pytest.mark.long

@@ -205,7 +205,7 @@ def test_of_one_customer_it_shows_the_search(tmp_path: Path) -> None:
         search_space={"x": {"type": "float", "low": -2, "high": 2}},
         metric="loss",
         mode="min",
-        trials=4,
+        trials=12,
         mlflow=False,
     ).run(tmp_path / "run", in_process=True, progress=False)
     seen = Seen((tmp_path / "run" / "report.html").read_text(encoding="utf-8"))
@@ -213,7 +213,7 @@ def test_of_one_customer_it_shows_the_search(tmp_path: Path) -> None:
     assert "search: the best of one search" in seen.text
     assert "cross" not in seen.text  # no trial was stopped
     best = result.leaderboard()["cv_score"][0]
-    assert f"The best of 4 trials scores {best:.4g} (loss, smaller is better), with x=" in seen.text
+    assert f"The best of 12 trials scores {best:.4g} (loss, smaller is better), with x=" in seen.text
     assert seen.pictures == ["Score of each trial step by step", "What matters in a search"]
 
 

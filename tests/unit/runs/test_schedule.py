@@ -114,8 +114,7 @@ def test_a_search_whose_values_never_change_has_one_stage(tmp_path: Path) -> Non
     assert "schedule" not in dict(found.facts())
     assert "schedule" not in " ".join(sentences(result, result.summary()))
     assert result.leaderboard()["stages"].isna().all()
-    (text,) = plots.schedule(found).texts
-    assert text.get_text().startswith("The winner has trained with the same hyperparameters")
+    assert plots.schedule(found).get_title().startswith("The winner has trained with the same hyperparameters")
     pyplot.close("all")
 
 

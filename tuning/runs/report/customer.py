@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FOLDER = "reports"  # in the run's folder
-MOST_DRAWN = 2_000  # trials with a curve
+MOST_DRAWN = 2_000  # trials with a curve, rows with a dot
+MOST_CLASSES = 8  # in one picture
 MOST_ROWS = 30  # of the table of trials
 MOST_TEXT = 240  # characters of a cell
 MOST_COLUMNS_S = 20.0  # that shuffling all columns may take
@@ -138,7 +139,6 @@ def _best_of_families(found: CustomerResult) -> list[TrialRecord]:
 
 def _trials(found: CustomerResult) -> list[Block]:
     from tuning.runs import plots
-    from tuning.runs.parameter_effects import effects
 
     records = found.trial_records[:MOST_DRAWN]
     drawn = [record.state for record in records if record.steps]
@@ -154,9 +154,8 @@ def _trials(found: CustomerResult) -> list[Block]:
         if found.winner is not None and found.winner.changing:
             about = "What changed while the winner trained. Its parameters are those of the last stage."
             of.append((lambda axes: plots.schedule(found, axes), "The winner's hyperparameters by step", about))
-        tried = [(each.family, each.study, each.loss, each.config) for each in best_first(records)]
-        if told := effects(tried, "min"):
-            about = "Few trials say little: where the line is as long as the bar, it may be chance."
+        if told := found.parameter_effects():
+            about = "Few trials say little: the smaller bars may be chance."
             of.append((lambda axes: plots.parameters_across_customers(told, axes), "What matters in a search", about))
         blocks.append(_row(of))
     columns, rows = found.best_trials(MOST_ROWS)
@@ -171,27 +170,84 @@ def _trials(found: CustomerResult) -> list[Block]:
 
 
 def _unseen(found: CustomerResult, winner: Winner) -> list[Block]:
-    from tuning.runs import hold_out_plots as plots
-
     rows = winner.hold_out()
-    of: list[Drawing] = []
-    if not winner.model.task.classification:
-        on_the_line = "A dot is a row; on the line the prediction is right."
-        of.append((lambda axes: plots.predicted_and_actual(rows, axes), "Predicted against actual values", on_the_line))
-        about = "Where the dots bend or fan out, there is something that the model has not learned."
-        of.append((lambda axes: plots.residuals(rows, axes), "Residuals against predicted values", about))
-    else:
-        counts = "The numbers are rows; the colour is their share of the actual class."
-        of.append((lambda axes: plots.confusion(rows, axes), "Confusion matrix", counts))
-        if winner.answers.proba is not None:
-            area = "A model that guesses is on the straight line; one that is always right has the area 1."
-            of.append((lambda axes: plots.roc(rows, axes), "ROC curve", area))
-            line = "On the line, what the model gives 30 % happens in 30 of 100 rows."
-            of.append((lambda axes: plots.calibration(rows, axes), "Calibration of the probabilities", line))
-    blocks: list[Block] = [_row(of)]
-    if (table := _families(found, winner)) is not None:
-        blocks.append(table)
-    return blocks
+    of = class_pictures(rows) if rows.attrs["classes"] else number_pictures(rows)
+    table = _families(found, winner)
+    return [_row(of)] if table is None else [_row(of), table]
+
+
+def number_pictures(rows: pd.DataFrame) -> list[Drawing]:
+    """Return the pictures of hold-out rows whose target is a number, as scikit-learn draws them."""
+    from sklearn.metrics import PredictionErrorDisplay
+
+    def draw(kind: str) -> Callable[[Axes], object]:
+        return lambda axes: PredictionErrorDisplay.from_predictions(
+            rows["actual"],
+            rows["prediction"],
+            kind=kind,
+            subsample=MOST_DRAWN,
+            random_state=0,
+            scatter_kwargs={"alpha": 0.6, "s": 14},
+            ax=axes,
+        )
+
+    on_the_line = "A dot is a row; on the line the prediction is right."
+    about = "Where the dots bend or fan out, there is something that the model has not learned."
+    return [
+        (draw("actual_vs_predicted"), "Predicted against actual values", on_the_line),
+        (draw("residual_vs_predicted"), "Residuals against predicted values", about),
+    ]
+
+
+def class_pictures(rows: pd.DataFrame) -> list[Drawing]:
+    """Return the pictures of hold-out rows whose target is a class."""
+    from sklearn.calibration import CalibrationDisplay
+    from sklearn.metrics import ConfusionMatrixDisplay, RocCurveDisplay
+
+    actual, classes = rows["actual"], rows.attrs["classes"]
+    frequent = actual.value_counts().index[:MOST_CLASSES]
+    shown = [label for label in classes if label in frequent]
+
+    def confusion(axes: Axes) -> None:
+        names = [shorten(str(label), 14) for label in shown]
+        ConfusionMatrixDisplay.from_predictions(
+            actual,
+            rows["prediction"],
+            labels=shown,
+            display_labels=names,
+            xticks_rotation=45 if len(names) > 4 else 0,
+            cmap="Blues",
+            colorbar=False,
+            ax=axes,
+        )
+
+    def roc(axes: Axes) -> None:
+        for label in classes[1:] if len(classes) == 2 else shown:
+            if 0 < (actual == label).sum() < len(actual):
+                said, name = rows[f"probability_{label}"], shorten(str(label), 20)
+                RocCurveDisplay.from_predictions(actual == label, said, name=name, ax=axes)
+        axes.plot([0, 1], [0, 1], color="grey", linewidth=0.8)
+        axes.set(xlabel="False positive rate", ylabel="True positive rate")
+        if len(axes.lines) > 1:
+            axes.legend(frameon=False, fontsize=8, loc="lower right")
+
+    def calibration(axes: Axes) -> None:
+        if len(classes) == 2:
+            is_so, said, name = actual == classes[1], rows[f"probability_{classes[1]}"], str(classes[1])
+        else:
+            said = rows[[f"probability_{label}" for label in classes]].max(axis=1)
+            is_so, name = actual == rows["prediction"], "the predicted class"
+        name = shorten(name, 20)
+        CalibrationDisplay.from_predictions(is_so, said, n_bins=10, strategy="quantile", name=name, ax=axes)
+        axes.set(xlabel="Mean predicted probability", ylabel="Share of the rows where it is so")
+
+    some = f" Of the {len(shown)} classes with most rows." if len(shown) < len(classes) else ""
+    of: list[Drawing] = [(confusion, "Confusion matrix", f"How many rows of each class are taken for which.{some}")]
+    if f"probability_{classes[0]}" in rows:
+        area = "A model that guesses is on the straight line; one that is always right has the area (AUC) 1."
+        line = "On the line, what the model gives 30 % happens in 30 of 100 rows."
+        of += [(roc, "ROC curve", area), (calibration, "Calibration of the probabilities", line)]
+    return of
 
 
 def _families(found: CustomerResult, winner: Winner) -> HtmlTable | None:

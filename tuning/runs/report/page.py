@@ -57,7 +57,7 @@ def write_report(result: RunResult, effort: Effort = ANY) -> str:
 def load_ahead(studies: int) -> None:
     """Import the libraries that draw, which takes half a second, where a run of that many studies has pictures."""
     if not 1 < studies < LEAST_DRAWN:
-        for name in ("jinja2", "matplotlib.backends.backend_svg", "tuning.runs.plots"):
+        for name in ("jinja2", "matplotlib.backends.backend_svg", "tuning.runs.plots", "optuna.importance"):
             importlib.import_module(name)
 
 
@@ -128,11 +128,11 @@ def pictures(result: RunResult, trials: pa.Table) -> list[Block]:
             "How many customers each model family wins",
             "A family that never wins and is in no ensemble can be left out with models.",
         )
-    effects = parameter_effects(trials, board.mode)
+    effects = parameter_effects(trials.to_pandas(), board.mode)
     if effects:
         draw(
             lambda axes: plots.parameters_across_customers(effects, axes),
-            "Share of a configuration's rank that each hyperparameter explains",
+            "Importance of each hyperparameter",
             "What matters most is worth a closer search; what explains nothing can stay at its default. "
             f"From {amount(len(trials), 'trial')}.",
         )
