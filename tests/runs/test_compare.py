@@ -15,6 +15,7 @@ from tuning.compare import Table, comparison_of, replay, tabulate
 from tuning.compare.on_data import MOST_TRIALS
 from tuning.definition.definition import define
 from tuning.errors import DefinitionError, PlanError, RunError
+from tuning.notes import ComparisonCode, PlanCode
 from tuning.planning.plan import make_plan
 
 
@@ -114,9 +115,11 @@ def test_an_algorithm_that_fails_on_a_customer_is_worst_there_and_it_is_said(tmp
 
 def test_a_comparison_says_which_algorithms_never_left_their_random_start(tmp_path: Path) -> None:
     found = run(tmp_path, customers=2, algorithms="random,hyperopt,optuna", seeds=1, trials=8)
-    said = [note for note in found.notes if "is random search here" in note]
-    assert [note.split()[0] for note in said] == ["hyperopt", "optuna"]
-    assert "nothing before 20 trials have ended, and a study has 8; raise trials or lower n_startup_trials" in said[0]
+    said = [note for note in found.notes if note.code is PlanCode.RANDOM_SEARCH]
+    assert [(note.subject, note.values["start"], note.values["trials"]) for note in said] == [
+        ("hyperopt", 20, 8),
+        ("optuna", 10, 8),
+    ]
 
 
 def test_an_algorithm_given_twice_draws_other_numbers(tmp_path: Path) -> None:
@@ -219,7 +222,7 @@ def test_customers_that_a_grid_has_not_come_to_are_named(tmp_path: Path, monkeyp
     monkeypatch.setattr(TuneRunner, "run", lambda *_, **__: RunResult(folder))  # as when its time is spent
     found = tabulate(made, levels=2, run_dir=folder)
     assert found.table.tasks == ("c0",)
-    assert found.notes == ("Left out, without a complete grid: 'c1', 'c2'.",)
+    assert found.notes == (ComparisonCode.GRID_INCOMPLETE(names=["c1", "c2"]),)
 
 
 def test_a_grid_beyond_the_limit_is_refused(tmp_path: Path) -> None:

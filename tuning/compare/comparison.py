@@ -26,6 +26,7 @@ from tuning.compare.analysis.result import ComparisonResult, Failures, Unfinishe
 from tuning.compare.analysis.statistics import friedman, smallest_p
 from tuning.compare.report.tables import summary, text
 from tuning.errors import DataError, PlanError
+from tuning.notes import Note
 from tuning.records.schema import FAILED
 from tuning.reporting.cells import listed
 
@@ -69,7 +70,7 @@ class Comparison(Public, ComparisonResult):
         return self.recommendation.sentence
 
     @cached_property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[Note, ...]:
         """What a reader must know before believing the figures."""
         return notes(self)
 
@@ -109,7 +110,7 @@ class Comparison(Public, ComparisonResult):
             "hold_out": self._hold_out(),
             "failures": asdict(self.failures),
             "unfinished": None if self.unfinished is None else asdict(self.unfinished),
-            "notes": list(self.notes),
+            "notes": [note.to_dict() for note in self.notes],
         }
         return {name: _plain(value) for name, value in document.items()}
 
@@ -161,7 +162,7 @@ def analyse(
     source: str = "",
     hold_out_scores: pd.DataFrame | None = None,
     unfinished: Unfinished | None = None,
-    remarks: Iterable[str] = (),
+    remarks: Iterable[Note] = (),
 ) -> Comparison:
     """Compare methods from their curves.
 
@@ -182,7 +183,7 @@ def analyse(
         hold_out_scores: optional, columns method, task, seed, score and mode: the score of every search's winner on
             rows that no search has seen.
         unfinished: what is missing of a run that has not ended.
-        remarks: further notes, on how was searched.
+        remarks: notes on the search.
 
     Raises:
         PlanError: fewer than two methods, an unknown baseline.

@@ -113,7 +113,7 @@ def comparison_of(run_dir: str | Path | RunResult, **options: Unpack[AnalysisOpt
         source=result.directory.shown,
         hold_out_scores=hold_out_of(result),
         unfinished=unfinished_of(result),
-        remarks=map(str, random_starts(algorithms, spec.space, spec.definition.trials)),
+        remarks=random_starts(algorithms, spec.space, spec.definition.trials),
         **chosen,
     )
 

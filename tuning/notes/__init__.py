@@ -1,5 +1,6 @@
 """What runs find out, as values with codes, and the catalogue of their sentences."""
 
+from tuning.notes.comparisons import ComparisonCode
 from tuning.notes.data import DataCode
 from tuning.notes.ends import EndCode
 from tuning.notes.files import FileCode
@@ -10,6 +11,7 @@ from tuning.notes.pool import PoolCode
 from tuning.notes.serving import ServingCode
 
 __all__ = [
+    "ComparisonCode",
     "DataCode",
     "EndCode",
     "FileCode",

@@ -88,7 +88,7 @@ def test_unequal_budgets_are_matched_and_said() -> None:
     frame = frame[(frame["method"] == "long") | (frame["trial"] <= 8)]
     result = anytime(Curves.from_frame(frame))
     assert result.budget.tolist() == [8.0] * 6
-    assert "short has 8, the longest 20" in result.notes[0]
+    assert "short has 8, the longest 20" in str(result.notes[0])
     assert "8" in analyse(frame).text()
 
 

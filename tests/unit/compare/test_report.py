@@ -85,7 +85,7 @@ def test_the_page_says_the_sentence_and_every_figure(html: str, comparison: Comp
     for row in comparison.table().itertuples():
         assert str(row.Index) in text
         assert f"{row.rank:.2f}" in text
-    assert all(note in text for note in comparison.notes)
+    assert all(str(note) in text for note in comparison.notes)
 
 
 def test_plots_show_what_was_computed(comparison: Comparison) -> None:

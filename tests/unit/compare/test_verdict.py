@@ -14,6 +14,7 @@ from tuning.compare import analyse
 from tuning.compare.analysis.anytime import Anytime
 from tuning.compare.analysis.null_check import null_check
 from tuning.errors import DataError, PlanError
+from tuning.notes import ComparisonCode
 
 
 def test_a_clear_winner_is_named_with_its_margin() -> None:
@@ -78,7 +79,8 @@ def test_failing_everywhere_on_a_task_counts_as_worst_and_is_said() -> None:
     assert found.failures.tasks == {"optuna": ("c1", "c2", "c3", "c4", "c5", "c6", "c7")}
     pair = found.pairs.pair("optuna", "random")
     assert (pair.counts.wins, pair.counts.losses) == (5, 7)
-    assert any("optuna failed on 7 of 12 customers and counts as worst there: 'c1', 'c2'" in x for x in found.notes)
+    (note,) = [note for note in found.notes if note.code is ComparisonCode.FAILED_ON]
+    assert str(note).startswith("optuna failed on 7 of 12 customers and counts as worst there: 'c1', 'c2'")
     assert found.per_task().loc["c1", "optuna"] == 1.0
 
 
@@ -147,13 +149,14 @@ def test_one_task_and_one_seed_concludes_nothing() -> None:
 def test_one_seed_runs_and_is_said() -> None:
     found = analyse(curves({"random": 0.0, "optuna": 0.7}, seeds=1))
     assert found.recommendation.algorithm == "optuna"
-    assert any("luck of one search" in note for note in found.notes)
+    assert ComparisonCode.ONE_SEED in [note.code for note in found.notes]
 
 
 def test_five_tasks_can_conclude_nothing() -> None:
     found = analyse(curves({"random": 0.0, "optuna": 0.9}, tasks=5), noun="customer")
     assert not found.recommendation.decided
-    assert any("smallest possible p is 0.0625" in note and "at least 6 customers" in note for note in found.notes)
+    (note,) = [note for note in found.notes if note.code is ComparisonCode.TOO_FEW]
+    assert (note.values["smallest"], note.values["needed"]) == (0.0625, "6 customers")
 
 
 @pytest.mark.long
@@ -180,12 +183,12 @@ def test_repetitions_that_were_not_run_alike_are_found(tasks: int) -> None:
     fair = analyse(frame, noun="customer")
     assert fair.null_check is not None
     assert fair.null_check.passed
-    assert fair.notes[-1].startswith("A/A check: the 10 repetitions of random")
+    assert str(fair.notes[-1]).startswith("A/A check: the 10 repetitions of random")
     frame.loc[frame["seed"] < 5, "score"] /= 100
     found = analyse(frame, noun="customer")
     assert found.null_check is not None
     assert not found.null_check.passed
-    assert found.notes[0].startswith("A/A check FAILED, do not trust the p-values: the 10 repetitions of random")
+    assert str(found.notes[0]).startswith("A/A check FAILED, do not trust the p-values: the 10 repetitions of random")
     assert found.to_dict()["null_check"] == {**asdict(found.null_check), "passed": False}
     advice = found.to_dict()["recommendation"]
     assert (advice["algorithm"], advice["decided"]) == (None, False)
@@ -194,13 +197,9 @@ def test_repetitions_that_were_not_run_alike_are_found(tasks: int) -> None:
 
 def test_a_method_with_fewer_seeds_than_others_is_named() -> None:
     frame = curves({"random": 0.0, "optuna": 0.3}, tasks=4, seeds=3)
-    assert "fewer seeds" not in str(analyse(frame).notes)
+    assert ComparisonCode.FEWER_SEEDS not in [note.code for note in analyse(frame).notes]
     late = (frame["method"] == "optuna") & (frame["seed"] > 0) & frame["task"].isin(frame["task"].unique()[:2])
-    notes = analyse(frame[~late]).notes
-    assert (
-        "optuna has fewer seeds than other algorithms on 2 of 4 tasks; its means are over those that there are."
-        in notes
-    )
+    assert ComparisonCode.FEWER_SEEDS("optuna", fewer=2, tasks="4 tasks") in analyse(frame[~late]).notes
 
 
 def test_customers_that_are_copies_of_each_other_are_found() -> None:

@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from tuning.basics.wording import amount
 from tuning.compare.analysis.curves import AXES, CURVE, Curves, losses
 from tuning.compare.analysis.statistics import TIE_DECIMALS
 from tuning.errors import DataError
+from tuning.notes import ComparisonCode, Note
 
 POINTS = 100
 MATCH, REFUSE = "match", "refuse"
@@ -37,7 +37,7 @@ class Anytime:
         clipped: the same with every seed clipped to [0, 1]; it is averaged over tasks, so that one diverged score
             cannot decide.
         scale: per task, the loss that is one unit of regret.
-        notes: what was matched, in sentences.
+        notes: what was matched.
     """
 
     axis: str
@@ -47,7 +47,7 @@ class Anytime:
     share: np.ndarray
     seeds: tuple[tuple[np.ndarray, ...], ...]
     scale: np.ndarray
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     @cached_property
     def regret(self) -> np.ndarray:
@@ -162,7 +162,7 @@ def _budgets(
     positions: list[list[list[np.ndarray]]],
     losses: list[list[list[np.ndarray]]],
     unequal: str,
-) -> tuple[np.ndarray, list[str]]:
+) -> tuple[np.ndarray, list[Note]]:
     """Per task what every method could spend: the least over methods of the median over seeds."""
     spent = np.full((len(curves.methods), len(curves.tasks)), np.nan)
     for m, row in enumerate(positions):
@@ -175,13 +175,17 @@ def _budgets(
     if axis == "trials" and (most > least).any():
         worst = int(np.argmax(most / least))
         short = curves.methods[int(np.nanargmin(spent[:, worst]))]
-        sentence = (
-            f"Unequal numbers of trials on {int((most > least).sum())} of {amount(len(least), 'task')}: on "
-            f"{curves.tasks[worst]!r} {short} has {least[worst]:.0f}, the longest {most[worst]:.0f}"
+        note = ComparisonCode.UNEQUAL_TRIALS(
+            curves.tasks[worst],
+            unequal=int((most > least).sum()),
+            tasks=len(least),
+            method=short,
+            least=int(least[worst]),
+            most=int(most[worst]),
         )
         if unequal == REFUSE:
-            raise DataError(f"{sentence}. Run them with the same budget, or allow unequal budgets to be matched.")
-        notes.append(f"{sentence}. Every method is judged at the number that all of them reached.")
+            raise DataError(f"{note} Run them with the same budget, or allow unequal budgets to be matched.")
+        notes.append(note)
     return np.maximum(least, np.finfo(float).tiny), notes
 
 

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from tuning.basics.wording import amount
 from tuning.compare.analysis.anytime import Anytime
 from tuning.compare.analysis.curves import losses
 from tuning.compare.analysis.statistics import TIE_DECIMALS, Counts, SignedRank, counts, wilcoxon
@@ -36,20 +35,6 @@ class HoldOut:
         """Wins, ties and losses of a method, and the uncorrected test."""
         differences = self.losses[self.methods.index(method)] - self.losses[self.methods.index(reference)]
         return counts(np.round(differences, TIE_DECIMALS)), wilcoxon(differences)
-
-    def sentence(self, reference: str, noun: str) -> str:
-        """The mean ranks, and every method against the reference."""
-        order = np.argsort(self.ranks, kind="stable")
-        ranks = ", ".join(f"{self.methods[index]} {self.ranks[index]:.2f}" for index in order)
-        pairs = []
-        for name in self.methods:
-            if name != reference:
-                found, test = self.against(name, reference)
-                pairs.append(f"{name} better on {found.wins}, worse on {found.losses} (p = {test.p:.2g}, uncorrected)")
-        return (
-            f"On hold-out rows that no search has seen, {amount(self.losses.shape[1], noun)}: mean ranks {ranks}. "
-            f"Against {reference}: {'; '.join(pairs)}."
-        )
 
 
 def hold_out(frame: pd.DataFrame, result: Anytime) -> HoldOut | None:

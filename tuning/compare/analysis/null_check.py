@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tuning.basics.wording import amount
 from tuning.compare.analysis.anytime import Anytime
 from tuning.compare.analysis.statistics import TIE_DECIMALS, friedman, wilcoxon
 
@@ -32,18 +31,6 @@ class NullCheck:
     def passed(self) -> bool:
         """False when repetitions of one method differ this much less than once in a thousand comparisons."""
         return self.p > SUSPICION
-
-    def sentence(self, noun: str = "task") -> str:
-        if self.passed:
-            return (
-                f"A/A check: the {amount(self.repetitions, 'repetition')} of {self.method}, compared as if each were "
-                f"an algorithm, differ no more than by luck (p = {self.p:.2g})."
-            )
-        return (
-            f"A/A check FAILED, do not trust the p-values: the {amount(self.repetitions, 'repetition')} of "
-            f"{self.method}, compared as if each were an algorithm, differ (p = {self.p:.2g}). Either {noun}s depend "
-            "on each other, such as copies, or the repetitions were not run alike."
-        )
 
 
 def null_check(result: Anytime, method: str) -> NullCheck | None:

@@ -17,6 +17,7 @@ from tuning.compare.analysis.hold_out import HoldOut
 from tuning.compare.analysis.null_check import NullCheck, null_check
 from tuning.compare.analysis.pairs import Pair, Pairs
 from tuning.compare.analysis.statistics import Friedman
+from tuning.notes import Note
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class ComparisonResult:
         source: where the curves come from.
         hold_out: the same on rows that no search has seen, where they are known.
         unfinished: what is missing of a run that has not ended; None of a complete one.
-        remarks: on how was searched, a sentence each.
+        remarks: notes on the search.
     """
 
     curves: Curves
@@ -89,7 +90,7 @@ class ComparisonResult:
     source: str = ""
     hold_out: HoldOut | None = None
     unfinished: Unfinished | None = None
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[Note, ...] = ()
 
     @property
     def final(self) -> Anytime:

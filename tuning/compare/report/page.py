@@ -94,7 +94,7 @@ def _over_budget(comparison: ComparisonResult) -> list[Block]:
             Picture(Plots(comparison).rank(axis), f"Mean rank over {axis}; at the end {rank}"),
         ]
         found.append(PictureRow(pictures))
-        found += [Points(result.notes)] if result.notes and axis != comparison.axis else []
+        found += [Points(list(map(str, result.notes)))] if result.notes and axis != comparison.axis else []
         found.append(HtmlTable(_points(result.frame()), f"The figures over {axis}", folded=True))
     return found
 

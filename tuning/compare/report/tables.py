@@ -142,7 +142,7 @@ def footnotes(comparison: ComparisonResult) -> list[str]:
     if test is not None:
         how = "by permutation" if test.permuted else f"F = {test.f:.3g}"
         lines.append(f"Friedman: chi2 = {test.statistic:.3g} ({test.freedom} d.f.), p = {test.p:.2g} {how}.")
-    return [*lines, *notes(comparison)]
+    return [*lines, *map(str, notes(comparison))]
 
 
 def _percent(value: float, missing: str = "") -> str:

@@ -21,6 +21,7 @@ from tuning.compare.tabular.simulation import DEFAULT_FIRST, STARTS, Problem, si
 from tuning.compare.tabular.table import Evaluations, Table
 from tuning.definition.compared_methods import Method, parse_methods
 from tuning.errors import PlanError
+from tuning.notes import Note
 from tuning.planning.search_checks import random_starts
 from tuning.planning.studies import distinct
 from tuning.records.schema import canonical
@@ -103,10 +104,10 @@ def compare_on_table(
     methods = parse_methods(algorithms)
     curves = replay(table, methods, seeds, trials, seconds, seed, start, workers)
     options.setdefault("axis", "trials" if seconds is None else "seconds")
-    remarks: Iterable[str] = ()
+    remarks: Iterable[Note] = ()
     if seconds is None:
         used = distinct(method.algorithm for method in methods)
-        remarks = map(str, random_starts(used, table.levels.grid, trials or TRIALS))
+        remarks = random_starts(used, table.levels.grid, trials or TRIALS)
     bounds = table.bounds()
     exact = exact_random_regret(table, bounds, int(curves["trial"].max()), start)
     return analyse(curves, bounds=bounds, random_search=exact, source=source, remarks=remarks, **options)

@@ -11,7 +11,6 @@ import pandas as pd
 
 from search_spaces import SearchSpace, SpaceError
 from search_spaces.algorithms.grid import Grid
-from tuning.basics.wording import some_names
 from tuning.compare.tabular.table import Table
 from tuning.definition.definition import Definition, define
 from tuning.definition.given import definition_of, keys_of
@@ -19,6 +18,7 @@ from tuning.driver.runner import TuneRunner
 from tuning.errors import PlanError, RunError
 from tuning.models.base import SteppedFamily
 from tuning.models.registry import families
+from tuning.notes import ComparisonCode, Note
 from tuning.planning.plan import make_plan
 from tuning.records.schema import FINISHED, TrialRecord, canonical
 from tuning.runs.results import RunResult
@@ -41,7 +41,7 @@ class Tabulated:
     """A table, and what was left out of it."""
 
     table: Table
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
 
 
 def tabulate(
@@ -97,7 +97,7 @@ def _table(result: RunResult, space: SearchSpace, levels: int | Mapping[str, int
     if not complete:
         raise RunError(f"{result.directory.shown} has no customer with a complete grid: resume the run.")
     frame = pd.DataFrame([row for customer in complete for row in rows[customer]])
-    notes = [f"Left out, without a complete grid: {some_names(left_out)}."] if left_out else []
+    notes = [ComparisonCode.GRID_INCOMPLETE(names=left_out)] if left_out else []
     return Tabulated(Table.from_frame(frame, space=space), tuple(notes))
 
 

@@ -88,7 +88,7 @@ class AnswerCounts:
     def remarks(self) -> dict[str, object]:
         """What is said of the rows, as plain values."""
         return {
-            "without": {customer: str(why) for customer, why in self.without.items()},
+            "without": {customer: why.to_dict() for customer, why in self.without.items()},
             "held_back": self.held_back,
             "without_interval": self.without_interval,
             "pooled": [*self.pooled],
