@@ -88,7 +88,7 @@ WRITERS = {
     ("tuning/models/shards.py", "shards_of"): "by the rows' digest, read where it is whole: ray/test_gangs.py",
     ("tuning/runs/trial_logs.py", "_write"): "made from the records again: runs/test_trial_logs.py",
     ("tuning/runs/report/page.py", "write_report"): "made from the records again by `tuning report RUN`",
-    ("tuning/driver/chatter.py", "_handler"): "words of libraries, which may be lost",
+    ("tuning/driver/log_capture.py", "_file_handler"): "messages of libraries, which may be lost",
     ("tuning/cli/doctor.py", "_storage"): "a file of its own, in no run",
 }
 

@@ -208,12 +208,14 @@ def _probe(storage: str) -> Iterator[RunDirectory]:
 def _ray(storage: str) -> Iterator[Finding]:
     from tuning.definition.definition import define
     from tuning.driver.cluster import end_ray, start_ray
+    from tuning.driver.log_capture import held_messages
     from tuning.planning.plan import make_plan
 
     space = {"x": {"type": "float", "low": 0.0, "high": 1.0}}
     plan = make_plan(define({"objective": _nothing, "search_space": space, "mlflow": False}), run_dir=gettempdir())
     began = time.perf_counter()
-    own = start_ray(plan)
+    with held_messages():
+        own = start_ray(plan)
     try:
         import ray
 

@@ -9,9 +9,10 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 
 from tuning.basics.environment import environment_set, thread_environment
@@ -41,7 +42,6 @@ OWN_RAY = {
 # Tune wants workers to have these variables. Where all processes have them, Tune takes the processes that are there.
 OF_TUNE = {"PL_DISABLE_FORK": "1", "RAY_CHDIR_TO_TRIAL_DIR": "0"}
 CONNECTS_S = 2.0
-LOOK_S = 0.01  # between two looks at processes that are to end
 
 
 @dataclass
@@ -101,7 +101,7 @@ def _start_ray(plan: Plan) -> bool:
     import ray
 
     before = _children()
-    with kept(), _quieted("ray"):
+    with kept():
         try:
             if address := os.environ.get("RAY_ADDRESS"):
                 cluster_nodes(address)  # refuses at once where the cluster refuses the token
@@ -112,8 +112,10 @@ def _start_ray(plan: Plan) -> bool:
             if plan.spec.definition.objective is None:
                 settings[PRELOADED] += ",sklearn.model_selection"  # what all models need, and takes longest
             environment = {**unset(ONE_THREAD), **unset(settings), **_import_path()}
-            with environment_set(environment), _tune_loaded_beside(), _on_loopback():
+            with environment_set(environment), _on_loopback():
                 started_with = dict(os.environ)
+                # Tune loads while `ray.init` waits for other processes.
+                threading.Thread(target=import_module, args=("ray.tune",), name="load-tune", daemon=True).start()
                 ray.init(
                     address="local",  # else a cluster that somebody else runs on this machine would be joined
                     num_cpus=plan.slots,
@@ -148,31 +150,26 @@ def restart_ray(plan: Plan) -> None:
 def end_ray() -> None:
     """End the Ray that this process has started, if there is one.
 
-    `ray.shutdown` sends SIGTERM to one process after the other, and waits a second for each. The processes do not
-    notice: SIGTERM is blocked in them (`tuning.driver.signals.kept`). So this function kills each process that has the
-    signal pending. It kills the workers, too: a worker that is still starting would notice late that its Ray is gone.
+    `ray.shutdown` waits a second for each process to end on SIGTERM, which is blocked in them
+    (`tuning.driver.signals.kept`), so here it kills them. Workers are killed, too: one that is still starting would
+    notice late that its Ray is gone.
     """
     import ray
+    from ray._private import worker
 
     _own.head = ""
     workers = {pid for pid in own_processes() if _of_ray(pid)}
-    over = threading.Event()
-    ender = threading.Thread(target=_end_who_is_asked, args=(over,), name="end-ray", daemon=True)
-    ender.start()
-    try:
-        with contextlib.suppress(Exception):  # its machine is gone
-            ray.shutdown()
-    finally:
-        over.set()
-        ender.join()
-        left = _own.processes & _children()  # Ray forgets these when it is stopped while it starts
-        for pid in left | {pid for pid in workers if _of_ray(pid)}:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        _own.processes.clear()
-        _own.environment.clear()
-        _own.over.set()
-        atexit.unregister(end_ray)
+    if _own.processes and (node := worker._global_node) is not None:
+        kill_all = node.kill_all_processes
+        node.kill_all_processes = lambda **_: kill_all(check_alive=False)
+    with contextlib.suppress(Exception):  # its machine is gone
+        ray.shutdown()
+    left = _own.processes & _children()  # Ray forgets these when it is stopped while it starts
+    _kill([*left, *(pid for pid in workers if _of_ray(pid))])
+    _own.processes.clear()
+    _own.environment.clear()
+    _own.over.set()
+    atexit.unregister(end_ray)
 
 
 def kill_ray() -> None:
@@ -181,7 +178,11 @@ def kill_ray() -> None:
     Most of Ray's processes end with this one by themselves, but Ray's agents would look for it for a minute.
     """
     found = own_processes() | (_own.processes & _children())
-    for pid in sorted(found, key=_own.processes.__contains__, reverse=True):  # first those that would start others
+    _kill(sorted(found, key=_own.processes.__contains__, reverse=True))  # first those that would start others
+
+
+def _kill(processes: Iterable[int]) -> None:
+    for pid in processes:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
@@ -198,36 +199,13 @@ def head_answers() -> bool:
     return True
 
 
-def _end_who_is_asked(over: threading.Event) -> None:
-    while not over.wait(LOOK_S):
-        for pid in {pid for pid in _own.processes if _asked(pid)} & _children():
-            _own.processes.discard(pid)
-            with contextlib.suppress(ProcessLookupError):  # it has just ended
-                os.kill(pid, signal.SIGKILL)
-
-
-def _asked(pid: int) -> bool:
-    """Whether a process has a pending SIGTERM."""
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    except OSError:  # it has ended, or this is not Linux
-        return False
-    pending = next((line.split()[1] for line in lines if line.startswith("ShdPnd:")), "0")
-    return bool(int(pending, 16) & 1 << signal.SIGTERM - 1)
-
-
 def _of_ray(pid: int) -> bool:
     """Whether a process is one of Ray's workers or agents. Another process may have its id by now."""
-    command = _command(pid)
-    return command.startswith(b"ray::") or b"/ray/" in command
-
-
-def _command(pid: int) -> bytes:
-    """A process's command line; empty when it has ended."""
     try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return b""
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:  # it has ended
+        return False
+    return command.startswith(b"ray::") or b"/ray/" in command
 
 
 def own_environment() -> Mapping[str, str]:
@@ -270,34 +248,6 @@ def _on_loopback() -> Iterator[None]:
         yield
     finally:
         ray.util.get_node_ip_address = asked
-
-
-@contextlib.contextmanager
-def _tune_loaded_beside() -> Iterator[None]:
-    """Load Tune in a thread of its own while `ray.init` waits for other processes in the main thread."""
-    loading = threading.Thread(target=_load_tune, name="load-tune", daemon=True)
-    loading.start()
-    try:
-        yield
-    finally:
-        loading.join()
-
-
-def _load_tune() -> None:
-    with contextlib.suppress(Exception):  # whoever needs it says why
-        import ray.tune  # noqa: F401  # for the time that it takes
-
-
-@contextlib.contextmanager
-def _quieted(name: str) -> Iterator[None]:
-    """Let a logger show errors only. Ray's message on its tokens would interrupt the progress line."""
-    loud = logging.getLogger(name)
-    before = loud.level
-    loud.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        loud.setLevel(before)
 
 
 def _import_path() -> dict[str, str]:

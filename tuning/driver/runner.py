@@ -16,9 +16,9 @@ from tuning.definition.given import changed, definition_arguments, definition_of
 from tuning.definition.keywords import DefinitionKeys
 from tuning.definition.yaml_file import read_definition
 from tuning.driver.background import RunHandle, check_free
-from tuning.driver.chatter import held_messages
 from tuning.driver.display import in_notebook, style_of
 from tuning.driver.hosts.ray import RayHost
+from tuning.driver.log_capture import held_messages, write_held
 from tuning.driver.session import RunSession
 from tuning.driver.signals import Signals
 from tuning.errors import PlanError, RunError, RunInterrupted, signal_name
@@ -92,7 +92,8 @@ class TuneRunner(Public):
         owned = begin(self.definition, run_dir, self.timing, fixed=self.fixed)
         owned.lease.release()  # nobody here watches over what the caller does with it
         try:
-            return RayHost(owned).tuner()
+            with held_messages():
+                return RayHost(owned).tuner()
         except PlanError:
             abandon(owned.directory, owned.term)
             raise
@@ -237,9 +238,9 @@ def _run_beside(start: Callable[[], OwnedRun], run_dir: str | Path | None, style
 def _owned_run(start: Callable[[], OwnedRun], signals: Signals, run_dir: str | Path | None) -> OwnedRun:
     check_free()
     try:
-        with held_messages() as words:
+        with held_messages() as held:
             owned = start()
-        words.write(owned.directory)
+        write_held(held, owned.directory)
         return owned
     except BaseException:
         if not signals.received:

@@ -10,10 +10,10 @@ from functools import cache
 
 from tuning.basics.public import typing
 from tuning.basics.wording import amount, time_text, value_text
-from tuning.driver.chatter import log_file
 from tuning.driver.display import Display
 from tuning.driver.halt import StopConditions
 from tuning.driver.hosts.choice import hosts_of
+from tuning.driver.log_capture import log_file
 from tuning.driver.progress import Counter
 from tuning.driver.signals import Signals
 from tuning.errors import (

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from tuning.basics.public import typing
 from tuning.basics.wording import amount, one_line
 from tuning.definition.options import Resources
-from tuning.driver.chatter import stdout_logged
 from tuning.driver.cluster import restart_ray, start_ray
 from tuning.driver.halt import StopConditions
 from tuning.driver.hosts.lost_head import head_watched
 from tuning.driver.hosts.ready_workers import ready_workers, start_workers
 from tuning.driver.hosts.recorded_shortages import record_shortages
 from tuning.driver.hosts.tune_workers import TuneWorkers, reports_callback, stopper, workers_callback
+from tuning.driver.log_capture import stdout_logged
 from tuning.driver.pooling import POOLING, pool_is_due
 from tuning.driver.progress import Counter, hand_on
 from tuning.driver.tuner import build_tuner, run_queue

@@ -12,12 +12,12 @@ from threading import Thread
 import pytest
 
 from tuning import TuneRunner
-from tuning.driver.chatter import RAYS_THREAD, held_messages, log_file, stdout_logged
+from tuning.driver.log_capture import RAYS_THREAD, held_messages, log_file, stdout_logged
 from tuning.errors import StorageError
 from tuning.storage.run_directory import RunDirectory
 
 
-def test_chatter_is_in_the_log_and_our_own_warnings_are_seen_too(
+def test_what_libraries_say_is_in_the_log_and_our_own_warnings_are_seen_too(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logging.getLogger(), "handlers", [])  # as in a program that sets up no logging
