@@ -79,7 +79,7 @@ def test_a_view_shows_its_figures_by_their_names(view: View, result: RunResult) 
         "report": lambda: re.findall(r'"title":"(\w+)', page(result)),
         "mlflow": lambda: overview(result, {}, 0.0, 1.0)[0].note.partition("\n| ")[2].partition("\n")[0].split(" | "),
     }[view]()
-    wanted = {each.name for each in shown_in(view) if any(each.text(row) for row in result.rows())}
+    wanted = {each.name for each in shown_in(view) if any(each.text(row) for row in result.board())}
     assert wanted - {"params"} <= {name.strip(" |") for name in shown}
     assert board.columns.tolist() == [*LEADERBOARD], "also those in which nobody has anything"
 

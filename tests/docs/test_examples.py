@@ -91,10 +91,10 @@ def test_xgboost_ray_trains_a_table_about_as_one_process_does(
     runner = example("xgboost_ray.yaml", housing)
     found = runner.run(tmp_path / "run", progress=False)
     alone = example("xgboost_ray.yaml", housing, models=["xgboost"]).run(tmp_path / "alone", in_process=True)
-    (record,), (board,) = found.trial_records, found.rows()
+    (record,), (board,) = found.trial_records, found.board()
     assert record.state == "finished", (record.reason, record.error)
     assert board["model"] == "xgboost_ray"
-    assert board["test_score"] == pytest.approx(alone.rows()[0]["test_score"], rel=0.1)
+    assert board["test_score"] == pytest.approx(alone.board().first(1)[0]["test_score"], rel=0.1)
     assert len(found.model().predict(pd.read_csv(housing)[:3])) == 3
 
 

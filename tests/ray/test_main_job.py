@@ -132,7 +132,7 @@ def test_resuming_a_finished_run_changes_nothing(demo: RunResult) -> None:
 
 
 def test_the_table_for_the_terminal_has_a_line_per_customer(demo: RunResult) -> None:
-    lines = table(demo.rows()).splitlines()
+    lines = table(demo.board()).splitlines()
     assert len(lines) == CUSTOMERS + 2
     assert "customer-loyal" in lines[CUSTOMERS]
 

@@ -60,7 +60,7 @@ def hold_out_of(result: RunResult) -> pd.DataFrame:
 
 def unfinished_of(result: RunResult) -> Unfinished | None:
     """How much of a comparison is still to run; None when it is complete."""
-    left, planned = len(result.unfinished_studies), len(result.planned)
+    left, planned = result.unfinished, len(result.planned)
     return Unfinished(left, planned, planned - left - sum(1 for _ in _studies(result))) if left else None
 
 
@@ -70,7 +70,8 @@ def _studies(result: RunResult) -> Iterator[tuple[Method, int, StudyRecord]]:
     Algorithms are paired by customer and repetition, so one of them that has not finished leaves out the others.
     """
     options = options_of(result)
-    ended = {record.study: record for record in result.study_records if record.study not in result.unfinished_studies}
+    unfinished = set(result.unfinished_studies.to_pylist())
+    ended = {record.study: record for record in result.study_records if record.study not in unfinished}
     repetitions = [
         (customer, number)
         for customer in dict.fromkeys(sorted(result.planned.values()))

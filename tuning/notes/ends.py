@@ -108,7 +108,7 @@ class EndCode(NoteCode):
     )
     CUSTOMER_LACKS = "customer {subject!r} has no {what}: {why}."
     NOT_SAVED = "models were not saved (save_models: false)", "Start a new run with save_models: true."
-    OBJECTIVE_TUNED = "an objective was tuned; result.best_config() is what won, and result.to_optuna() the search"
+    OBJECTIVE_TUNED = "an objective was tuned; result.best_config() is what won, and result.trials() the search"
     LOOKS_AT_NO_COLUMN = "it is a constant, which looks at no column"
     BEST_SO_FAR = "{why}; best so far {best}"
     NOT_FINISHED_YET = "not finished yet"

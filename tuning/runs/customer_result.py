@@ -7,8 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from tuning.basics.public import Public
 from tuning.basics.wording import amount, gain_text, params_text, score_text, setting_text
 from tuning.errors import NoModelError
 from tuning.notes import EndCode, Note
@@ -18,7 +20,7 @@ from tuning.records.ownership import begun_term
 from tuning.records.schema import FAILED, POOLED, STOPPED, Config, StudyRecord, TrialRecord, as_row, canonical
 from tuning.reporting.cells import listed, paragraph, table
 from tuning.runs.leaderboard import model_name, parameters
-from tuning.runs.other_names import OfCustomer
+from tuning.runs.plan_file import RecordedPlan, read_plan
 from tuning.storage.run_directory import RunDirectory
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ MOST_BARS = 20  # of a trial's steps
 
 
 @dataclass(frozen=True, repr=False)
-class CustomerResult(OfCustomer):
+class CustomerResult(Public):
     """What came of one customer; `RunResult.customer` makes it.
 
     Attributes:
@@ -48,6 +50,20 @@ class CustomerResult(OfCustomer):
         verdict: of `ToUse`, what to use; None without a model or hold-out rows.
     """
 
+    public = (
+        *("customer", "study", "params", "reason", "winner", "notes", "trials", "trial_records", "curves", "hold_out"),
+        *("schedule", "importance", "partial_dependence", "parameter_effects", "to_optuna", "directory"),
+    )
+    elsewhere = MappingProxyType(
+        {
+            **dict.fromkeys(("best_params", "best_config"), "params"),
+            **dict.fromkeys(("best_score", "test_score", "gain"), "in study, such as study.test_score"),
+            **dict.fromkeys(("model", "best_model", "predict"), "the result's model('acme'), which predicts"),
+            "best_trial": "winner",
+            "plot": "in tuning.runs.plots, such as plots.learning_curves(result.customer('acme'))",
+        }
+    )
+
     directory: RunDirectory
     customer: str
     study: StudyRecord | None
@@ -55,6 +71,10 @@ class CustomerResult(OfCustomer):
     params: Config | None
     reason: Note | None
     verdict: str | None = None
+
+    @property
+    def _plan(self) -> RecordedPlan:
+        return read_plan(self.directory, begun_term(self.directory))
 
     @property
     def _of_objective(self) -> bool:
@@ -115,11 +135,13 @@ class CustomerResult(OfCustomer):
         return parameter_effects(pd.DataFrame(rows, columns=[*NEEDED]), rows[0]["mode"] if rows else "min")
 
     def to_optuna(self, storage: Storage = None) -> Study:
-        """The study as one of Optuna's; storage: as of `RunResult.to_optuna`."""
-        from tuning.runs.optuna_study import optuna_study
-        from tuning.runs.plan_file import read_plan
+        """The study as one of Optuna's, whatever algorithm searched, for Optuna's own plots and dashboard.
 
-        plan = read_plan(self.directory, begun_term(self.directory))
+        storage: as of `optuna.create_study`, such as "sqlite:///optuna.db" for optuna-dashboard; None is in memory.
+        """
+        from tuning.runs.optuna_study import optuna_study
+
+        plan = self._plan
         studies = (each for each in chain(plan.studies, plan.ended) if each.customer.id == self.customer)
         study = next(each for each in studies if self.study is None or each.id == self.study.study)
         trials = [record for record in self.trial_records if record.study == study.id]
@@ -160,7 +182,7 @@ class CustomerResult(OfCustomer):
         if self.study is None:
             raise NoModelError(EndCode.CUSTOMER_LACKS(self.customer, what="model to explain", why=self.reason))
         if allow_code not in self._explained:
-            winners = Winners(self.directory, begun_term(self.directory), [self.customer], allow_code)
+            winners = Winners(self.directory, self._plan, [self.customer], allow_code)
             self._explained[allow_code] = winners.of(self.study, self.trial_records)
         return self._explained[allow_code]
 

@@ -23,7 +23,7 @@ from tuning.basics.wording import name_list, raised
 from tuning.data.customers import Customer
 from tuning.data.loading import Loader
 from tuning.data.prepared import CustomerData, OwnCode
-from tuning.errors import CustomerError, NoModelError, RunError, TuningError, UntrustedCodeError
+from tuning.errors import ChangedDataError, CustomerError, NoModelError, RunError, TuningError, UntrustedCodeError
 from tuning.evaluation.ensemble import POOL_TRIAL
 from tuning.evaluation.fixed_fit import fit_fixed
 from tuning.evaluation.metrics import Metric
@@ -38,9 +38,8 @@ from tuning.preprocessing.dates import parse_dates
 from tuning.preprocessing.kinds import DATE, NUMBER, Column
 from tuning.preprocessing.roles import read_target
 from tuning.preprocessing.task import Prediction
-from tuning.records.ownership import Term
 from tuning.records.schema import StudyRecord, TrialRecord
-from tuning.runs.plan_file import RecordedPlan, read_plan
+from tuning.runs.plan_file import RecordedPlan
 from tuning.runs.pool_file import pool_of
 from tuning.runs.trusted_code import check_definition
 from tuning.storage.run_directory import RunDirectory
@@ -198,35 +197,51 @@ def _dates(values: pd.Series, column: Column, most: int) -> pd.Series | None:
 
 
 @dataclass(frozen=True)
-class Winners:
-    """Makes the winners of a run's customers again.
+class PlannedRows:
+    """The rows of some of a run's customers, as the run read them.
 
-    customers: ids of those that will be asked for. allow_code: as of `RunResult.model`.
+    Attributes:
+        directory: of the run.
+        plan: of its newest owner.
+        customers: ids of those that will be asked for.
+        allow_code: as of `RunResult.model`.
+        changed: whether rows that are other ones by now are read, too.
     """
 
     directory: RunDirectory
-    term: Term
+    plan: RecordedPlan
     customers: Sequence[str]
     allow_code: bool = False
+    changed: bool = False
 
     @cached_property
-    def _plan(self) -> RecordedPlan:
-        return read_plan(self.directory, self.term)
-
-    @cached_property
-    def _sources(self) -> Mapping[str, Customer]:
+    def sources(self) -> Mapping[str, Customer]:
+        """The customers by id."""
         wanted = set(self.customers)
-        planned = (study.customer for studies in (self._plan.studies, self._plan.ended) for study in studies)
+        planned = (study.customer for study in chain(self.plan.studies, self.plan.ended))
         return {customer.id: customer for customer in planned if customer.id in wanted}
 
     @cached_property
-    def _data(self) -> CustomerData:
-        definition = self._plan.spec.definition
+    def data(self) -> CustomerData:
+        """Gives their data; `UntrustedCodeError` where that runs code which is not allowed."""
+        definition = self.plan.spec.definition
         check_definition(definition, self.directory, self.allow_code)
         code = OwnCode(definition, self.directory).loaded()
-        return CustomerData(
-            self._plan.spec, code, Loader(definition, self._sources.values()).read, pool_of(self.directory, definition)
-        )
+        loader = Loader(definition, self.sources.values())
+
+        def rows(customer: Customer) -> pd.DataFrame:
+            try:
+                return loader.read(customer)
+            except ChangedDataError:
+                if not self.changed:
+                    raise
+                return Loader(definition, ()).read(replace(customer, stamp="", digest="", rows=None))
+
+        return CustomerData(self.plan.spec, code, rows, pool_of(self.directory, definition))
+
+
+class Winners(PlannedRows):
+    """Makes the winners of a run's customers again."""
 
     def of(self, study: StudyRecord, trials: Iterable[TrialRecord]) -> Winner:
         """The winner of a study. trials: of the customer.
@@ -234,14 +249,14 @@ class Winners:
         `NoModelError` without one, and where the model is a constant; `CustomerError` where the rows cannot be read, or
         have changed since the run.
         """
-        spec, customer = self._plan.spec, study.customer
+        spec, customer = self.plan.spec, study.customer
         if spec.task is None:
             raise NoModelError(EndCode.CUSTOMER_LACKS(customer, what="model to explain", why=EndCode.OBJECTIVE_TUNED()))
         if study.trial is None and (study.reason or study.trials):
             why = study.reason or EndCode.LOOKS_AT_NO_COLUMN()
             raise NoModelError(EndCode.CUSTOMER_LACKS(customer, what="model to explain", why=why))
-        source = self._sources[customer]
-        data = self._data.prepared(source)
+        source = self.sources[customer]
+        data = self.data.prepared(source)
         if not len(data.split.test):
             raise RunError("no rows were held out (split.test: 0), and on its own rows any model seems to need all.")
         rows, places = self._rows(source, data)
@@ -253,7 +268,7 @@ class Winners:
             places=places[data.split.test],
             y=data.y[data.split.test],
             weight=None if data.weight is None else data.weight[data.split.test],
-            metric=self._data.metric(data),
+            metric=self.data.metric(data),
             seed=derive(spec.definition.seed, "importance", customer) % 2**32,
             refits=refits,
         )
@@ -268,9 +283,9 @@ class Winners:
         """The members of a study's model, fitted on the rows of the search."""
         data, customer = refits.data, study.customer
         if not study.trials:
-            fixed = next(each.fixed for each in chain(self._plan.studies, self._plan.ended) if each.id == study.study)
+            fixed = next(each.fixed for each in chain(self.plan.studies, self.plan.ended) if each.id == study.study)
             assert fixed is not None
-            model = fit_fixed(fixed, data, self._data.metric(data), customer, all_rows=False).model
+            model = fit_fixed(fixed, data, self.data.metric(data), customer, all_rows=False).model
             assert model is not None
             return model.members
         own = {trial.trial: trial for trial in trials if trial.study == study.study}
@@ -287,8 +302,8 @@ class Winners:
 
     def _rows(self, source: Customer, data: StudyData) -> tuple[pd.DataFrame, np.ndarray]:
         """The rows with a target, in the order of `data`, and their places among all rows."""
-        definition, spec = self._plan.spec.definition, self._plan.spec
-        frame = self._data.frame(source)
+        definition, spec = self.plan.spec.definition, self.plan.spec
+        frame = self.data.frame(source)
         known = pd.notna(read_target(frame[definition.target], str(spec.task))[0].to_numpy())
         rows = frame[known]
         if len(rows) != len(data.y):
@@ -306,7 +321,8 @@ def weights_of(study: StudyRecord) -> dict[int, float]:
 
 def across(
     directory: RunDirectory,
-    term: Term,
+    plan: RecordedPlan,
+    chosen: Sequence[str],
     studies: Sequence[StudyRecord],
     trials: Sequence[TrialRecord],
     *,
@@ -316,9 +332,10 @@ def across(
 
     `matters_for`: customers for whom it clearly does (`Winner.importance`); `customers`: that have it; `share`: the
     median of its part in the sum of a customer's importances, which has no unit. The table's `attrs["left_out"]`: the
-    customers that could not be asked, with the reason. studies: of the customers, one each. trials: of them.
+    customers that could not be asked, with the reason. chosen: ids of studies, one of each. studies, trials: of these.
     """
-    winners = Winners(directory, term, [study.customer for study in studies], allow_code)
+    studies = [study for study in studies if study.study in chosen]
+    winners = Winners(directory, plan, [study.customer for study in studies], allow_code)
     rows: list[tuple[str, str, bool, float]] = []
     left_out: dict[str, str] = {}
     for study in tqdm(studies, "customers", leave=False, disable=not typing()):

@@ -9,15 +9,17 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tuning.basics.documents import Json
-from tuning.basics.wording import amount, did_you_mean, score_text, time_text
+from tuning.basics.public import Public
+from tuning.basics.wording import amount, did_you_mean, resume_advice, score_text, time_text
 from tuning.definition.baselines import GivenBaseline
+from tuning.definition.plain_values import IN_MEMORY
 from tuning.errors import NoModelError, UnknownCustomerError
 from tuning.notes import EndCode, Note, from_row
-from tuning.records.columns import FigureRow
 from tuning.records.lease import last_heartbeat
 from tuning.records.ownership import begun_term
 from tuning.records.parts import POOL, STUDIES, TRIALS, accepted, read_some_trials, read_table
@@ -27,9 +29,8 @@ from tuning.reporting.cells import listed, paragraph
 from tuning.runs.answer import to_use
 from tuning.runs.customer_result import CustomerResult, trials_frame
 from tuning.runs.leaderboard import LEADERBOARD, NEEDED, Leaderboard, exact_config
-from tuning.runs.other_names import OfResult, next_steps, resume_here
 from tuning.runs.outcome_file import read_outcome
-from tuning.runs.plan_file import PlannedNames, frozen_definition, read_names, with_name
+from tuning.runs.plan_file import PlannedNames, frozen_definition, read_names, read_plan, with_name
 from tuning.runs.prediction.models import ModelReader
 from tuning.runs.run_counts import COUNTED, RunCounts, models_text, run_counts
 from tuning.runs.standings import SO_FAR, Standings, UnfinishedCustomers, id_of
@@ -38,26 +39,41 @@ from tuning.storage.run_directory import RunDirectory
 from tuning.study.warm_start import best_entries
 
 if TYPE_CHECKING:
-    import numpy as np
     import pandas as pd
-    from optuna import Study
 
     from tuning.evaluation.fixed import FixedConfiguration
     from tuning.models.customer_model import CustomerModel
-    from tuning.runs.optuna_study import Storage
     from tuning.runs.prediction.rows import NewRows
 
+#: What other tools call the attributes of a result.
+OTHER_NAMES = {
+    **dict.fromkeys(("best_params", "best_params_", "get_best_config"), "best_config(), of many best_config('acme')"),
+    **dict.fromkeys(("best_score", "best_score_", "best_value"), "leaderboard()['cv_score'], or ['test_score']"),
+    **dict.fromkeys(("best_model", "best_estimator_"), "model(), of one customer of many model('acme')"),
+    **dict.fromkeys(("best_trial", "get_best_result"), "customer().winner"),
+    **dict.fromkeys(("trials_dataframe", "get_dataframe", "cv_results_"), "trials()"),
+    "feature_importances_": "importance()",
+    "predict_proba": "predict(rows), which has a column for each class, or model('acme').predict_proba(rows)",
+    "plot": "in tuning.runs.plots, such as plots.gains(result)",
+}
 _NO_MODELS = {False: EndCode.NOT_SAVED(), True: EndCode.OBJECTIVE_TUNED()}
 _NEEDED = list(dict.fromkeys((*NEEDED, *COUNTED, "failed", "fit_seconds", "model_sha256")))
 
 
-class RunResult(OfResult):
+class RunResult(Public):
     """One run's results. Always read from the records, so it is the same here, later and elsewhere.
 
     `len()` is the number of customers, `result["acme"]` is `result.customer("acme")`, and a loop goes over their ids.
     study_name: of the studies that count, where customers have several (`tuning.planning.studies`); by default all.
     damaged: parts that could not be read, with the reason; their trials are missing until a resume runs them again.
     """
+
+    public = (
+        *("leaderboard", "trials", "customer", "best_config", "model", "predict", "importance", "parameter_effects"),
+        *("warm_start", "fixed_configurations", "best_studies", "trial_records", "study_records"),
+        *("summary", "notes", "unfinished", "directory"),
+    )
+    elsewhere = OTHER_NAMES
 
     def __init__(self, directory: RunDirectory | str | Path, study_name: str = "") -> None:
         self._name = study_name
@@ -88,10 +104,12 @@ class RunResult(OfResult):
         return f"RunResult({counts['run']!r}: {left}{self.outcome(counts)}{so_far})"
 
     def _repr_html_(self) -> str:
-        customer = next((str(row["customer"]) for row in self.board().first(1)), None) if len(self) > 1 else None
-        steps = next_steps(customer, of_objective=self._plan.of_objective)
+        given = repr(str(self.board().first(1)[0]["customer"])) if len(self) > 1 else ""
+        best = f"best_config({given})" if self._plan.of_objective else f"model({given}).predict(new_rows)"
+        steps = [f"result.customer({given})", f"result.{best}", "result.leaderboard()"]
         if self.unfinished:
-            steps = [resume_here(frozen_definition(self.directory, self.term), self.directory.shown)]
+            by_runner = frozen_definition(self.directory, self.term).objective == IN_MEMORY
+            steps = [resume_advice(self.directory.shown, by_runner=by_runner)]
         return f"{self.html_table(repr(self))}{listed('Next', steps)}"
 
     def html_table(self, title: str = "") -> str:
@@ -212,17 +230,14 @@ class RunResult(OfResult):
         best = self._standings.best_studies(["study", "customer", "status", "trial", "trials"])
         few = best.filter(pc.and_(pc.equal(best["status"], OK), pc.invert(is_constant(best))))
         few = few[:: max(1, -(-len(few) // most))]
-        chosen, (studies, trials) = few["study"].to_pylist(), self._records_of(few["customer"].to_pylist())
-        studies = [each for each in studies if each.study in chosen]
-        return across(self.directory, self.term, studies, trials, allow_code=allow_code)
-
-    def to_optuna(self, customer: object = None, storage: Storage = None) -> Study:
-        """A customer's study as one of Optuna's, whatever algorithm searched, for Optuna's own plots and dashboard.
-
-        customer: as of `customer`. storage: as of `optuna.create_study`, such as "sqlite:///optuna.db" for
-        optuna-dashboard; None is in memory.
-        """
-        return self.customer(customer).to_optuna(storage)
+        plan = read_plan(self.directory, self.term)
+        return across(
+            self.directory,
+            plan,
+            few["study"].to_pylist(),
+            *self._records_of(few["customer"].to_pylist()),
+            allow_code=allow_code,
+        )
 
     def warm_start(self, best: int = 1) -> list[dict[str, object]]:
         """The next run's `warm_start`: the `best` best configurations of every customer, to be tried first there."""
@@ -244,10 +259,6 @@ class RunResult(OfResult):
         come first, texts in the order of the alphabet. `ValueError` names the columns.
         """
         return self.board(sort).frame()
-
-    def rows(self, sort: str = "customer") -> list[FigureRow]:
-        """The leaderboard as plain values, `params` as a mapping. sort: as of `leaderboard`."""
-        return list(self.board(sort))
 
     def board(self, sort: str = "customer") -> Leaderboard:
         """The leaderboard in columns, of which no row is made before it is asked for. sort: as of `leaderboard`."""
@@ -283,9 +294,8 @@ class RunResult(OfResult):
 
     def ended_before(self) -> tuple[pa.Table, np.ndarray]:
         """The studies that had ended before the newest owner began, and their gains."""
-        ended = self._plan.ended["study"]
-        studies = self._studies.filter(pc.is_in(self._studies["study"], value_set=ended))
-        return studies, self._standings.gains_of(ended)
+        studies = self._studies.filter(pc.is_in(self._studies["study"], value_set=self._plan.ended["study"]))
+        return studies, np.array(studies["gain"].drop_null().to_pylist(), dtype=float)
 
     def some_trials(self, columns: Sequence[str], most: int) -> pa.Table:
         """Columns of recorded trials, "study" and "trial" among them; of about so many where there are more, from parts
@@ -300,7 +310,7 @@ class RunResult(OfResult):
             self.directory.shown,
             self._standings,
             trials=trials + sum(self._so_far.trials.values()),
-            wall_seconds=self._wall,
+            wall_seconds=self.term.seconds + last_heartbeat(self.directory, self.term).seconds,
             fit_seconds=seconds,
             pool=self._pool,
         )
@@ -312,11 +322,6 @@ class RunResult(OfResult):
         """
         return models_text(counts or self.summary(), self._plan.of_objective)
 
-    @property
-    def _wall(self) -> float:
-        """Seconds that the owners of the run have worked."""
-        return self.term.seconds + last_heartbeat(self.directory, self.term).seconds
-
     @cached_property
     def planned(self) -> dict[str, str]:
         """Customers by the id of every study of the plan."""
@@ -324,20 +329,16 @@ class RunResult(OfResult):
         return dict(zip(both["study"].to_pylist(), both["customer"].to_pylist(), strict=True))
 
     @cached_property
-    def _unfinished(self) -> pa.ChunkedArray:
+    def unfinished_studies(self) -> pa.ChunkedArray:
+        """Ids of the studies of the newest owner's plan that have no record of its time yet."""
         own = self._parts[len(self.term.accepts) :]  # as old as what is counted of a run that goes on
         ended = read_table(self.directory, own, STUDIES, ["study"], self._damaged)["study"]
         return self._plan.studies["study"].filter(pc.invert(pc.is_in(self._plan.studies["study"], value_set=ended)))
 
     @property
-    def unfinished_studies(self) -> set[str]:
-        """Ids of the studies of the newest owner's plan that have no record of its time yet."""
-        return set(self._unfinished.to_pylist())
-
-    @property
     def unfinished(self) -> int:
         """The number of these studies."""
-        return len(self._unfinished)
+        return len(self.unfinished_studies)
 
     def best_config(self, customer: object = None) -> Config:
         """The configuration that won, exactly: of a model that grows with its length (such as `n_estimators`), of an

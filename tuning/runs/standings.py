@@ -140,11 +140,6 @@ class Standings:
             return found
         return found.set_column(list(columns).index("seconds"), "seconds", pa.array(self.seconds[there]))
 
-    def gains_of(self, studies: pa.ChunkedArray) -> np.ndarray:
-        """The gains of some studies by their ids; those without one are left out."""
-        gains = self.studies["gain"].filter(pc.is_in(self.studies["study"], value_set=studies))
-        return np.array(gains.drop_null().to_pylist(), dtype=float)
-
     @cached_property
     def trials(self) -> np.ndarray:
         """(customers,) trials of all of a customer's studies that have ended."""

@@ -6,8 +6,8 @@ They lie in the champions' own folder, so that no run has to be kept for them. A
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -15,10 +15,7 @@ import pandas as pd
 import pyarrow as pa
 
 from schedulers.direction import worth_of
-from tuning.data.customers import Customer
-from tuning.data.loading import Loader
-from tuning.data.prepared import CustomerData, OwnCode
-from tuning.errors import ChangedDataError, CustomerError, TuningError, reason_of
+from tuning.errors import CustomerError, TuningError, reason_of
 from tuning.evaluation.constant import answer_of, constant_of, find_constant
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.pooling import pooled_answers
@@ -30,10 +27,9 @@ from tuning.preprocessing.classes import read_classes
 from tuning.preprocessing.roles import encode_target, read_target
 from tuning.preprocessing.task import REGRESSION, Prediction, Task
 from tuning.records.schema import MODEL, Config
+from tuning.runs.explanation import PlannedRows
 from tuning.runs.plan_file import RecordedPlan
-from tuning.runs.pool_file import pool_of
 from tuning.runs.prediction.models import ModelReader
-from tuning.runs.trusted_code import check_definition
 from tuning.serving.champion import CONSTANT, POOL
 from tuning.storage.names import slug
 from tuning.storage.packs import PackWriter
@@ -78,25 +74,9 @@ class Answers:
         self._writer = PackWriter(self.root)
 
     @cached_property
-    def _sources(self) -> Mapping[str, Customer]:
-        wanted = set(self.customers)
-        planned = (study.customer for studies in (self.plan.studies, self.plan.ended) for study in studies)
-        return {customer.id: customer for customer in planned if customer.id in wanted}
-
-    @cached_property
-    def _data(self) -> CustomerData:
-        definition = self.plan.spec.definition
-        check_definition(definition, self.directory, self.allow_code)
-        code = OwnCode(definition, self.directory).loaded()
-        loader = Loader(definition, self._sources.values())
-
-        def rows(customer: Customer) -> pd.DataFrame:
-            try:
-                return loader.read(customer)
-            except ChangedDataError:  # for a constant, the rows that there are now do as well
-                return Loader(definition, ()).read(replace(customer, stamp="", digest="", rows=None))
-
-        return CustomerData(self.plan.spec, code, rows, pool_of(self.directory, definition))
+    def _rows(self) -> PlannedRows:
+        # For a constant, the rows that there are now do as well.
+        return PlannedRows(self.directory, self.plan, self.customers, self.allow_code, changed=True)
 
     def of(self, customer: str) -> Answer:
         """A customer's answer; `CustomerError` says why there is none. Nobody may rely on it before `flush`."""
@@ -124,7 +104,7 @@ class Answers:
         if model is not None:
             return self._of_pool(model, 0)
         parts = []
-        for customer in self._sources:
+        for customer in self._rows.sources:
             with contextlib.suppress(CustomerError):
                 parts.append(self._targets(customer)[:MOST_ROWS])
         if not parts:
@@ -137,11 +117,11 @@ class Answers:
 
     def _pooled(self, customer: str) -> Answer | None:
         """The pool, where there is one that the hold-out does not call worse than a constant."""
-        if self._data.pool is None or self._data.pool.whole is None:
+        if self._rows.data.pool is None or self._rows.data.pool.whole is None:
             return None
         try:
-            data = self._data.prepared(self._sources[customer])
-            found = pooled_answers(self._data.pool, data, customer)
+            data = self._rows.data.prepared(self._rows.sources[customer])
+            found = pooled_answers(self._rows.data.pool, data, customer)
         except CustomerError:
             return None
         if found is None or not self._worth_more(found.prediction, data):
@@ -157,7 +137,7 @@ class Answers:
 
     def _worth_more(self, prediction: Prediction, data: StudyData) -> bool:
         """Whether it scores better on the hold-out than a constant; undefined scores are worth nothing."""
-        metric, test = self._data.metric(data), data.split.test
+        metric, test = self._rows.data.metric(data), data.split.test
         constant = find_constant(data, metric)
         if constant is None or constant.test_score is None or not len(test):
             return False
@@ -176,7 +156,7 @@ class Answers:
                 self._copied.add(file.path)
 
     def _constant(self, customer: str) -> Answer:
-        if customer not in self._sources:
+        if customer not in self._rows.sources:
             raise CustomerError(ServingCode.NOT_IN_PLAN())
         return self._constant_of(customer, self._targets(customer))
 
@@ -184,7 +164,7 @@ class Answers:
         """Return the constant of some targets. known: how many customers have these, where they are several."""
         y, task = self._encoded(values)
         spec = self.plan.spec
-        metric = Metric(spec.metric, task, self._data.code.metric, spec.mode)
+        metric = Metric(spec.metric, task, self._rows.data.code.metric, spec.mode)
         member = constant_of(y, task, metric, spec.definition.bounds)
         what = answer_of(member.config)
         code = ServingCode.CONSTANT_OF_KNOWN if known else ServingCode.CONSTANT_ANSWER
@@ -193,7 +173,7 @@ class Answers:
     def _targets(self, customer: str) -> pd.Series:
         """What is known of a customer's target, however little that is."""
         target = self.plan.spec.definition.target
-        frame = self._data.frame(self._sources[customer])
+        frame = self._rows.data.frame(self._rows.sources[customer])
         if target not in frame.columns:
             raise CustomerError(ServingCode.NO_TARGET_COLUMN(str(target)))
         values = read_target(frame[target], str(self.plan.spec.task))[0]

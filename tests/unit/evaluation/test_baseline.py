@@ -122,7 +122,7 @@ def test_a_cell_that_is_no_prediction_costs_its_customer_alone(cell: Any, said: 
     bad["predicted"] = bad["predicted"].astype(object)
     bad.loc[3, "predicted"] = cell
     result = search(tmp_path / "run", {"bad": bad, "good": rows(2)}, baseline=COLUMN)
-    reasons = {row["customer"]: str(row["reason"] or "") for row in result.rows()}
+    reasons = {row["customer"]: str(row["reason"] or "") for row in result.board()}
     assert said in reasons["bad"]
     assert not reasons["good"]
     assert result.customer("bad").trial_records == ()

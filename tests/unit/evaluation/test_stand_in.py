@@ -64,7 +64,7 @@ def pooled(tmp_path_factory: pytest.TempPathFactory, _few_rounds: None) -> RunRe
 
 
 def test_who_has_too_few_rows_is_answered_by_the_pool_and_its_row_says_so(pooled: RunResult) -> None:
-    rows = {row["customer"]: row for row in pooled.rows()}
+    rows = {row["customer"]: row for row in pooled.board()}
     for name in ("few", "three"):
         assert (rows[name]["status"], rows[name]["model"]) == ("pool", "pool")
         assert "fewer than min_rows: 20" in str(rows[name]["reason"])
@@ -146,7 +146,7 @@ def test_a_single_class_and_a_search_that_breaks_are_answered_too(tmp_path: Path
     frames = {name: classes(seed) for seed, name in enumerate(CUSTOMERS)}
     one = classes(7).assign(y="no")
     result = search(tmp_path / "run", {**frames, "one": one}, models=["knn"])
-    row = next(row for row in result.rows() if row["customer"] == "one")
+    row = next(row for row in result.board() if row["customer"] == "one")
     assert (row["status"], row["model"]) == ("pool", "pool")
     assert row["reason"].code is DataCode.TARGET_CONSTANT
     model = result.model("one")
@@ -167,7 +167,7 @@ def test_a_search_without_a_finished_trial_is_answered_by_the_pool(tmp_path: Pat
     )
     broken = numbers(3).assign(y=lambda frame: frame["y"] + 1000)
     result = search(tmp_path / "run", {**frames, "broken": broken}, metric=f"{tmp_path / 'odd.py'}:odd", mode="max")
-    row = next(row for row in result.rows() if row["customer"] == "broken")
+    row = next(row for row in result.board() if row["customer"] == "broken")
     assert (row["status"], row["model"]) == ("pool", "pool")
     assert "no such metric" in str(row["reason"])
     assert abs(np.median(result.model("broken").predict(broken)) - 1030) < 10
@@ -181,7 +181,7 @@ def test_who_lacks_the_pools_columns_or_has_other_classes_stays_without_a_model(
         data={**frames, **others}, target="y", trials=1, algorithm="random", scheduler="fifo", models=["knn"],
         mlflow=False, report=False, pool="on", min_rows=20,
     ).run(str(tmp_path / "run"), progress=False, in_process=True)  # fmt: skip
-    rows = {row["customer"]: row for row in run.rows()}
+    rows = {row["customer"]: row for row in run.board()}
     assert (rows["maybe"]["status"], rows["maybe"]["model"]) == ("no_model", None)
     (note,) = (note for note in rows["maybe"]["notes"] if note.code is PoolCode.POOL_NOT_ASKED)
     assert note.values["why"].code is PoolCode.POOL_OTHER_CLASSES
@@ -192,7 +192,7 @@ def test_who_lacks_the_pools_columns_or_has_other_classes_stays_without_a_model(
 def test_without_a_pool_the_reason_stays_and_nobody_unknown_is_answered(tmp_path: Path) -> None:
     frames = {"c0": numbers(0), "few": numbers(9, 12)}
     result = search(tmp_path / "run", frames, pool="off")
-    row = next(row for row in result.rows() if row["customer"] == "few")
+    row = next(row for row in result.board() if row["customer"] == "few")
     assert (row["status"], row["model"], row["notes"]) == ("no_model", None, [])
     assert result.summary()["pooled"] == 0
     assert sentences(result, result.summary())[1].startswith("1 of 2 customers has a model, 1 without")

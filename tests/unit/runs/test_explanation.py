@@ -19,6 +19,7 @@ from tuning.errors import CustomerError, NoModelError, RunError
 from tuning.models.customer_model import CustomerModel
 from tuning.preprocessing.task import Prediction
 from tuning.runs.explanation import Winner, Winners
+from tuning.runs.plan_file import read_plan
 from tuning.runs.plots import column_importance
 from tuning.runs.plots import partial_dependence as draw_curve
 
@@ -86,7 +87,8 @@ def test_all_repeats_of_a_column_are_one_question_and_say_what_scikit_learn_says
 def test_what_is_explained_is_the_model_that_was_scored(result: RunResult) -> None:
     customer = result.customer("b")
     assert customer.study is not None
-    winner = Winners(result.directory, result.term, ["b"]).of(customer.study, customer.trial_records)
+    plan = read_plan(result.directory, result.term)
+    winner = Winners(result.directory, plan, ["b"]).of(customer.study, customer.trial_records)
     assert winner.metric.score(winner.y, winner.model.prediction(winner.rows)) == customer.study.test_score
 
 

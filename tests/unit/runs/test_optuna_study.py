@@ -26,7 +26,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
 
 
 def test_every_trial_is_there_with_its_scores_and_how_it_ended(result: RunResult) -> None:
-    study = result.to_optuna()
+    study = result.customer().to_optuna()
     records = result.trial_records
     ends = {"finished": TrialState.COMPLETE, "stopped": TrialState.PRUNED, "failed": TrialState.FAIL}
     assert [trial.state for trial in study.trials] == [ends[record.state] for record in records]
@@ -42,7 +42,7 @@ def test_every_trial_is_there_with_its_scores_and_how_it_ended(result: RunResult
 def test_what_a_storage_has_of_a_study_is_not_added_again(result: RunResult) -> None:
     storage = optuna.storages.InMemoryStorage()
     for _ in range(2):
-        assert len(result.to_optuna(storage=storage).trials) == len(result.trial_records)
+        assert len(result.customer().to_optuna(storage=storage).trials) == len(result.trial_records)
 
 
 def test_values_that_optuna_mixes_up_or_does_not_expect_are_kept(result: RunResult) -> None:
@@ -59,7 +59,7 @@ def test_values_that_optuna_mixes_up_or_does_not_expect_are_kept(result: RunResu
 def test_optunas_own_pictures_show_it(result: RunResult) -> None:
     from optuna.visualization.matplotlib import plot_optimization_history, plot_param_importances
 
-    study = result.to_optuna()
+    study = result.customer().to_optuna()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Optuna's, that they are new
         assert plot_optimization_history(study).collections

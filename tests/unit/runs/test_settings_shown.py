@@ -46,7 +46,7 @@ def test_a_winner_is_shown_as_it_is(run: RunResult, number: int) -> None:
     found = run.customer(name)
     assert repr(run.best_config(name)) == repr({"x": value})
     assert dict(found.facts())["x"] == shown
-    assert run.rows()[number]["params"] == {"x": value}
+    assert [*run.board()][number]["params"] == {"x": value}
     assert repr(found.trials()["config.x"].tolist()) == repr(VALUES)
     assert f"x={shown}" in typed("leaderboard", run.directory.root).splitlines()[number + 2]
     table = typed("show", run.directory.root, name)

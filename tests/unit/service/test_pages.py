@@ -147,7 +147,7 @@ def test_a_run_is_stopped_and_cancelled_on_its_page(page: TestClient, service: S
 def test_the_api_pages_the_leaderboard_and_gives_it_as_files(page: TestClient, run: str, result: RunResult) -> None:
     address = f"/api/v1/runs/{run}/leaderboard"
     answer = page.get(address, params={"sort": "test_score", "limit": 2, "start": 1}).json()
-    assert [row["customer"] for row in answer["rows"]] == [row["customer"] for row in result.rows("test_score")][1:3]
+    assert [row["customer"] for row in answer["rows"]] == [row["customer"] for row in result.board("test_score")][1:3]
     assert (answer["found"], answer["customers"]) == (4, 4)
     expected = result.leaderboard("test_score").dropna(axis="columns", how="all")
     parquet = pd.read_parquet(io.BytesIO(page.get(address, params={"sort": "test_score", "format": "parquet"}).content))
