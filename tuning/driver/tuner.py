@@ -5,20 +5,19 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Collection, Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from tuning.definition.options import Resources
-from tuning.driver.pooling import pool_is_due, pool_shard
 from tuning.execution.callback_keys import CallbackKey
 from tuning.execution.context import WorkerRun
-from tuning.execution.jobs import PoolJob, ShardJob, placement_group
+from tuning.execution.jobs import ShardJob, placement_group
 from tuning.execution.reports import WorkerError
 from tuning.execution.run_queue import RunQueue
 from tuning.execution.spread.open_studies import OpenStudies
 from tuning.execution.spread.running import SpreadRun
 from tuning.planning.populations import helpers_with_room
 from tuning.planning.room import alive_machines
+from tuning.records.parts import POOL_SHARD
 from tuning.runs.begin import OwnedRun
 from tuning.storage.names import slug
 
@@ -57,8 +56,8 @@ def run_queue(
         at_once=plan.spread_at_once(max(plan.slots, spread.room.cpus)),
         restarts=plan.spec.definition.limits.crashes_before_quarantine - 1,
         lost=lambda why: spread.report(WorkerError(why)),
-        pool=PoolJob.of(pool_shard(owned), Resources()) if pool_is_due(owned) else None,
-        pool_is_due=partial(pool_is_due, owned),
+        pool=ShardJob.of(POOL_SHARD, Resources()) if owned.pool_is_due else None,
+        pool_is_due=lambda: owned.pool_is_due,
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -138,6 +139,13 @@ class WorkerContext:
             objective=code.objective,
             kept_bytes=kept_bytes,
         )
+
+    def read_together(self, customers: Iterable[Customer]) -> None:
+        """Read what several customers have in common; that is no one's time and memory in particular."""
+        for customer in customers:
+            if customer.key is not None:
+                with suppress(Exception):  # its study says why
+                    self.loader.read(customer)
 
     def data(self, customer: Customer) -> TrialData:
         """What a customer's trials train on, made once; `CustomerError` when its rows cannot be used."""

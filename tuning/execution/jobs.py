@@ -67,11 +67,6 @@ class ShardJob(Job):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PoolJob(ShardJob):
-    """Train the run's pool. shard: under which number its worker leaves its marks and its record."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class TrialJob(Job):
     """Train one trial of a spread study.
 

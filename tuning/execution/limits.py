@@ -172,8 +172,8 @@ class TimeLimits:
 
     def beside(self, seconds: float) -> None:
         """A part begins that belongs to no study, and may take so long."""
-        self._patience, self._study_until = seconds, float("inf")
-        self.part()
+        self._study_until = float("inf")
+        self._arm(time.monotonic(), seconds)
 
     def took(self, trials: Iterable[TrialRecord]) -> None:
         """How long trials have taken; others may take several times as long."""
@@ -186,8 +186,11 @@ class TimeLimits:
 
     def part(self) -> None:
         """A part of a study begins that has the trial's limit: reading the data, a trial, the final fits."""
-        now, limit = time.monotonic(), self.limits.trial_seconds
+        limit = self.limits.trial_seconds
         allowed = max(self._patience, HANG_TIMES * self._longest) if limit is None else hard(limit, self.grace)
+        self._arm(time.monotonic(), allowed)
+
+    def _arm(self, now: float, allowed: float) -> None:
         wanted = min(now + allowed, self._study_until)
         if wanted == float("inf"):
             return

@@ -13,8 +13,8 @@ from __future__ import annotations
 import gc
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
@@ -22,28 +22,29 @@ from operator import attrgetter
 
 import pyarrow as pa
 
-from tuning.basics.timing import hang_seconds
 from tuning.basics.wording import amount
 from tuning.errors import StorageError, code_of
 from tuning.execution.context import TrialData, WorkerContext, WorkerRun
-from tuning.execution.crash_log import CONCLUDING, LOADING, STARTING, Crash, ProgressMarker, counted, crashes
+from tuning.execution.crash_log import STARTING, Crash, ProgressMarker, counted, crashes
 from tuning.execution.helper_actors import HelperJob, StateLostError, helpers_of
-from tuning.execution.limits import MemoryLimit, TimeLimits, allocated, loading_grace
+from tuning.execution.limits import allocated, loading_grace
 from tuning.execution.nodes import Nodes, ray_nodes
 from tuning.execution.part_writer import PartWriter
+from tuning.execution.pool import train_pool
 from tuning.execution.quarantine import quarantine
-from tuning.execution.reports import Listener, WorkerError
-from tuning.execution.study_run import Hooks, UnfinishedStudyError, run_study
+from tuning.execution.reports import Listener, PartWritten, WorkerError
+from tuning.execution.study_run import UnfinishedStudyError, no_helpers, run_study
 from tuning.execution.tune_reports import report_to_tune
 from tuning.execution.warm_up import warm_up
+from tuning.execution.worker import Worker, open_worker
 from tuning.records.ownership import Term, check_there
-from tuning.records.parts import STUDIES, TRIALS, read_table, shard_parts
+from tuning.records.parts import POOL_SHARD, STUDIES, TRIALS, pool_part, read_table, shard_parts
 from tuning.records.schema import Record, TrialRecord
 from tuning.records.tables import KEYS, distinct, records_of
-from tuning.runs.plan_file import read_shard
+from tuning.runs.plan_file import read_plan, read_shard
+from tuning.runs.pool_file import pool_settled, write_pool
 from tuning.runs.resume import handed_over
 from tuning.runs.trial_logs import TrialLogs
-from tuning.steps import Step
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.helpers import HelperPool
 from tuning.study.study import Study
@@ -66,56 +67,6 @@ class CondemnedError(UnfinishedStudyError):
 
 
 @dataclass
-class WorkerHooks(Hooks):
-    """Notes where the worker is, sets its limits, and finds its helpers."""
-
-    marker: ProgressMarker
-    guard: TimeLimits
-    shard: Shard
-    nodes: Nodes
-    job: HelperJob
-    position: int = STARTING
-
-    def study(self, position: int, patience: float) -> None:
-        """The study at this position of the shard begins. patience: as of `TimeLimits.study`."""
-        self.position = position
-        self.guard.study(patience)
-        self.marker.loaded(self.guard.loading)
-
-    def loading(self) -> None:
-        self.marker.at(self.position, LOADING)
-        self.guard.part()
-
-    def trial(self, number: int) -> None:
-        self.marker.at(self.position, number)
-        self.guard.trial()
-
-    def concluding(self) -> None:
-        self.marker.at(self.position, CONCLUDING)
-        self.guard.final_fit()
-
-    def saving(self) -> None:
-        self.guard.pause()
-
-    @property
-    def grace(self) -> float:
-        return self.guard.grace
-
-    def each_step(self, start: Callable[..., Iterable[Step]]) -> Callable[..., Iterable[Step]]:
-        return self.guard.each_step(start)
-
-    def helpers(self, data: TrialData) -> AbstractContextManager[HelperPool | None]:
-        job = replace(self.job, position=self.position)
-        return helpers_of(job, self.nodes, data, partial(self.shard.blame, self.position), self._waiting)
-
-    @contextmanager
-    def _waiting(self) -> Iterator[None]:
-        self.guard.pause()  # each helper has limits of its own
-        yield
-        self.guard.part()
-
-
-@dataclass
 class Shard:
     """One attempt at a shard.
 
@@ -123,56 +74,46 @@ class Shard:
     ended.
     """
 
-    context: WorkerContext
+    worker: Worker
     studies: Sequence[Study]
     left: Sequence[int]
     writer: PartWriter
     known: dict[str, list[TrialRecord]]
     found: list[Crash] = field(default_factory=list)
+    helpers: Callable[[Shard, int, TrialData], AbstractContextManager[HelperPool | None]] | None = None
 
     @property
     def counts(self) -> Counter[tuple[int, int]]:
         return counted(self.found)
 
-    def read_together(self) -> None:
-        """Read what several customers have in common; that is no one's time and memory in particular."""
-        for position in self.left:
-            customer = self.studies[position].customer
-            if customer.key is not None:
-                with suppress(Exception):  # its study says why
-                    self.context.loader.read(customer)
-
-    def work(self, watcher: WorkerHooks | None = None, memory: MemoryLimit | None = None) -> None:
+    def work(self) -> None:
         """Run all unfinished studies: those that a worker died in come last, and every trial is written at once."""
         suspects = {crash.position for crash in self.found}
         for position in self.left:
             study = self.studies[position]
             if position in suspects:
-                self._write(watcher)
+                self._write()
                 self.writer.interval = 0.0
                 if (crash := self._condemned(position)) is not None:
                     self.writer.add([self._quarantine(study, crash)])
                     continue
-            if memory is not None and memory.worn_out:
-                self._write(watcher)
+            if self.worker.worn_out:
+                self._write()
                 raise WornOutError
-            self._study(position, study, watcher)
-        self._write(watcher)
+            self._study(position, study)
+        self._write()
 
-    def _study(self, position: int, study: Study, watcher: WorkerHooks | None) -> None:
+    def _study(self, position: int, study: Study) -> None:
         known = self.known.get(study.id, [])
-        if watcher is not None:
-            objective = self.context.objective is not None
-            watcher.study(position, hang_seconds(study.customer.about_rows, of_objective=objective))
-            watcher.guard.took(known)
+        self.worker.study(position, study, known)
+        helpers = no_helpers if self.helpers is None else partial(self.helpers, self, position)
         with own_settings():
             try:
-                for records in run_study(self.context, study, known, watch=watcher):
-                    if watcher is not None:
-                        watcher.guard.took(record for record in records if isinstance(record, TrialRecord))
+                for records in run_study(self.worker, study, known, helpers):
+                    self.worker.took(record for record in records if isinstance(record, TrialRecord))
                     self.writer.add(self._with_attempts(position, records))
                     if self.writer.due:
-                        self._write(watcher)
+                        self._write()
             except CondemnedError as condemned:
                 self.writer.add([self._quarantine(study, condemned.crash)])
 
@@ -182,9 +123,8 @@ class Shard:
         if (crash := self._condemned(position)) is not None:
             raise CondemnedError(crash)
 
-    def _write(self, watcher: WorkerHooks | None) -> None:
-        if watcher is not None:
-            watcher.saving()
+    def _write(self) -> None:
+        self.worker.saving()
         self.writer.flush()
 
     def _with_attempts(self, position: int, records: list[Record]) -> list[Record]:
@@ -198,64 +138,108 @@ class Shard:
 
     def _condemned(self, position: int) -> Crash | None:
         """The last crash of a study one of whose trials has ended its worker too often."""
-        limit = self.context.spec.definition.limits.crashes_before_quarantine
+        limit = self.worker.context.spec.definition.limits.crashes_before_quarantine
         keys = [key for key, count in self.counts.items() if key[0] == position and count >= limit]
         return next((crash for crash in reversed(self.found) if (crash.position, crash.trial) in keys), None)
 
     def _quarantine(self, study: Study, crash: Crash) -> Record:
         times = self.counts[crash.position, crash.trial]
         known = self.known.get(study.id, [])
-        limits, cause = self.context.spec.definition.limits, crash.cause
+        limits, cause = self.worker.context.spec.definition.limits, crash.cause
         if crash.timed_out and limits.trial_seconds is None and limits.study_seconds is None:
             cause += ", which is taken for a hang where none is set (limits.trial_seconds)"
-        return quarantine(self.context, study, known, what=crash.where, times=times, cause=cause, error=crash.stack)
+        return quarantine(
+            self.worker.context, study, known, what=crash.where, times=times, cause=cause, error=crash.stack
+        )
 
 
 def work_shard(run: WorkerRun, shard: int, report: Listener, nodes: Nodes | None = None) -> None:
-    """Run all unfinished studies of a shard and record them.
+    """Run all unfinished studies of a shard and record them; of `POOL_SHARD` train the run's pool.
 
     nodes: with None nothing is noted for the case of a crash, and what hangs or needs too much memory goes on, as when
     somebody debugs in this process.
     """
-    directory, term, timing = run.directory, run.term, run.timing
+    found = [] if nodes is None else crashes(run.directory, run.term, shard, WORK, fetch=nodes.fetch, lost=nodes.lost)
+    if shard == POOL_SHARD:
+        _work_pool(run, report, nodes, found)
+    else:
+        _work_studies(run, shard, report, nodes, found)
+
+
+def _work_pool(run: WorkerRun, report: Listener, nodes: Nodes | None, found: Sequence[Crash]) -> None:
+    directory, term = run.directory, run.term
+    if pool_settled(directory):
+        return
+    plan = read_plan(directory, term, run.spec)
+    context = WorkerContext.open(directory, plan.run, plan.spec)
+    with _opened(run, POOL_SHARD, context, [], nodes, found) as worker:
+        pool, record = train_pool(worker, plan, found)
+    check_there(directory, term)
+    part, data = pool_part(term, record)
+    directory.write(part, data)
+    write_pool(directory, pool)
+    report(PartWritten(part))
+
+
+def _work_studies(run: WorkerRun, shard: int, report: Listener, nodes: Nodes | None, found: list[Crash]) -> None:
+    directory, term = run.directory, run.term
     plan = read_shard(directory, term, shard, run.spec)
     studies = list(plan.studies)
     known, finished = recorded(directory, term, shard)
-    found = [] if nodes is None else crashes(directory, term, shard, WORK, fetch=nodes.fetch, lost=nodes.lost)
     suspects = {crash.position for crash in found}
     order = sorted(range(len(studies)), key=lambda position: position in suspects)
     left = [position for position in order if studies[position].id not in finished]
-    context = WorkerContext.open(
-        directory, plan.run, plan.spec, [studies[position] for position in left], packs=plan.packs
-    )
+    to_come = [studies[position] for position in left]
+    context = WorkerContext.open(directory, plan.run, plan.spec, to_come, packs=plan.packs)
     budgets = {study.id: study.budget for study in studies}
     logs = TrialLogs(directory, context.spec.definition.loggers)
     there = partial(check_there, directory, term)
     flush_files = context.background.flush
-    writer = PartWriter(directory, term, shard, report, timing.parts_s, flush_files, budgets, logs.write, there)
-    work = Shard(context, studies, left, writer, known, found)
+    writer = PartWriter(directory, term, shard, report, run.timing.parts_s, flush_files, budgets, logs.write, there)
     with ExitStack() as stack:
-        stack.enter_context(ignore_warnings())
         stack.push(writer.flush_on_exit)
-        if nodes is None:
-            work.work()
-            return
-        _spare_what_stays()
-        if (starts := sum(crash.position == STARTING for crash in found)) >= FALSE_STARTS:
-            raise StorageError(
-                f"the worker of shard {shard} died {amount(starts, 'time')} before its first study: {found[-1].cause}"
-            )
-        limits = context.spec.definition.limits
-        marker = stack.enter_context(ProgressMarker(directory, term, shard, nodes.name))
+        worker = stack.enter_context(_opened(run, shard, context, to_come, nodes, found))
+        helpers = None if nodes is None else partial(_helpers, run, shard, nodes)
+        Shard(worker, studies, left, writer, known, found, helpers).work()
+
+
+@contextmanager
+def _opened(
+    run: WorkerRun,
+    shard: int,
+    context: WorkerContext,
+    studies: Sequence[Study],
+    nodes: Nodes | None,
+    found: Sequence[Crash],
+) -> Iterator[Worker]:
+    """The worker of a shard. studies: those to come. nodes: as of `work_shard`. found: how earlier workers ended."""
+    if nodes is None:
+        with ignore_warnings():
+            yield Worker(context)
+        return
+    _spare_what_stays()
+    if (starts := sum(crash.position == STARTING for crash in found)) >= FALSE_STARTS:
+        raise StorageError(
+            f"the worker of shard {shard} died {amount(starts, 'time')} before its first study: {found[-1].cause}"
+        )
+    limits = context.spec.definition.limits
+    with ignore_warnings(), ProgressMarker(run.directory, run.term, shard, nodes.name) as marker:
         before = allocated()
-        work.read_together()
-        memory = stack.enter_context(MemoryLimit(limits.memory_gb, nodes.slots, allocated() - before))
-        timed = limits.trial_seconds is not None or limits.study_seconds is not None
-        warm = not (timed and left) or warm_up(context, studies[left[0]])
-        grace = 0.0 if warm else loading_grace(timing.cold_start_s, (crash.loading for crash in found))
-        guard = stack.enter_context(TimeLimits(limits, marker.stack, grace))
-        job = HelperJob(run, shard, STARTING)
-        work.work(WorkerHooks(marker, guard, work, nodes, job), memory)
+        context.read_together([study.customer for study in studies])
+        grace = loading_grace(run.timing.cold_start_s, (crash.loading for crash in found))
+        shared = allocated() - before
+        with open_worker(context, grace=grace, marker=marker, slots=nodes.slots, shared=shared) as worker:
+            timed = limits.trial_seconds is not None or limits.study_seconds is not None
+            if not (timed and studies) or warm_up(context, studies[0]):
+                worker.guard.grace = 0.0
+            yield worker
+
+
+def _helpers(
+    run: WorkerRun, shard: int, nodes: Nodes, work: Shard, position: int, data: TrialData
+) -> AbstractContextManager[HelperPool | None]:
+    job = HelperJob(run, shard, position)
+    return helpers_of(job, nodes, data, partial(work.blame, position), work.worker.waiting)
 
 
 _shard_numbers = count()  # shards of this process

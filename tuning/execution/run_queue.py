@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
-from tuning.execution.jobs import Job, PoolJob, ShardJob, TrialJob
+from tuning.execution.jobs import Job, ShardJob, TrialJob
 from tuning.execution.reports import FailureReport, StepReport
 from tuning.execution.spread.open_studies import OpenStudies
 from tuning.execution.spread.spread_study import SpreadStudy
@@ -49,7 +49,7 @@ class RunQueue:
     at_once: int = 1
     restarts: int = 0
     lost: Callable[[str], None] = lambda _: None
-    pool: PoolJob | None = None
+    pool: ShardJob | None = None
     pool_is_due: Callable[[], bool] = lambda: False
     _without_pool: bool = False
     _given: int = 0
@@ -132,7 +132,7 @@ class RunQueue:
         conclusions = None if self.studies is None else self.studies.conclusions
         return not self._homeless.isdisjoint(waiting) or (conclusions is not None and conclusions.waits)
 
-    def _pool(self, job: PoolJob) -> tuple[str, PoolJob] | None:
+    def _pool(self, job: ShardJob) -> tuple[str, ShardJob] | None:
         return None if self._flying else (POOL, job)
 
     def _trial(self) -> tuple[str, TrialJob] | None:
@@ -180,7 +180,7 @@ class RunQueue:
     def end(self, name: str, *, died: bool = False) -> None:
         """A Tune trial has ended. died: so have all of its workers."""
         job = self._flying.pop(name)
-        if isinstance(job, PoolJob):
+        if job is self.pool:
             self.pool, self._without_pool = None, self.pool_is_due()
         if isinstance(job, TrialJob) and self.studies is not None:
             self.studies.end(name, EndCode.WORKER_DIED() if died else None)

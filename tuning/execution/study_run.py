@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import signal
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from tuning.basics.stopwatch import Clock
 from tuning.basics.wording import raised, stack
@@ -16,10 +17,11 @@ from tuning.evaluation.fixed_fit import fit_fixed
 from tuning.evaluation.out_of_fold import OutOfFold
 from tuning.evaluation.study_data import StudyData
 from tuning.evaluation.winner import StudyOutcome, choose
-from tuning.execution.context import TrialData, WorkerContext, planned_study
+from tuning.execution.context import TrialData, planned_study
 from tuning.execution.limits import took_longer, within
 from tuning.execution.pool_answers import asked_pool
 from tuning.execution.study_record import study_record
+from tuning.execution.worker import Worker
 from tuning.models.compute import trains_with
 from tuning.models.customer_model import ALL_ROWS, CustomerModel, Saved
 from tuning.notes import EndCode, Note
@@ -32,41 +34,19 @@ from tuning.records.schema import (
     StudyRecord,
     TrialRecord,
 )
-from tuning.steps import Step
 from tuning.storage.names import slug
 from tuning.study.helpers import HelperPool
 from tuning.study.local_trial import is_ctrl_c
 from tuning.study.recorded_study import RecordedStudy
 from tuning.study.study import Study
 
+#: Finds the helpers of a study, by what its trials train on.
+FindHelpers: TypeAlias = Callable[[TrialData], contextlib.AbstractContextManager[HelperPool | None]]
 
-class Hooks:
-    """Hears what a worker turns to; by itself it does nothing, see `tuning.execution.packed.WorkerHooks`."""
 
-    def loading(self) -> None:
-        """The customer's data is read and prepared."""
-
-    def trial(self, number: int) -> None:
-        """A trial's training begins."""
-
-    def concluding(self) -> None:
-        """A model is about to be fitted again: for its test score, for an ensemble, for the model that is kept."""
-
-    def saving(self) -> None:
-        """What follows is not the customer's doing: models and records are written."""
-
-    @property
-    def grace(self) -> float:
-        """Seconds that a trial has on top of its limit, because libraries have to be loaded first."""
-        return 0.0
-
-    def each_step(self, start: Callable[..., Iterable[Step]]) -> Callable[..., Iterable[Step]]:
-        """Training code, watched step by step."""
-        return start
-
-    def helpers(self, data: TrialData) -> contextlib.AbstractContextManager[HelperPool | None]:
-        """The helpers that train the trials of a study whose scheduler pauses them; None where this process does."""
-        return contextlib.nullcontext()
+def no_helpers(_: TrialData) -> contextlib.AbstractContextManager[HelperPool | None]:
+    """This process trains all trials."""
+    return contextlib.nullcontext()
 
 
 class NoHelpersError(Exception):
@@ -78,38 +58,37 @@ class UnfinishedStudyError(Exception):
 
 
 def run_study(
-    context: WorkerContext, study: Study, before: Sequence[TrialRecord], watch: Hooks | None = None
+    worker: Worker, study: Study, before: Sequence[TrialRecord], helpers: FindHelpers = no_helpers
 ) -> Iterator[list[Record]]:
     """One study to its end: its new trial records, then its study record. Never raises for a bad customer.
 
     Records that come in one list must be written together: under a scheduler that pauses, all trials of a study are
     one race, and either all of them are known or none. A study with a fixed configuration has no trials.
 
-    before: records of earlier attempts.
+    before: records of earlier attempts. helpers: train its trials where its scheduler pauses them; None of them where
+    this process does.
     """
-    watch = watch or Hooks()
-    with trains_with(study.resources.compute), _Ending(context, study, before, watch) as ending:
-        watch.loading()
-        ending.data = context.data(study.customer)
+    with trains_with(study.resources.compute), _Ending(worker, study, before) as ending:
+        ending.load()
         if study.fixed is None:
-            yield from _search(context, study, ending, before, watch)
+            yield from _search(worker, study, ending, before, helpers)
         else:
             ending.fit(study.fixed)
     yield [ending.record()]
 
 
 def _search(
-    context: WorkerContext, study: Study, ending: _Ending, before: Sequence[TrialRecord], watch: Hooks
+    worker: Worker, study: Study, ending: _Ending, before: Sequence[TrialRecord], helpers: FindHelpers
 ) -> Iterator[list[Record]]:
     """The trials of a study, and what it ends with."""
-    loop = _trials(context, study, ending.data, before, watch)
+    loop = _trials(worker, study, ending.data, before)
     if study.scheduler.pauses:
         if not before:
             try:
-                with watch.helpers(ending.data) as loop.helpers:
+                with helpers(ending.data) as loop.helpers:
                     ending.records = list(loop)
             except NoHelpersError:
-                loop = _trials(context, study, ending.data, before, watch)
+                loop = _trials(worker, study, ending.data, before)
                 ending.records = list(loop)
             yield [*ending.records]
     else:
@@ -121,13 +100,12 @@ def _search(
 
 
 def conclude_study(
-    context: WorkerContext,
+    worker: Worker,
     study: Study,
     records: Sequence[TrialRecord],
     *,
     ended_by: Note | None = None,
     failure: Note | None = None,
-    watch: Hooks | None = None,
     predictions: Callable[[int], OutOfFold | None] = lambda _: None,
 ) -> StudyRecord:
     """The record of a study whose trials have run elsewhere. Never raises for a bad customer.
@@ -135,10 +113,8 @@ def conclude_study(
     ended_by: why it ended before its budget was used up, as a sentence. failure: why it cannot be used. predictions:
     what a trial said of the rows that its folds left out, by its number.
     """
-    watch = watch or Hooks()
-    with trains_with(study.resources.compute), _Ending(context, study, records, watch) as ending:
-        watch.loading()
-        ending.data = context.data(study.customer)
+    with trains_with(study.resources.compute), _Ending(worker, study, records) as ending:
+        ending.load()
         if isinstance(ending.data, StudyData) and (kept := ending.data.kept) is not None and failure is None:
             for trial in records:
                 if trial.state == FINISHED and (found := predictions(trial.trial)) is not None:
@@ -162,8 +138,8 @@ def conclude_study(
 class _Ending:
     """Brings a study to its record, whatever its customer's data or code do: what they raise becomes the reason."""
 
-    def __init__(self, context: WorkerContext, study: Study, records: Sequence[TrialRecord], watch: Hooks) -> None:
-        self.context, self.study, self.watch, self.clock = context, study, watch, Clock()
+    def __init__(self, worker: Worker, study: Study, records: Sequence[TrialRecord]) -> None:
+        self.worker, self.context, self.study, self.clock = worker, worker.context, study, Clock()
         self.records = list(records)
         self.data: TrialData = None
         self.ended_by: Note | None = None  # why the study ended before its budget was used up
@@ -185,14 +161,19 @@ class _Ending:
             self._error = stack(error)
         return True
 
+    def load(self) -> None:
+        """Read and prepare the customer's data."""
+        self.worker.loading()
+        self.data = self.context.data(self.study.customer)
+
     def conclude(self) -> None:
         """Choose the winner, refit and save it."""
         context, study, definition = self.context, self.study, self.context.spec.definition
-        self.watch.concluding()
+        self.worker.concluding()
         simple_first = context.simple_first(study)
         if isinstance(self.data, StudyData):
             metric = context.customers.metric(self.data)
-            alive, data = self.watch.concluding, self.data
+            alive, data = self.worker.concluding, self.data
             seconds = definition.limits.study_seconds
             if seconds is not None and self.ended_by == took_longer("study_seconds", seconds):
                 data = replace(data, kept=None)  # an ensemble takes several fits more
@@ -210,7 +191,7 @@ class _Ending:
                 self._outcome = fitted_on_all(self._outcome, self.data, alive)
         else:
             self._outcome = choose(self.records, simple_first)
-        self.watch.saving()
+        self.worker.saving()
         if self._outcome.model is not None and definition.save_models:
             self._saved = self._save(self._outcome.model)
         if self.ended_by:
@@ -222,11 +203,11 @@ class _Ending:
         """Fit the model of a fixed configuration and save it."""
         definition, data = self.context.spec.definition, self.data
         assert isinstance(data, StudyData)  # a plan has no others
-        self.watch.concluding()
-        metric, alive = self.context.customers.metric(data), self.watch.concluding
+        self.worker.concluding()
+        metric, alive = self.context.customers.metric(data), self.worker.concluding
         all_rows = definition.final_fit == ALL_ROWS and not fixed.only_scored
         self._outcome = fit_fixed(fixed, data, metric, self.study.customer.id, all_rows=all_rows, alive=alive)
-        self.watch.saving()
+        self.worker.saving()
         if self._outcome.model is not None and definition.save_models and not fixed.only_scored:
             self._saved = self._save(self._outcome.model)
         self._status = OK
@@ -243,11 +224,11 @@ class _Ending:
 
     def _ask_pool(self) -> None:
         """Have the run's pool answer for a customer without a model of its own, where it can."""
-        self.watch.loading()
+        self.worker.loading()
         model, note = asked_pool(self.context, self.study.customer, self._outcome.reason)
         self._outcome = replace(self._outcome, model=model, notes=(*self._outcome.notes, *filter(None, [note])))
         if model is not None:
-            self.watch.saving()
+            self.worker.saving()
             self._saved, self._status = self._save(model), POOLED
 
     def record(self) -> StudyRecord:
@@ -275,13 +256,12 @@ def unblock_sigterm() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
 
 
-def _trials(
-    context: WorkerContext, study: Study, data: TrialData, before: Sequence[TrialRecord], watch: Hooks
-) -> RecordedStudy:
+def _trials(worker: Worker, study: Study, data: TrialData, before: Sequence[TrialRecord]) -> RecordedStudy:
+    context = worker.context
     training = context.training(study, data)
     limit = context.spec.definition.limits.trial_seconds
-    start = within(training.start, limit, watch.grace)
+    start = within(training.start, limit, worker.grace)
     if study.scheduler.pauses or limit is None:
-        start = watch.each_step(start)
+        start = worker.each_step(start)
     planned = planned_study(context.run, context.spec, study)
-    return RecordedStudy(planned, replace(training, start=start), before, watch.trial)
+    return RecordedStudy(planned, replace(training, start=start), before, worker.trial)

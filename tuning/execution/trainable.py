@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tuning.execution.context import WorkerRun
-from tuning.execution.jobs import PoolJob, ShardJob, TrialJob, job_in
+from tuning.execution.jobs import ShardJob, TrialJob, job_in
 from tuning.execution.packed import run_shard
-from tuning.execution.pool_training import run_pool
 from tuning.execution.spread.trial_worker import forget_run, run_trial
 from tuning.execution.study_run import unblock_sigterm
 
@@ -18,9 +17,6 @@ def run_trainable(run: WorkerRun, name: str) -> Callable[[dict[str, object]], No
     def trainable(config: dict[str, object]) -> None:
         unblock_sigterm()
         match job_in(config):
-            case PoolJob(shard=shard):
-                forget_run()
-                run_pool(run, shard)
             case ShardJob(shard=shard):
                 forget_run()
                 run_shard(run, shard)

@@ -14,6 +14,7 @@ from tuning.definition.run_spec import RunSpec
 from tuning.evaluation.study_data import study_data, train
 from tuning.execution.context import WorkerContext, planned_study
 from tuning.execution.study_run import run_study
+from tuning.execution.worker import Worker
 from tuning.models.skops_format import dump_skops
 from tuning.records.schema import MODEL
 from tuning.study.study import Study
@@ -52,7 +53,7 @@ def warm_up(context: WorkerContext, study: Study) -> bool:
         customer = Customer("warm-up")
         spec = replace(context.spec, definition=definition, stop=())
         other = replace(context, spec=spec, _kept={customer.id: (0, data)})
-        for _ in run_study(other, replace(study, id="warm-up", customer=customer, n_trials=3, fixed=None), []):
+        for _ in run_study(Worker(other), replace(study, id="warm-up", customer=customer, n_trials=3, fixed=None), []):
             pass
         metric = context.customers.metric(data)
         seen = set()

@@ -16,7 +16,6 @@ from tuning.study.study import StudyTable, customers_of
 AUTO, ON, OFF = "auto", "on", "off"
 #: For `pool: auto`, as of `benchmarks.pooling`: with 2,000 rows each a pool gained nothing any more.
 AUTO_CUSTOMERS, AUTO_MEDIAN_ROWS = 20, 1_000.0
-POOL_SECONDS = 900.0  # for which a run waits for its pool, which one worker trains
 
 
 def why_no_pool(definition: Definition, studies: StudyTable, beside: StudyTable | None = None) -> Note | None:

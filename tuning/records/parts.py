@@ -136,13 +136,14 @@ def part_name(folder: str, shard: int, kind: str, data: bytes) -> str:
     return f"records/{folder}/{kind}-s{shard:05d}-{time.time_ns():020d}-{_digest(data)}.parquet"
 
 
-def pool_part(term: Term, shard: int, record: TrialRecord) -> tuple[str, bytes]:
-    """(name, content) of the part that holds the run's pool as a trial: of a kind of its own, since it is no study's.
+#: The shard that is a run's first batch: its pool, trained before all else.
+POOL_SHARD = 99_998
 
-    shard: under which number its worker has worked.
-    """
+
+def pool_part(term: Term, record: TrialRecord) -> tuple[str, bytes]:
+    """(name, content) of the part that holds the run's pool as a trial: of a kind of its own."""
     data = encode([record])
-    return part_name(term.folder, shard, POOL, data), data
+    return part_name(term.folder, POOL_SHARD, POOL, data), data
 
 
 def _digest(data: bytes) -> str:

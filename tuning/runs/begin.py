@@ -21,8 +21,10 @@ from tuning.definition.plain_values import IN_MEMORY
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import RunError
 from tuning.models.entries import freeze_models
+from tuning.models.pooled import RunPool
 from tuning.notes.plans import by_worth
 from tuning.planning.plan import make_plan, resumed_plan, with_places
+from tuning.planning.pool_notes import why_no_pool
 from tuning.planning.run_plan import Plan
 from tuning.planning.studies import NONE_FIXED, Fixed
 from tuning.records.lease import Lease, last_heartbeat, wait_until_dead
@@ -37,7 +39,8 @@ from tuning.records.ownership import (
 )
 from tuning.records.schema import FAILED, FINISHED
 from tuning.runs.data_now import look_at_data, with_customers
-from tuning.runs.plan_file import freeze, read_plan, read_spec, write_plan
+from tuning.runs.plan_file import freeze, read_beside, read_plan, read_spec, write_plan
+from tuning.runs.pool_file import pool_is_due, write_pool
 from tuning.runs.resume import (
     check_order,
     hand_over,
@@ -77,6 +80,11 @@ class OwnedRun:
     recorded: int = 0
     best: float | None = None
     failed: int = 0
+
+    @property
+    def pool_is_due(self) -> bool:
+        """Whether the run's pool is to be trained, before all else."""
+        return pool_is_due(self.directory, self.plan.spec.definition)
 
     def resume_advice(self, change: str = "") -> str:
         """How to resume this run. change: a key of the definition that needs a larger value."""
@@ -125,6 +133,7 @@ def begin(
         freeze(directory, kept, term)
         run = slug(Path(directory.root).name, cased=True)
         write_plan(directory, plan, term, run)
+        _without_pool(directory, plan)
         trust(kept, directory)
     except BaseException as error:
         lease.release()
@@ -132,6 +141,15 @@ def begin(
             abandon(directory, term)
         raise
     return OwnedRun(directory, plan, run, term, lease, timing)
+
+
+def _without_pool(directory: RunDirectory, plan: Plan) -> None:
+    """Settle that a run has no pool, where it can have none."""
+    definition = plan.spec.definition
+    if plan.studies and pool_is_due(directory, definition):
+        why = why_no_pool(definition, plan.studies, read_beside(directory, plan.spec))
+        if why is not None:
+            write_pool(directory, RunPool(why))
 
 
 def abandon(directory: RunDirectory, term: Term) -> None:
@@ -209,6 +227,7 @@ def resume_run(
         freeze(directory, merged, term)
         hand_over(directory, term, plan.shards, plan.studies, state)
         write_plan(directory, plan, term, recorded.run, state.ended)
+        _without_pool(directory, plan)
         trust(merged, directory)
     except BaseException:
         lease.release()

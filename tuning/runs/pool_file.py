@@ -27,6 +27,11 @@ def pool_settled(directory: RunDirectory) -> bool:
     return directory.exists(TRAINED)
 
 
+def pool_is_due(directory: RunDirectory, definition: Definition) -> bool:
+    """Whether a run's pool is to be trained, before all else."""
+    return definition.pool != "off" and not pool_settled(directory)
+
+
 def write_pool(directory: RunDirectory, pool: RunPool) -> None:
     """Settle a run's pool; of two who try, the first one has settled it."""
     found: dict[str, object] = {

@@ -16,7 +16,7 @@ from without_ray import PATIENT, refuse_ray
 from tuning import TuneRunner
 from tuning.basics.wording import amount
 from tuning.errors import RunError, RunInterrupted
-from tuning.execution import pool_training
+from tuning.execution import pool as pool_job
 from tuning.notes import PoolCode
 from tuning.records.schema import FAILED, FINISHED, POOL_STUDY
 from tuning.runs.pool_file import read_pool
@@ -62,7 +62,7 @@ def test_the_pool_is_a_trial_of_the_run_with_its_score_and_its_cost(tmp_path: Pa
 def test_a_worker_that_dies_while_it_trains_the_pool_is_followed_by_another_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fitted = pool_training.fitted_pool
+    fitted = pool_job.fitted_pool
 
     def dies_once(*given: object, **keys: object) -> object:
         if not (tmp_path / "died").exists():
@@ -70,7 +70,7 @@ def test_a_worker_that_dies_while_it_trains_the_pool_is_followed_by_another_one(
             os._exit(1)
         return fitted(*given, **keys)
 
-    monkeypatch.setattr(pool_training, "fitted_pool", dies_once)
+    monkeypatch.setattr(pool_job, "fitted_pool", dies_once)
     result = runner(tmp_path / "data").run(tmp_path / "run", progress=False)
     first = result.trials().iloc[0]
     assert (first["state"], first["attempt"]) == (FINISHED, 2)
@@ -87,7 +87,7 @@ def test_what_happens_to_it_costs_the_run_its_pool_and_nothing_else(
             raise MemoryError("too many rows")
         os._exit(1)
 
-    monkeypatch.setattr(pool_training, "fitted_pool", fails)
+    monkeypatch.setattr(pool_job, "fitted_pool", fails)
     result = runner(tmp_path / "data").run(tmp_path / "run", progress=False)
     counts = result.summary()
     assert (counts["succeeded"], counts["customers"]) == (2, 2)
@@ -152,8 +152,8 @@ def test_a_customer_whose_data_ends_the_worker_is_left_out_of_the_pool(
 
 
 def test_what_takes_too_long_is_ended_and_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool_training, "POOL_SECONDS", 1.0)
-    monkeypatch.setattr(pool_training, "fitted_pool", lambda *_, **__: threading.Event().wait())
+    monkeypatch.setattr(pool_job, "POOL_SECONDS", 1.0)
+    monkeypatch.setattr(pool_job, "fitted_pool", lambda *_, **__: threading.Event().wait())
     result = runner(tmp_path / "data").run(tmp_path / "run", progress=False)
     assert result.summary()["without_pool"] == PoolCode.POOL_TOOK_LONGER(limit=1.0).to_dict()
     assert result.trials().iloc[0]["attempt"] == 1
@@ -171,7 +171,7 @@ def test_a_run_that_is_stopped_meanwhile_has_no_pool_yet_and_a_resume_trains_it(
     given = runner(tmp_path / "data")
     whole = given.run(tmp_path / "whole", progress=False)
     with monkeypatch.context() as patch:
-        patch.setattr(pool_training, "fitted_pool", waits)
+        patch.setattr(pool_job, "fitted_pool", waits)
         with pytest.raises(RunInterrupted):
             given.run(tmp_path / "run", progress=False)
     assert read_pool(whole.directory) is not None

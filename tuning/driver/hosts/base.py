@@ -7,6 +7,8 @@ from typing import Protocol
 from tuning.driver.halt import StopConditions
 from tuning.driver.progress import Counter
 
+POOLING = "training the pool"  # as of `Progress`
+
 
 class Host(Protocol):
     """A place where the studies of a run are worked. It is made for one `OwnedRun`.
@@ -17,8 +19,7 @@ class Host(Protocol):
 
     A host must
 
-    - have the run's pool trained before all else, by `work_pool` in such a worker as it has for shards, as long as
-      `pool_is_due`;
+    - work `POOL_SHARD` before all else, in such a worker as it has for shards, as long as the run's `pool_is_due`;
     - write a result into the run's records first, and report it to the counter second;
     - let a crash of a worker cost the study that it worked on, and nobody else, unless the worker is this process; so
       it gives `work_shard` its `nodes`, and calls `forget` of `tuning.execution.crash_log` for a worker that it ends;

@@ -16,28 +16,26 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing.connection import Connection, Pipe, wait
 from types import TracebackType
 
-from tuning.basics.wording import amount
 from tuning.definition.options import Resources
 from tuning.driver.cluster import ONE_THREAD
 from tuning.driver.halt import StopConditions
-from tuning.driver.hosts.base import HostStoppedError
-from tuning.driver.pooling import POOLING, pool_is_due, pool_shard
+from tuning.driver.hosts.base import POOLING, HostStoppedError
 from tuning.driver.progress import Counter, Pace, hand_on
-from tuning.errors import MachineError
 from tuning.execution.context import WorkerRun
 from tuning.execution.crash_log import forget
 from tuning.execution.nodes import Nodes
 from tuning.execution.packed import FALSE_STARTS, work_shard
-from tuning.execution.pool_training import MOST_LEFT_OUT, work_pool
+from tuning.execution.pool import MOST_LEFT_OUT
 from tuning.execution.reports import Listener, WorkerReport
 from tuning.execution.spread.running import SpreadRun
 from tuning.execution.warm_up import load_libraries
+from tuning.records.parts import POOL_SHARD
 from tuning.runs.begin import OwnedRun
 from tuning.study.study import customers_of
 
@@ -70,7 +68,7 @@ class ForkHost:
             halt.signals.order = workers.kill
             self._train_pool(workers, counter, halt)
             pace = Pace(counter, self.owned.timing)
-            if not halt.wanted:
+            if workers.finished:
                 workers.begin()
             while workers.busy and not halt.wanted and not pace.slower_than(seconds):
                 workers.listen(LISTEN_S)
@@ -83,21 +81,16 @@ class ForkHost:
         return not workers.finished
 
     def _train_pool(self, workers: ForkedWorkers, counter: Counter, halt: StopConditions) -> None:
-        """Have one of the workers train the run's pool; after too many deaths another one says so in its place."""
+        """Have one worker after another train the run's pool; each death is noted, so it ends."""
         limits = self.owned.plan.spec.definition.limits
-        tries, most = 0, limits.crashes_before_quarantine + MOST_LEFT_OUT + FALSE_STARTS
-        while not halt.wanted and pool_is_due(self.owned):
-            if tries > most:
-                raise MachineError(
-                    f"the worker that trains the pool died {amount(tries, 'time')} before it had begun. Nothing is "
-                    f"lost: {self.owned.resume_advice()}"
-                )
-            tries += 1
+        for _ in range(limits.crashes_before_quarantine + MOST_LEFT_OUT + FALSE_STARTS):
+            if halt.wanted or not self.owned.pool_is_due:
+                break
             counter.doing = POOLING
             workers.train_pool()
             while workers.busy and not halt.wanted:
                 workers.listen(LISTEN_S)
-        workers.finished = not halt.wanted
+        workers.finished = not halt.wanted and not self.owned.pool_is_due
 
 
 def may_fork(owned: OwnedRun) -> bool:
@@ -146,8 +139,7 @@ class ForkedWorkers:
 
     def train_pool(self) -> None:
         """Fork a worker that trains the run's pool."""
-        shard, nodes = pool_shard(self.owned), Nodes("", self.owned.plan.slots)
-        self._fork(partial(work_pool, self._run, shard, nodes=nodes))
+        self._fork(partial(self._packed, [POOL_SHARD], self.owned.plan.slots))
 
     def begin(self) -> None:
         """Fork the workers that run the studies."""
@@ -238,7 +230,7 @@ class ForkedWorkers:
         finally:
             os._exit(0)
 
-    def _packed(self, shards: range, slots: int, report: Listener) -> None:
+    def _packed(self, shards: Iterable[int], slots: int, report: Listener) -> None:
         def report_and_look(result: WorkerReport) -> None:
             report(result)
             if self._stop[0]:

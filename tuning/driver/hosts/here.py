@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 
 from tuning.driver.halt import StopConditions
-from tuning.driver.hosts.base import HostStoppedError
-from tuning.driver.pooling import POOLING, pool_is_due, pool_shard
+from tuning.driver.hosts.base import POOLING, HostStoppedError
 from tuning.driver.progress import Counter
 from tuning.execution.context import WorkerRun
 from tuning.execution.packed import work_shard
-from tuning.execution.pool_training import work_pool
 from tuning.execution.reports import WorkerReport
+from tuning.records.parts import POOL_SHARD
 from tuning.runs.begin import OwnedRun
 from tuning.user_code import exits_raised
 
@@ -34,9 +33,9 @@ class InProcessHost:
         # No other slot writes beside this one.
         run = WorkerRun.of(owned, owned.timing.of_run(0, len(owned.plan.studies)))
         with contextlib.suppress(HostStoppedError), exits_raised():
-            if pool_is_due(owned):
+            if owned.pool_is_due:
                 counter.doing = POOLING
-                work_pool(run, pool_shard(owned), report)
+                work_shard(run, POOL_SHARD, report)
             for shard in range(len(owned.plan.shards)):
                 work_shard(run, shard, report)
         return False

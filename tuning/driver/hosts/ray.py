@@ -11,12 +11,12 @@ from tuning.basics.wording import amount, one_line
 from tuning.definition.options import Resources
 from tuning.driver.cluster import restart_ray, start_ray
 from tuning.driver.halt import StopConditions
+from tuning.driver.hosts.base import POOLING
 from tuning.driver.hosts.lost_head import head_watched
 from tuning.driver.hosts.ready_workers import ready_workers, start_workers
 from tuning.driver.hosts.recorded_shortages import record_shortages
 from tuning.driver.hosts.tune_workers import TuneWorkers, reports_callback, stopper, workers_callback
 from tuning.driver.log_capture import stdout_logged
-from tuning.driver.pooling import POOLING, pool_is_due
 from tuning.driver.progress import Counter, hand_on
 from tuning.driver.tuner import build_tuner, run_queue
 from tuning.errors import DiskFullError, MachineError, RunError, StorageError, code_of
@@ -67,7 +67,7 @@ class RayHost:
         deaths = WORKER_DEATHS + self.owned.plan.spec.definition.limits.crashes_before_quarantine
         workers = TuneWorkers(halt, deaths, machines=NodeWatch(counter.lost_nodes))
         halt.signals.order = workers.kill
-        counter.doing = POOLING if pool_is_due(self.owned) else "starting workers"
+        counter.doing = POOLING if self.owned.pool_is_due else "starting workers"
         try:
             with head_watched(self.owned, counter.lost_nodes):
                 self._fit_until_done(workers, counter)

@@ -6,21 +6,18 @@ The driver runs none of a customer's code itself: a fit that hangs or crashes th
 from __future__ import annotations
 
 import logging
-import tempfile
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tuning.basics.timing import hang_seconds
 from tuning.definition.options import Resources
-from tuning.execution.context import WorkerContext, WorkerRun
-from tuning.execution.limits import MemoryLimit, TimeLimits
+from tuning.execution.context import WorkerRun
 from tuning.execution.spread.predictions import read_predictions
 from tuning.execution.spread.trial_worker import opened, place_here
-from tuning.execution.study_run import Hooks, conclude_study, unblock_sigterm
+from tuning.execution.study_run import conclude_study, unblock_sigterm
+from tuning.execution.worker import Worker, open_worker
 from tuning.models.gang import Gang
 from tuning.models.process_group import (
     PACK,
@@ -62,16 +59,17 @@ class EndedStudy:
         known = self.study.fixed is not None
         return self.failure is None and (known or any(trial.state == FINISHED for trial in self.records))
 
-    def conclude(self, context: WorkerContext, watch: Hooks | None = None) -> StudyRecord:
+    def conclude(self, worker: Worker) -> StudyRecord:
         """Its record; its model is written."""
+        context = worker.context
+        worker.study(0, self.study, self.records)
         with ignore_warnings(), own_settings():
             record = conclude_study(
-                context,
+                worker,
                 self.study,
                 self.records,
                 ended_by=self.ended_by,
                 failure=self.failure,
-                watch=watch,
                 predictions=partial(read_predictions, context.directory, self.study.id),
             )
         context.background.flush()
@@ -227,30 +225,9 @@ class Conclusions:
         return found.ended
 
 
-class _Timed(Hooks):
-    """Sets a worker's limit of time."""
-
-    def __init__(self, guard: TimeLimits) -> None:
-        self._guard = guard
-
-    def loading(self) -> None:
-        self._guard.part()
-
-    def concluding(self) -> None:
-        self._guard.final_fit()
-
-    def saving(self) -> None:
-        self._guard.pause()
-
-
 def _conclude(run: WorkerRun, ended: EndedStudy, gang: Gang | None) -> StudyRecord:
     unblock_sigterm()
     context, _ = opened(run)
-    definition = context.spec.definition
-    limits, rows = definition.limits, ended.study.customer.about_rows
-    memory = nullcontext() if limits.memory_gb is None else MemoryLimit(limits.memory_gb, slots=1)
     place = gangs_work_in(place_here(context.directory, ended.study, gang))
-    with memory, place, tempfile.TemporaryFile() as stack, TimeLimits(limits, stack, run.timing.cold_start_s) as guard:
-        guard.study(hang_seconds(rows, of_objective=definition.objective is not None))
-        guard.took(ended.records)
-        return ended.conclude(context, _Timed(guard))
+    with place, open_worker(context, grace=run.timing.cold_start_s) as worker:
+        return ended.conclude(worker)

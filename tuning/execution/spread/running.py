@@ -28,6 +28,7 @@ from tuning.execution.spread.spread_study import DEATHS, SpreadStudy
 from tuning.execution.spread.spread_trial import SpreadTrial
 from tuning.execution.spread.state import FILE
 from tuning.execution.spread.trial_worker import SHARDS, shards_folder, train_folder, trial_reports
+from tuning.execution.worker import Worker
 from tuning.models.registry import gang_of
 from tuning.planning.room import Room, machines_now
 from tuning.planning.run_plan import Plan
@@ -182,7 +183,7 @@ class SpreadRun:
         definition = self.plan.spec.definition
         harmless = definition.objective is not None and definition.prepare is None
         if harmless or not ray.is_initialized():
-            self._write(ended.study, ended.conclude(self._context()))
+            self._write(ended.study, ended.conclude(Worker(self._context())))
         else:
             self._conclusions.add(ended)
 

@@ -10,7 +10,7 @@ import hashlib
 import json
 import tempfile
 from collections.abc import Generator, Mapping
-from contextlib import closing, nullcontext
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 
@@ -18,11 +18,12 @@ from tuning.basics.seeds import trial_seed
 from tuning.evaluation.study_data import StudyData
 from tuning.execution.context import WorkerContext, WorkerRun
 from tuning.execution.jobs import TrialJob
-from tuning.execution.limits import MemoryLimit, within
+from tuning.execution.limits import within
 from tuning.execution.spread.predictions import with_predictions, write_predictions
 from tuning.execution.spread.reports import Reported, step_reports, until_failure
 from tuning.execution.spread.state import SavedState, read_state, write_state
 from tuning.execution.tune_reports import report_to_tune
+from tuning.execution.worker import open_worker
 from tuning.models.compute import trains_with
 from tuning.models.gang import Gang
 from tuning.models.registry import gang_of
@@ -69,14 +70,14 @@ def trial_reports(run: WorkerRun, job: TrialJob, checkpoint: str | None = None) 
 def _reports(run: WorkerRun, job: TrialJob, checkpoint: str | None) -> Generator[Reported, None, None]:
     grace = 0.0 if (run.uri, run.term.folder) in _OPEN else run.timing.cold_start_s
     context, studies = opened(run)
-    limits, study = context.spec.definition.limits, studies[job.study]
-    memory = nullcontext() if limits.memory_gb is None else MemoryLimit(limits.memory_gb, slots=1)
+    study = studies[job.study]
     gang = gang_of(job.config) if context.objective is None else None
     place = gangs_work_in(place_here(context.directory, study, gang))
-    with memory, place, trains_with(study.resources.compute):
+    with open_worker(context, grace=grace) as worker, place, trains_with(study.resources.compute):
         data = context.data(study.customer)
         training = context.training(study, data, _home(context, study, job))
-        training = replace(training, start=within(training.start, limits.trial_seconds, grace))
+        limit = context.spec.definition.limits.trial_seconds
+        training = replace(training, start=within(training.start, limit, worker.grace))
         seed, state = trial_seed(study.seed, job.trial), _restored(context.directory, job, checkpoint)
         reports = step_reports(training, job.config, seed, state, run.timing.checkpoint_s)
         if isinstance(data, StudyData) and data.kept is not None:

@@ -1,0 +1,134 @@
+"""The run's pool as a job: a fixed fit over the rows of all customers, in a batch of its own before all others.
+
+To its worker each customer's data is what a trial is to a study. A customer whose data has ended a worker is left out
+of the pool. What happens beyond that costs the run its pool, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tuning.basics.columnar import Columnar
+from tuning.basics.seeds import derive
+from tuning.basics.stopwatch import Clock
+from tuning.basics.timing import hang_seconds
+from tuning.data.customers import one_each
+from tuning.definition.customer_limits import Limits
+from tuning.errors import TuningError, reason_of
+from tuning.evaluation.pooling import LEAST_CUSTOMERS, MOST_ROWS, MOST_ROWS_EACH, PoolRows, fitted_pool
+from tuning.execution.crash_log import CONCLUDING, Crash
+from tuning.execution.limits import hard
+from tuning.execution.worker import Worker
+from tuning.models.pooled import BOOSTERS, RunPool, booster_here
+from tuning.notes import Note, PoolCode
+from tuning.planning.pool_notes import AUTO, AUTO_CUSTOMERS
+from tuning.records.schema import FAILED, FINISHED, MODEL, POOL_STUDY, StepRecord, TrialRecord
+from tuning.runs.plan_file import RecordedPlan, read_beside
+from tuning.study.record import versions, worker_name
+from tuning.study.study import customers_of
+from tuning.user_code import own_settings
+
+POOL_SECONDS = 900.0  # for which a run waits for its pool
+MOST_LEFT_OUT = 5  # customers whose data has ended a worker: beyond, the pool is given up
+
+
+def train_pool(worker: Worker, plan: RecordedPlan, found: Sequence[Crash]) -> tuple[RunPool, TrialRecord]:
+    """The pool of a run's customers, or why there is none, and its record. found: how earlier workers ended."""
+    clock = Clock()
+    why = _why_not_again(found, plan.spec.definition.limits)
+    pool = _trained(worker, plan, found) if why is None else RunPool(why)
+    return pool, _record(plan, pool, clock, attempt=len(found) + (why is None))
+
+
+def _why_not_again(found: Sequence[Crash], limits: Limits) -> Note | None:
+    """Return why its training is given up after these ends of its workers; None where it is tried."""
+    fits = [crash for crash in found if crash.trial == CONCLUDING]
+    lost = [crash for crash in found if crash.trial >= 0]
+    if any(crash.timed_out for crash in fits):
+        return PoolCode.POOL_TOOK_LONGER(limit=POOL_SECONDS)
+    if len(fits) >= limits.crashes_before_quarantine:
+        return PoolCode.POOL_ENDED_WORKER(times=len(fits), cause=fits[-1].cause)
+    if len(lost) > MOST_LEFT_OUT:
+        return PoolCode.POOL_DATA_ENDED_WORKER(customers=len(lost), cause=lost[-1].cause)
+    return None
+
+
+def _trained(worker: Worker, plan: RecordedPlan, found: Sequence[Crash]) -> RunPool:
+    with own_settings():
+        try:
+            return _fitted(worker, plan, {crash.trial: crash.cause for crash in found if crash.trial >= 0})
+        except TuningError:
+            raise
+        except (Exception, SystemExit) as error:  # of the user's own code, or for lack of memory
+            return RunPool(reason_of(error))
+
+
+def _fitted(worker: Worker, plan: RecordedPlan, lost: Mapping[int, str]) -> RunPool:
+    """The pool. lost: how the data of customers has ended workers, by the customer's place in the plan.
+
+    A customer whose rows cannot be used is left out with the reason, which its own study will find, too.
+    """
+    context, definition = worker.context, plan.spec.definition
+    seed, limits = definition.seed, definition.limits
+    allowed = min(hard(each, grace=0.0) for each in (limits.trial_seconds, limits.study_seconds))
+    beside = read_beside(context.directory, plan.spec)
+    planned = [plan.studies, plan.ended, *([] if beside is None else [beside])]
+    customers = one_each(customers_of(Columnar.joined(planned)))
+    names = customers.texts("id").to_pylist()
+    left_out = {names[place]: PoolCode.POOL_READING_ENDED_WORKER(cause=cause) for place, cause in lost.items()}
+    found: dict[str, PoolRows] = {}
+    rows, metric = 0, None
+    for place in sorted(range(len(names)), key=lambda place: derive(seed, "pool", names[place])):
+        if rows >= MOST_ROWS:  # of very many customers a sample
+            break
+        if place in lost:
+            continue
+        name, customer = names[place], customers[place]
+        try:
+            worker.part(place, min(hang_seconds(customer.about_rows, of_objective=False), allowed))
+            data = context.customers.prepared(customer)
+        except (Exception, SystemExit) as error:  # of the rows, or of the user's `prepare`
+            left_out[name] = reason_of(error)
+        else:
+            found[name], metric = PoolRows.of(data), metric or context.customers.metric(data)
+            rows += min(len(found[name].search), MOST_ROWS_EACH)
+    worker.part(CONCLUDING, POOL_SECONDS)
+    least = AUTO_CUSTOMERS if definition.pool == AUTO else LEAST_CUSTOMERS
+    return fitted_pool(dict(sorted(found.items())), left_out, seed, metric, least)
+
+
+def _record(plan: RecordedPlan, pool: RunPool, clock: Clock, attempt: int) -> TrialRecord:
+    """The pool as a trial of its run."""
+    family = pool.whole.family if pool.whole is not None else booster_here()
+    scores = pool.fold_scores
+    means = [sum(scores[:count]) / count for count in range(1, len(scores) + 1)]
+    return TrialRecord(
+        run=plan.run,
+        study=POOL_STUDY,
+        customer="",
+        trial=0,
+        attempt=attempt,
+        suggested=0,
+        told=0,
+        config={MODEL: family, **BOOSTERS[family]},
+        family=family,
+        algorithm="",
+        scheduler="",
+        metric=plan.spec.metric,
+        mode=plan.spec.mode,
+        state=FINISHED if pool.whole is not None else FAILED,
+        reason=pool.without,
+        steps=[StepRecord(step, score) for step, score in enumerate(means, 1)],
+        best_step=len(scores) or None,
+        score=means[-1] if means else None,
+        fold_scores=scores,
+        metrics={"customers": float(len(pool.customers)), "left_out": float(len(pool.left_out))},
+        study_seed=plan.spec.definition.seed,
+        seed=plan.spec.definition.seed,
+        started=clock.started,
+        seconds=clock.wall,
+        fit_seconds=clock.cpu,
+        suggest_seconds=0.0,
+        worker=worker_name(),
+        versions=versions(),
+    )
