@@ -31,8 +31,8 @@ from tuning.execution.limits import allocated, loading_grace
 from tuning.execution.nodes import Nodes, ray_nodes
 from tuning.execution.part_writer import PartWriter
 from tuning.execution.pool import train_pool
-from tuning.execution.quarantine import quarantine
 from tuning.execution.reports import Listener, PartWritten, WorkerError
+from tuning.execution.study_record import quarantine
 from tuning.execution.study_run import UnfinishedStudyError, no_helpers, run_study
 from tuning.execution.tune_reports import report_to_tune
 from tuning.execution.warm_up import warm_up

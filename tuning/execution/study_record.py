@@ -1,23 +1,98 @@
-"""The record of a study that has ended: what its evaluation has found out, and who it was."""
+"""The record of a study that has ended: what its evaluation has found out, and who it was.
+
+A study whose trial ends its workers again and again is left, with the reason and a command that shows it. Who has no
+model of its own is answered by the run's pool, saved as one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 
 from tuning.basics.stopwatch import Clock
+from tuning.basics.wording import command
+from tuning.data.customers import Customer
+from tuning.definition.plain_values import IN_MEMORY
+from tuning.errors import StorageError, reason_of
+from tuning.evaluation.stand_in import LEAST_ROWS, is_typical, stand_in
 from tuning.evaluation.study_data import StudyData
 from tuning.evaluation.winner import StudyOutcome
 from tuning.execution.context import TrialData, WorkerContext
-from tuning.models.customer_model import Saved
+from tuning.models.customer_model import CustomerModel, Saved
 from tuning.models.pooled import POOL
-from tuning.notes import Note
-from tuning.records.schema import FAILED, MODEL, NO_MODEL, OK, STOPPED, StudyRecord, TrialRecord
+from tuning.notes import EndCode, Note, PoolCode
+from tuning.records.schema import FAILED, MODEL, NO_MODEL, OK, QUARANTINED, STOPPED, StudyRecord, TrialRecord
+from tuning.runs.plan_file import plain
+from tuning.storage.names import slug
 from tuning.study.record import versions, worker_name
 from tuning.study.study import Study
 
 #: Columns that are called in an outcome what they are called in a record.
 _OF_OUTCOME = [each.name for each in fields(StudyRecord) if hasattr(StudyOutcome, each.name)]
+
+
+def quarantine(
+    context: WorkerContext,
+    study: Study,
+    records: Sequence[TrialRecord],
+    *,
+    what: str,
+    times: int,
+    cause: str,
+    error: str | None = None,
+) -> StudyRecord:
+    """The record of a study without a winner.
+
+    records: its trials so far. what: the trial that ended its worker, `times` times. error: a stack, when one was seen.
+    """
+    reason = EndCode.QUARANTINED(what, times=times, cause=cause, command=_command(context, study))
+    saved = saved_without_rows(context, study)
+    return abandoned(context, study, reason, QUARANTINED, records, error or None, saved)
+
+
+def _command(context: WorkerContext, study: Study) -> str:
+    customer, written = study.customer.id, plain(context.spec.definition)
+    data = written.get("data")
+    if IN_MEMORY in (data.get(customer) if isinstance(data, Mapping) else data, written.get("objective")):
+        return f"TuneRunner(…, customers=[{customer!r}]).run(in_process=True)"
+    path = context.directory.display("definition.yaml")
+    return command("run", path, "--customer", customer, "--in-process")
+
+
+def asked_pool(
+    context: WorkerContext, customer: Customer, reason: Note | None
+) -> tuple[CustomerModel | None, Note | None]:
+    """The pool as the model of a customer, whose rows are read for that, and a note why it cannot be.
+
+    reason: why there is no own model, which needs no second note.
+    """
+    pool, customers = context.customers.pool, context.customers
+    if pool is None or pool.typical is None or not context.spec.definition.save_models:
+        return None, None
+    try:
+        rows = customers.rows(customer)
+        frame = customers.code.frame(rows, customer.id)
+        found = stand_in(pool, customer.id, context.spec.definition, frame, customers.code.preparation(rows))
+    except StorageError:
+        raise
+    except (Exception, SystemExit) as error:  # of the rows, or of the user's `prepare`
+        why = reason_of(error)
+        return None, None if why == reason else PoolCode.POOL_NOT_ASKED(why=why)
+    typical = isinstance(found, CustomerModel) and is_typical(found, pool)
+    return found, PoolCode.POOL_TYPICAL_UNIT(least=LEAST_ROWS) if typical else None
+
+
+def saved_without_rows(context: WorkerContext, study: Study) -> Saved | None:
+    """The pool as the model of a customer whose rows are not read: reading them again may end this process, too."""
+    pool, definition = context.customers.pool, context.spec.definition
+    if pool is None or definition.prepare is not None or not definition.save_models:
+        return None
+    model = stand_in(pool, study.customer.id, definition)
+    if model is None:
+        return None
+    saved = model.save(context.background, context.background.folder("models", slug(study.id)))
+    context.background.flush()
+    return saved
 
 
 def abandoned(

@@ -19,8 +19,7 @@ from tuning.evaluation.study_data import StudyData
 from tuning.evaluation.winner import StudyOutcome, choose
 from tuning.execution.context import TrialData, planned_study
 from tuning.execution.limits import took_longer, within
-from tuning.execution.pool_answers import asked_pool
-from tuning.execution.study_record import study_record
+from tuning.execution.study_record import asked_pool, study_record
 from tuning.execution.worker import Worker
 from tuning.models.compute import trains_with
 from tuning.models.customer_model import ALL_ROWS, CustomerModel, Saved
@@ -72,15 +71,14 @@ def run_study(
         ending.load()
         if study.fixed is None:
             yield from _search(worker, study, ending, before, helpers)
-        else:
-            ending.fit(study.fixed)
+        ending.conclude()
     yield [ending.record()]
 
 
 def _search(
     worker: Worker, study: Study, ending: _Ending, before: Sequence[TrialRecord], helpers: FindHelpers
 ) -> Iterator[list[Record]]:
-    """The trials of a study, and what it ends with."""
+    """The trials of a study."""
     loop = _trials(worker, study, ending.data, before)
     if study.scheduler.pauses:
         if not before:
@@ -96,7 +94,6 @@ def _search(
             ending.records.append(record)
             yield [record]
     ending.ended_by = loop.stopped_by
-    ending.conclude()
 
 
 def conclude_study(
@@ -122,10 +119,7 @@ def conclude_study(
         ending.ended_by = ended_by
         if failure is not None:
             raise StudyError(failure)
-        if study.fixed is None:
-            ending.conclude()
-        else:
-            ending.fit(study.fixed)
+        ending.conclude()
     record = ending.record()
     return replace(
         record,
@@ -167,50 +161,48 @@ class _Ending:
         self.data = self.context.data(self.study.customer)
 
     def conclude(self) -> None:
-        """Choose the winner, refit and save it."""
-        context, study, definition = self.context, self.study, self.context.spec.definition
+        """Choose the winner, or take the fixed configuration; fit and save it."""
+        definition, fixed = self.context.spec.definition, self.study.fixed
         self.worker.concluding()
-        simple_first = context.simple_first(study)
-        if isinstance(self.data, StudyData):
-            metric = context.customers.metric(self.data)
-            alive, data = self.worker.concluding, self.data
-            seconds = definition.limits.study_seconds
-            if seconds is not None and self.ended_by == took_longer("study_seconds", seconds):
-                data = replace(data, kept=None)  # an ensemble takes several fits more
-            self._outcome = conclude(
-                self.records,
-                data,
-                metric,
-                study.customer.id,
-                simple_first,
-                alive,
-                or_constant=definition.compare is None,  # else it would stand for what an algorithm has found
-                given=definition.baseline,
-            )
-            if definition.save_models and definition.final_fit == ALL_ROWS:
-                self._outcome = fitted_on_all(self._outcome, self.data, alive)
+        if fixed is not None:
+            self._outcome = self._fitted(fixed)
+        elif isinstance(self.data, StudyData):
+            self._outcome = self._searched(self.data)
         else:
-            self._outcome = choose(self.records, simple_first)
+            self._outcome = choose(self.records, self.context.simple_first(self.study))
         self.worker.saving()
-        if self._outcome.model is not None and definition.save_models:
+        if self._outcome.model is not None and definition.save_models and not (fixed and fixed.only_scored):
             self._saved = self._save(self._outcome.model)
         if self.ended_by:
-            run = EndCode.TRIALS_RUN(run=len(self.records), trials=study.n_trials)
+            run = EndCode.TRIALS_RUN(run=len(self.records), trials=self.study.n_trials)
             self._outcome = replace(self._outcome, notes=(self.ended_by, run, *self._outcome.notes))
-        self._status = OK if self._outcome.winner is not None else NO_MODEL
+        self._status = OK if fixed is not None or self._outcome.winner is not None else NO_MODEL
 
-    def fit(self, fixed: FixedConfiguration) -> None:
-        """Fit the model of a fixed configuration and save it."""
-        definition, data = self.context.spec.definition, self.data
+    def _searched(self, data: StudyData) -> StudyOutcome:
+        definition, alive = self.context.spec.definition, self.worker.concluding
+        metric, seconds = self.context.customers.metric(data), definition.limits.study_seconds
+        if seconds is not None and self.ended_by == took_longer("study_seconds", seconds):
+            data = replace(data, kept=None)  # an ensemble takes several fits more
+        outcome = conclude(
+            self.records,
+            data,
+            metric,
+            self.study.customer.id,
+            self.context.simple_first(self.study),
+            alive,
+            or_constant=definition.compare is None,  # else it would stand for what an algorithm has found
+            given=definition.baseline,
+        )
+        if definition.save_models and definition.final_fit == ALL_ROWS:
+            return fitted_on_all(outcome, data, alive)
+        return outcome
+
+    def _fitted(self, fixed: FixedConfiguration) -> StudyOutcome:
+        data = self.data
         assert isinstance(data, StudyData)  # a plan has no others
-        self.worker.concluding()
+        all_rows = self.context.spec.definition.final_fit == ALL_ROWS and not fixed.only_scored
         metric, alive = self.context.customers.metric(data), self.worker.concluding
-        all_rows = definition.final_fit == ALL_ROWS and not fixed.only_scored
-        self._outcome = fit_fixed(fixed, data, metric, self.study.customer.id, all_rows=all_rows, alive=alive)
-        self.worker.saving()
-        if self._outcome.model is not None and definition.save_models and not fixed.only_scored:
-            self._saved = self._save(self._outcome.model)
-        self._status = OK
+        return fit_fixed(fixed, data, metric, self.study.customer.id, all_rows=all_rows, alive=alive)
 
     def _save(self, model: CustomerModel) -> Saved:
         """`UnsavedModelError` for whatever the model's own code makes of it."""

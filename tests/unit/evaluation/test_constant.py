@@ -16,6 +16,7 @@ from tuning.evaluation.constant import find_constant
 from tuning.evaluation.metrics import Metric
 from tuning.execution.context import WorkerContext
 from tuning.execution.study_run import conclude_study
+from tuning.execution.worker import Worker
 from tuning.models.base import Matrix
 from tuning.models.bounds import GivenBounds
 from tuning.models.families.constant import FAMILY
@@ -194,7 +195,8 @@ def test_a_constant_is_the_same_resumed_and_where_trials_ran_elsewhere(tmp_path:
     plan = read_plan(result.directory, result.term)
     (study,) = plan.ended or plan.studies
     # As of a spread study, whose trials have all run elsewhere.
-    elsewhere = conclude_study(WorkerContext.open(result.directory, plan.run, plan.spec), study, result.trial_records)
+    worker = Worker(WorkerContext.open(result.directory, plan.run, plan.spec))
+    elsewhere = conclude_study(worker, study, result.trial_records)
     said = ("family", "trial", "config", "cv_score", "cv_error", "test_score", "gain", "notes", *MADE_WITHOUT_A_MODEL)
     for other in (resumed, elsewhere):
         assert [getattr(other, name) for name in said] == [getattr(whole, name) for name in said]

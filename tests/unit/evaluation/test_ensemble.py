@@ -28,6 +28,7 @@ from tuning.evaluation.out_of_fold import KeptPredictions, OutOfFold
 from tuning.evaluation.study_data import StudyData, train
 from tuning.execution.context import WorkerContext
 from tuning.execution.study_run import conclude_study
+from tuning.execution.worker import Worker
 from tuning.models.customer_model import load_model
 from tuning.notes import EndCode, FitCode
 from tuning.preprocessing.task import BINARY, REGRESSION, Prediction, Task
@@ -165,21 +166,21 @@ def test_a_resumed_study_makes_the_predictions_that_it_lacks_again_and_finds_the
     plan = read_plan(result.directory, result.term)
     (study,) = plan.ended or plan.studies
     context = WorkerContext.open(result.directory, plan.run, plan.spec)
-    elsewhere = conclude_study(context, study, result.trial_records)
+    elsewhere = conclude_study(Worker(context), study, result.trial_records)
     assert [getattr(elsewhere, name) for name in SAID] == [getattr(whole, name) for name in SAID]
     # A limit of time that is used up leaves none for the fits of several models.
     hurried = plan.spec.definition.model_copy(update={"limits": Limits(study_seconds=5)})
     context = WorkerContext.open(result.directory, plan.run, replace(plan.spec, definition=hurried))
     why = EndCode.TOOK_LONGER("study_seconds", limit=5)
-    assert conclude_study(context, study, result.trial_records, ended_by=why).ensemble is None
-    assert conclude_study(context, study, result.trial_records).ensemble == whole.ensemble
+    assert conclude_study(Worker(context), study, result.trial_records, ended_by=why).ensemble is None
+    assert conclude_study(Worker(context), study, result.trial_records).ensemble == whole.ensemble
     # A library that gives other numbers now makes no member of what was another trial.
     context = WorkerContext.open(result.directory, plan.run, plan.spec)
     said = _predictions(context, study.customer, result.trial_records)
     monkeypatch.setattr(module, "train", lambda *_: iter(()))
-    assert conclude_study(context, study, result.trial_records).ensemble is None
+    assert conclude_study(Worker(context), study, result.trial_records).ensemble is None
     # What workers have written down is trained nowhere again.
-    written = conclude_study(context, study, result.trial_records, predictions=said.get)
+    written = conclude_study(Worker(context), study, result.trial_records, predictions=said.get)
     assert [getattr(written, name) for name in SAID] == [getattr(whole, name) for name in SAID]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tuning import TuneRunner
 from tuning.execution.context import WorkerContext
-from tuning.execution.quarantine import quarantine
+from tuning.execution.study_record import quarantine
 from tuning.runs.begin import begin
 from tuning.runs.plan_file import read_plan
 

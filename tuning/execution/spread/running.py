@@ -16,7 +16,6 @@ from tuning.execution.crash_log import FINAL_FITS
 from tuning.execution.jobs import TrialJob
 from tuning.execution.limits import HangLimits
 from tuning.execution.part_writer import PartWriter
-from tuning.execution.quarantine import quarantine
 from tuning.execution.reports import Listener
 from tuning.execution.spread.conclusions import Conclusions, EndedStudy
 from tuning.execution.spread.events import Event
@@ -28,6 +27,7 @@ from tuning.execution.spread.spread_study import DEATHS, SpreadStudy
 from tuning.execution.spread.spread_trial import SpreadTrial
 from tuning.execution.spread.state import FILE
 from tuning.execution.spread.trial_worker import SHARDS, shards_folder, train_folder, trial_reports
+from tuning.execution.study_record import quarantine
 from tuning.execution.worker import Worker
 from tuning.models.registry import gang_of
 from tuning.planning.room import Room, machines_now
