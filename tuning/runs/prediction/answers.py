@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -34,6 +34,8 @@ class AnsweredRows:
     """What came of a customer's rows.
 
     Attributes:
+        customer: its id.
+        rows: how many they are.
         columns: predictions, then probabilities of classes or the ends of intervals; None where there are none.
         answer: what has answered, as the column `answer` says it.
         reason: why there are none; None where there are.
@@ -42,6 +44,8 @@ class AnsweredRows:
         loaded: models that were loaded for it.
     """
 
+    customer: str
+    rows: int
     columns: pa.Table | None = None
     answer: str = NONE
     reason: Note | None = None
@@ -71,17 +75,17 @@ class AnswerCounts:
     pooled: dict[str, None] = field(default_factory=dict)
     unseen: Counter[str] = field(default_factory=Counter)
 
-    def add(self, customer: str, answered: AnsweredRows) -> None:
+    def add(self, answered: AnsweredRows) -> None:
         """What came of some rows of a customer."""
         if answered.columns is None:
             assert answered.reason is not None
-            self.without[customer] = answered.reason
+            self.without[answered.customer] = answered.reason
             return
-        self.predicted += len(answered.columns)
+        self.predicted += answered.rows
         self.held_back += answered.held_back
         if LOW in answered.columns.column_names:
             self.without_interval += answered.columns[LOW].null_count
-        self.pooled |= {customer: None} if answered.answer == POOL else {}
+        self.pooled |= {answered.customer: None} if answered.answer == POOL else {}
         self.unseen.update(answered.unseen)
 
     @property
@@ -108,11 +112,11 @@ def answered(
     What would be wrong of all customers alike is raised: `UntrustedCodeError`, `IntervalError`.
     """
     try:
-        return predicted(model_of(customer), rows, csv, interval)
+        return replace(predicted(model_of(customer), rows, csv, interval), customer=customer)
     except (UntrustedCodeError, IntervalError):
         raise
     except (Exception, SystemExit) as error:  # of the user's own model, too
-        return AnsweredRows(reason=reason_of(error))
+        return AnsweredRows(customer, 0 if rows is None else len(rows), reason=reason_of(error))
 
 
 def predicted(
@@ -147,7 +151,9 @@ def predicted(
             ends = model.ends if alone else model.known_ends
             columns |= zip((LOW, HIGH), map(numbers, ends(found, interval)), strict=True)
     unseen = {name: int(new.sum()) for name, new in (found.unseen or {}).items()}
-    return AnsweredRows(pa.table(columns), answer.answer, held_back=found.held_back, unseen=unseen)
+    return AnsweredRows(
+        model.customer, len(frame), pa.table(columns), answer.answer, held_back=found.held_back, unseen=unseen
+    )
 
 
 def _frame_for(rows: pa.Table | pd.DataFrame, model: CustomerModel, csv: ReadCsvOptions) -> pd.DataFrame:

@@ -10,8 +10,7 @@ import json
 import tempfile
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, groupby, pairwise
@@ -51,7 +50,7 @@ class BatchCounts(AnswerCounts):
     Attributes:
         files, unchanged: files that were written, and that an earlier pass had written.
         broken: files that could not be read or written, each with the reason.
-        rows: that were written.
+        rows: of these files.
         customers: that had rows.
         models: that were loaded.
         seconds: from the first file to the last.
@@ -65,9 +64,10 @@ class BatchCounts(AnswerCounts):
     models: int = 0
     seconds: float = 0.0
 
-    def add(self, customer: str, answered: AnsweredRows) -> None:
-        super().add(customer, answered)
-        self.customers.add(customer)
+    def add(self, answered: AnsweredRows) -> None:
+        super().add(answered)
+        self.rows += answered.rows
+        self.customers.add(answered.customer)
         self.models += answered.loaded
 
 
@@ -117,7 +117,7 @@ class _AskedWindow:
 
     file: NewFile
     window: Window | None = None
-    answers: Sequence[Future[AnsweredRows]] = ()
+    answers: Callable[[], list[AnsweredRows]] = list
     columns: pa.Schema | None = None
     broken: Note | None = None
 
@@ -141,12 +141,16 @@ class _Pass:
     def go_through(self, left: Mapping[NewFile, Mapping[str, object]]) -> None:
         """Write the answer to each file. left: what each one's answer depends on."""
         for file, asked in groupby(_ahead(self._asked(left)), lambda each: each.file):
-            answers: list[tuple[str, int, AnsweredRows]] = []
+            answers: list[AnsweredRows] = []
             try:
                 self._write(file.name, self._tables(asked, answers))
-                self._note(file, left[file], answers)
             except (CustomerError, pa.ArrowException) as error:
                 self.counts.broken[file.name] = reason_of(error)
+                continue
+            self._note(file, left[file])
+            self.counts.files += 1
+            for each in answers:
+                self.counts.add(each)
 
     def _asked(self, left: Iterable[NewFile]) -> Iterator[_AskedWindow]:
         for file in left:
@@ -168,19 +172,18 @@ class _Pass:
 
     def _columns(self, file: NewFile) -> pa.Schema:
         """What the customers of a file need that is not held as a whole, by what their models say of themselves."""
-        asked = self.workers.submit([(customer, None) for customer in self.reader.customers_in(file)])
-        answers = [each.result() for each in asked]
+        answers = self.workers.submit([(customer, None) for customer in self.reader.customers_in(file)])()
         self.counts.models += sum(each.loaded for each in answers)
         return answer_schema(answers)
 
-    def _tables(self, windows: Iterator[_AskedWindow], told: list[tuple[str, int, AnsweredRows]]) -> Iterator[pa.Table]:
+    def _tables(self, windows: Iterator[_AskedWindow], told: list[AnsweredRows]) -> Iterator[pa.Table]:
+        """The rows with their answers. told: gets these."""
         for asked in windows:
             if asked.window is None:
                 assert asked.broken is not None
                 raise CustomerError(asked.broken)
-            answers = [each.result() for each in asked.answers]
-            of = asked.window.customers
-            told += [(each.customer, len(each.places), found) for each, found in zip(of, answers, strict=True)]
+            answers = asked.answers()
+            told += answers
             added = answer_columns(asked.window, answers, asked.columns or answer_schema(answers), self.mark)
             yield joined_tables(asked.window.rows, added)
 
@@ -190,14 +193,8 @@ class _Pass:
             write_rows(content, name, tables, formulas=self.formulas)
             self.directory.write_pieces(name, _Pieces(content))
 
-    def _note(self, file: NewFile, state: Mapping[str, object], told: Sequence[tuple[str, int, AnsweredRows]]) -> None:
-        before, rows = self.counts.predicted, sum(count for _, count, _ in told)
-        for customer, _, answered in told:
-            self.counts.add(customer, answered)
-        self.counts.files += 1
-        self.counts.rows += rows
-        found = {**state, "rows": rows, "predicted": self.counts.predicted - before}
-        self.directory.write(_note_of(file), json.dumps(found, ensure_ascii=False).encode())
+    def _note(self, file: NewFile, state: Mapping[str, object]) -> None:
+        self.directory.write(_note_of(file), json.dumps(state, ensure_ascii=False).encode())
 
 
 def _ahead(asked: Iterator[_AskedWindow]) -> Iterator[_AskedWindow]:
@@ -223,7 +220,7 @@ def _noted(directory: RunDirectory, file: NewFile, state: Mapping[str, object]) 
         note: Json = json.loads(directory.read(_note_of(file)))
     except (OSError, ValueError):
         return False
-    return all(note.get(name) == value for name, value in state.items()) and directory.exists(file.name)
+    return bool(note == state) and directory.exists(file.name)
 
 
 class _Pieces:

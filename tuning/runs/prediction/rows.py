@@ -110,16 +110,14 @@ def predict_by(
         window = _whole(reader.of_one(), rows)
         if not window.customers:
             raise CustomerError(FileCode.NO_ROWS())
-        names = [answer.model.customer]
         answers = [predicted(answer, window.customers[0].rows, csv, interval, alone=True)]
     else:
         window = _whole(reader, rows)
-        names = [each.customer for each in window.customers]
         answers = [answered(models.of, each.customer, each.rows, csv, interval) for each in window.customers]
     columns = answer_columns(window, answers, answer_schema(answers), models.mark if marked else None)
     found = PredictedRows(came=window.rows, answers=columns)
-    for name, each in zip(names, answers, strict=True):
-        found.add(name, each)
+    for each in answers:
+        found.add(each)
     return found
 
 

@@ -7,8 +7,8 @@ another process goes on with the others.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -62,39 +62,36 @@ class PredictionWorkers:
             thread.shutdown()
             child.end()  # which the thread may have started meanwhile
 
-    def submit(self, asked: Sequence[RowsToAnswer]) -> list[Future[AnsweredRows]]:
-        """Have rows predicted, those of a customer always by the same process."""
-        answers: list[Future[AnsweredRows]] = [Future() for _ in asked]
+    def submit(self, asked: Sequence[RowsToAnswer]) -> Callable[[], list[AnsweredRows]]:
+        """Have rows predicted, those of a customer always by the same process; the answers come when they are asked
+        for."""
         places: dict[int, list[int]] = {}
         for number, (customer, _) in enumerate(asked):
             places.setdefault(zlib.crc32(customer.encode()) % len(self._children), []).append(number)
+        parts = []
         for place, numbers in places.items():
             for start in range(0, len(numbers), AT_ONCE):
                 some = numbers[start : start + AT_ONCE]
-                given, wanted = [asked[number] for number in some], [answers[number] for number in some]
-                self._threads[place].submit(self._work, self._children[place], given, wanted)
-        return answers
+                given = [asked[number] for number in some]
+                parts.append((some, self._threads[place].submit(self._together, self._children[place], given)))
 
-    def _work(self, child: ChildProcess, asked: Sequence[RowsToAnswer], wanted: Sequence[Future[AnsweredRows]]) -> None:
-        try:
-            found = self._together(child, asked)
-        except BaseException as error:
-            for each in wanted:
-                each.set_exception(error)
-            return
-        for each, answer in zip(wanted, found, strict=True):
-            each.set_result(answer)
+        def answers() -> list[AnsweredRows]:
+            found = {number: each for some, part in parts for number, each in zip(some, part.result(), strict=True)}
+            return [found[number] for number in range(len(asked))]
+
+        return answers
 
     def _together(self, child: ChildProcess, asked: Sequence[RowsToAnswer]) -> list[AnsweredRows]:
         """In one call, and one by one where one of them has ended the process."""
         given = [(customer, None if rows is None else _content(rows)) for customer, rows in asked]
-        seconds = hang_seconds(sum(0 if rows is None else len(rows) for _, rows in asked), of_objective=False)
+        counts = [0 if rows is None else len(rows) for _, rows in asked]
+        seconds = hang_seconds(sum(counts), of_objective=False)
         if self._lost.keys().isdisjoint(customer for customer, _ in asked):
             with suppress(NotLookedAtError):
                 return child.call("their models", seconds, answer_all, self._models, given, self._interval)
-        return [self._alone(child, seconds, each) for each in given]
+        return [self._alone(child, seconds, *each) for each in zip(given, counts, strict=True)]
 
-    def _alone(self, child: ChildProcess, seconds: float, asked: tuple[str, bytes | None]) -> AnsweredRows:
+    def _alone(self, child: ChildProcess, seconds: float, asked: tuple[str, bytes | None], count: int) -> AnsweredRows:
         customer, _ = asked
         left = 0 if customer in self._lost else ATTEMPTS
         while left and not self._closed:
@@ -104,7 +101,7 @@ class PredictionWorkers:
             except NotLookedAtError as error:
                 if not left:
                     self._lost[customer] = error.note
-        return AnsweredRows(reason=self._lost.get(customer) or FileCode.PREDICTIONS_STOPPED())
+        return AnsweredRows(customer, count, reason=self._lost.get(customer) or FileCode.PREDICTIONS_STOPPED())
 
 
 def _content(rows: pa.Table) -> bytes:
