@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import chain
 
 import pyarrow as pa
@@ -28,7 +28,8 @@ def fixed_configurations(directory: RunDirectory, term: Term, best: pa.Table) ->
     `RunResult.best_studies`.
     """
     rows: list[Json] = best.filter(pc.equal(best["status"], OK)).to_pylist()
-    known = _of_plan(directory, term, {row["study"] for row in rows if not row["trials"]})
+    refitted = {row["study"] for row in rows if not row["trials"]}  # with a fixed configuration already
+    known = {each.id: each.fixed for each in _planned(directory, term) if each.id in refitted} if refitted else {}
     trials = _winning_trials(directory, term, rows)
     return {
         row["customer"]: known.get(row["study"]) or FixedConfiguration(tuple(_members(row, trials))) for row in rows
@@ -43,13 +44,6 @@ def nested_config(directory: RunDirectory, term: Term, study: str, config: Confi
 def _planned(directory: RunDirectory, term: Term) -> Iterator[Study]:
     plan = read_plan(directory, term)
     return chain(plan.studies, plan.ended)
-
-
-def _of_plan(directory: RunDirectory, term: Term, studies: Collection[str]) -> dict[str, FixedConfiguration]:
-    """Of studies that had a fixed configuration already."""
-    if not studies:
-        return {}
-    return {each.id: each.fixed for each in _planned(directory, term) if each.fixed is not None and each.id in studies}
 
 
 def _numbers(row: Json) -> dict[int | None, float]:

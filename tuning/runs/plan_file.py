@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 
 import numpy as np
 import pandas as pd
@@ -48,7 +49,6 @@ class RecordedPlan:
         notes: of the plan that the run began with.
         studies: those that the term's owner had to run; of one shard or of the spread ones, where only that was read.
         ended: those that had ended under earlier owners.
-        shards: how many there are.
         versions: of the libraries that the term's owner had.
         packs: whether packed workers put models into packs.
     """
@@ -58,7 +58,6 @@ class RecordedPlan:
     notes: tuple[Note, ...]
     studies: StudyTable
     ended: StudyTable
-    shards: int
     versions: str
     packs: bool
 
@@ -153,20 +152,24 @@ def write_plan(directory: RunDirectory, plan: Plan, term: Term, run: str, ended:
         "packs": plan.spec.definition.packs_models(len(plan.studies) + len(ended)),
         **plan.spec.to_dict(),
     }
-    sink = pa.BufferOutputStream()
-    columns, over = study_columns(directory, plan.studies), study_columns(directory, as_columns(ended))
-    with pq.ParquetWriter(sink, SCHEMA, write_page_checksum=True) as writer:
-        writer.add_key_value_metadata({HEADER: json.dumps(header)})  # the schema's own would be written twice
-        for positions in (*plan.shards, *[np.flatnonzero(placed(plan.studies, SPREAD))] * bool(plan.spread)):
-            _write_group(writer, {name: column.take(positions) for name, column in columns.items()})
-        if ended:
-            _write_group(writer, over)
-    directory.write(term.plan, bytes(sink.getvalue()))
+    columns, spread = study_columns(directory, plan.studies), np.flatnonzero(placed(plan.studies, SPREAD))
+    groups = [*plan.shards, *([spread] if plan.spread else [])]
+    parts = ({name: column.take(positions) for name, column in columns.items()} for positions in groups)
+    over = [study_columns(directory, as_columns(ended))] if ended else []
+    directory.write(term.plan, _parquet(chain(parts, over), {HEADER: json.dumps(header)}))
     if plan.beside is not None:
-        beside, whole = pa.BufferOutputStream(), study_columns(directory, plan.beside)
-        with pq.ParquetWriter(beside, SCHEMA, write_page_checksum=True) as writer:
-            _write_group(writer, whole)
-        directory.write(BESIDE, bytes(beside.getvalue()))
+        directory.write(BESIDE, _parquet([study_columns(directory, plan.beside)], {}))
+
+
+def _parquet(groups: Iterable[Mapping[str, FieldColumn]], header: Mapping[bytes, str]) -> bytes:
+    """Return a file with a row group of each of these columns of `SCHEMA`."""
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, SCHEMA, write_page_checksum=True) as writer:
+        writer.add_key_value_metadata(header)  # the schema's own would be written twice
+        for columns in groups:
+            arrays = [columns[field.name].arrow(field.type) for field in SCHEMA]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=SCHEMA), row_group_size=len(arrays[0]))
+    return bytes(sink.getvalue())
 
 
 def read_beside(directory: RunDirectory, spec: RunSpec) -> StudyTable | None:
@@ -179,30 +182,42 @@ def read_beside(directory: RunDirectory, spec: RunSpec) -> StudyTable | None:
         raise StorageError(f"{directory.display(BESIDE)} cannot be read: {error}. {FIRST_WAY_OUT}") from error
 
 
-def _write_group(writer: pq.ParquetWriter, columns: Mapping[str, FieldColumn]) -> None:
-    arrays = [columns[field.name].arrow(field.type) for field in SCHEMA]
-    writer.write_table(pa.Table.from_arrays(arrays, schema=SCHEMA), row_group_size=len(arrays[0]))
-
-
 def read_spec(directory: RunDirectory, term: Term) -> RunSpec:
     """What a term's studies have in common."""
-    return _spec(directory, term, _read(directory, term, groups=lambda _: ())[0])
+    header, _ = _read(directory, term, groups=lambda _: ())
+    return RunSpec.from_dict(header, frozen_definition(directory, term))
 
 
 def read_plan(directory: RunDirectory, term: Term, spec: RunSpec | None = None) -> RecordedPlan:
     """A term's whole plan. spec: where it is known already, or goes on with another definition; default the file's."""
-    return _recorded(directory, term, spec, *_read(directory, term))
+    return _recorded(directory, term, spec)
 
 
 def read_shard(directory: RunDirectory, term: Term, shard: int, spec: RunSpec | None = None) -> RecordedPlan:
     """A term's plan with the studies of one shard. spec: as in `read_plan`."""
-    return _recorded(directory, term, spec, *_read(directory, term, groups=lambda _: [shard]))
+    return _recorded(directory, term, spec, lambda _: [shard])
 
 
 def read_spread(directory: RunDirectory, term: Term, spec: RunSpec | None = None) -> RecordedPlan:
     """A term's plan with the spread studies. spec: as in `read_plan`."""
-    groups = _read(directory, term, groups=lambda header: range(header["shards"], header["left"]))
-    return _recorded(directory, term, spec, *groups)
+    return _recorded(directory, term, spec, lambda header: range(header["shards"], header["left"]))
+
+
+def _recorded(
+    directory: RunDirectory, term: Term, spec: RunSpec | None, groups: Callable[[Json], Sequence[int]] | None = None
+) -> RecordedPlan:
+    """A term's plan with the studies of some row groups. groups: as of `_read`."""
+    header, tables = _read(directory, term, groups)
+    spec = spec or RunSpec.from_dict(header, frozen_definition(directory, term))
+    return RecordedPlan(
+        run=header["run"],
+        spec=spec,
+        notes=tuple(map(from_row, header["notes"])),
+        studies=read_studies(spec, directory, tables[: header["left"]]),
+        ended=read_studies(spec, directory, tables[header["left"] :]),
+        versions=header["versions"],
+        packs=header["packs"],
+    )
 
 
 def with_name(studies: pa.Table, name: str) -> pa.Table:
@@ -266,24 +281,4 @@ def _way_out(term: Term) -> str:
     return (
         f"Put the run's own file back. Or remove {term.plan}: the run then continues from the owner before, and the "
         "trials recorded since then run again."
-    )
-
-
-def _spec(directory: RunDirectory, term: Term, header: Json) -> RunSpec:
-    return RunSpec.from_dict(header, frozen_definition(directory, term))
-
-
-def _recorded(
-    directory: RunDirectory, term: Term, spec: RunSpec | None, header: Json, tables: Sequence[pa.Table]
-) -> RecordedPlan:
-    spec = spec or _spec(directory, term, header)
-    return RecordedPlan(
-        run=header["run"],
-        spec=spec,
-        notes=tuple(map(from_row, header["notes"])),
-        studies=read_studies(spec, directory, tables[: header["left"]]),
-        ended=read_studies(spec, directory, tables[header["left"] :]),
-        shards=header["shards"],
-        versions=header["versions"],
-        packs=header["packs"],
     )

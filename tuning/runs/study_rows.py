@@ -12,7 +12,7 @@ from search_spaces import SearchSpace, algorithms
 from tuning.basics.columnar import ArrowColumn, Columnar, DictionaryColumn, FieldColumn, combined
 from tuning.data.customers import Customer
 from tuning.data.partition import FOLDER
-from tuning.definition.options import CustomerOptions, Resources
+from tuning.definition.options import CustomerOptions, customer_options
 from tuning.definition.run_spec import RunSpec
 from tuning.evaluation.fixed import FixedConfiguration
 from tuning.storage.data_roots import add_own_rows
@@ -20,9 +20,8 @@ from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import Study, StudyTable, budgets, customers_of
 
 # `inside`: the files are the run's own, by their names in it; so it can be moved and copied.
-# Of `space`, `trials` and `resources` only what a customer has of its own is written; the rest is the run's.
+# `options`: what a customer has of its own, as it was given; `space`: what its own space meant when the run began.
 # `fixed`: what is fitted in place of a search; `first`: what a search tries first, where that is its own.
-# `own_space`: that space as it was given, such as a preset's name; `space` is what it meant when the run began.
 _COLUMNS = {
     "study": "string",
     "customer": "string",
@@ -39,9 +38,7 @@ _COLUMNS = {
     "scheduler": "string",
     "seed": "int64",
     "space": "string",
-    "own_space": "string",
-    "trials": "int64",
-    "resources": "string",
+    "options": "string",
     "placement": "string",
     "fixed": "string",
     "first": "string",
@@ -53,8 +50,8 @@ _NOTHING_OWN = CustomerOptions()
 def study_columns(directory: RunDirectory, studies: StudyTable) -> dict[str, FieldColumn]:
     """What a plan's file says of the studies, by column of `SCHEMA`."""
     customers = customers_of(studies)
-    files, options = customers.shared("files"), customers.shared("options").map(lambda own: own or _NOTHING_OWN)
-    spaces = combined(lambda own, space: own.search_space and _text(space), options, studies.shared("space"))
+    files, options = customers.shared("files"), customers.shared("options")
+    spaces = combined(lambda own, space: own and own.search_space and _text(space), options, studies.shared("space"))
     return {
         "study": studies.columns["id"],
         "customer": customers.columns["id"],
@@ -65,9 +62,7 @@ def study_columns(directory: RunDirectory, studies: StudyTable) -> dict[str, Fie
         **{name: studies.shared(name).map(_text) for name in ("algorithm", "scheduler")},
         "seed": studies.columns["seed"],
         "space": spaces,
-        "own_space": options.map(lambda own: own.search_space and _space_text(own.search_space)),
-        "trials": options.map(lambda own: own.trials),
-        "resources": options.map(lambda own: own.resources and own.resources.model_dump_json()),
+        "options": options.map(lambda own: own and _own_text(own)),
         "placement": studies.columns["placement"],
         "fixed": studies.shared("fixed").map(lambda fixed: fixed and fixed.to_json()),
         "first": studies.shared("first").map(lambda first: json.dumps(first) if first else None),
@@ -81,8 +76,9 @@ def files_inside(directory: RunDirectory, files: tuple[str, ...]) -> tuple[str, 
     return found if names and len(found) == len(names) else None
 
 
-def _space_text(space: SearchSpace | str) -> str:
-    return json.dumps(space if isinstance(space, str) else space.to_dict())
+def _own_text(own: CustomerOptions) -> str | None:
+    values = {name: value for name, value in own.to_dict().items() if name not in ("path", "placement")}
+    return json.dumps(values) if values else None
 
 
 def _text(spec: algorithms.Algorithm | schedulers.SchedulerSpec | SearchSpace) -> str:
@@ -106,8 +102,7 @@ def read_studies(spec: RunSpec, directory: RunDirectory, tables: Sequence[pa.Tab
 
     lists = (ArrowColumn(chunk).values(0, len(chunk)) for chunk in table.column("files").chunks)  # not all at once
     files = DictionaryColumn.of(names for each in lists for names in each)
-    given = combined(lambda own, meant: own or meant, shared("own_space"), shared("space"))
-    options = combined(_options, given, shared("trials"), shared("resources"))
+    options = shared("options").map(lambda text: text and customer_options(json.loads(text)))
     own = options.map(lambda each: each or _NOTHING_OWN)
     fixed = shared("fixed").map(lambda text: text and FixedConfiguration.from_json(text))
     customers = Columnar(
@@ -131,7 +126,7 @@ def read_studies(spec: RunSpec, directory: RunDirectory, tables: Sequence[pa.Tab
             "algorithm": shared("algorithm").map(lambda text: algorithms.parse(json.loads(text))),
             "scheduler": shared("scheduler").map(lambda text: schedulers.parse(json.loads(text))),
             "seed": plain("seed"),
-            "space": shared("space").map(lambda text: spec.space if text is None else _space(text)),
+            "space": shared("space").map(lambda text: SearchSpace.from_dict(json.loads(text)) if text else spec.space),
             "n_trials": budgets(own, fixed, spec.definition.trials),
             "resources": own.map(lambda each: each.resources or spec.definition.resources),
             "placement": shared("placement"),
@@ -143,19 +138,3 @@ def read_studies(spec: RunSpec, directory: RunDirectory, tables: Sequence[pa.Tab
 
 def _located(directory: RunDirectory, names: tuple[str, ...], inside: bool | None) -> tuple[str, ...]:
     return tuple(directory.locate(name) for name in names) if inside else names
-
-
-def _options(space: str | None, trials: int | None, resources: str | None) -> CustomerOptions | None:
-    """What a customer has of its own."""
-    if space is None and trials is None and resources is None:
-        return None
-    return CustomerOptions(
-        search_space=space and _space(space),
-        trials=trials,
-        resources=resources and Resources.model_validate_json(resources),
-    )
-
-
-def _space(text: str) -> SearchSpace | str:
-    given = json.loads(text)
-    return SearchSpace.from_dict(given) if isinstance(given, dict) else given

@@ -11,8 +11,8 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from tuning.basics.user_folder import user_folder
 from tuning.definition.definition import Definition
@@ -25,14 +25,11 @@ from tuning.user_code import source_of
 FILE = "trusted-code.txt"
 
 
-@dataclass(frozen=True)
-class CodePiece:
+class _CodePiece(NamedTuple):
     """A function, a class or a pickled estimator that is named in a run.
 
-    Attributes:
-        key: of the definition that it is the value of.
-        name: as it stands in the run.
-        content: of its file, or the digest of that; None for a function of a module.
+    key: of the definition that it is the value of. name: as it stands in the run. content: of its file, or the digest
+    of that; None for a function of a module.
     """
 
     key: str
@@ -68,10 +65,10 @@ def check_definition(definition: Definition, directory: RunDirectory, allow_code
 def check_preparation(preparation: Preparation | None, directory: RunDirectory, allow_code: bool) -> None:
     """`UntrustedCodeError` where a saved model holds a `prepare` of somebody else."""
     if preparation is not None and not allow_code:
-        _check([CodePiece("prepare", preparation.name, preparation.source)], directory)
+        _check([_CodePiece("prepare", preparation.name, preparation.source)], directory)
 
 
-def _check(pieces: Iterable[CodePiece], directory: RunDirectory) -> None:
+def _check(pieces: Iterable[_CodePiece], directory: RunDirectory) -> None:
     trusted = _trusted()
     unknown = [f"{piece.key} ({piece.name})" for piece in pieces if piece.digest not in trusted]
     if unknown:
@@ -81,18 +78,18 @@ def _check(pieces: Iterable[CodePiece], directory: RunDirectory) -> None:
         )
 
 
-def _pieces(definition: Definition, directory: RunDirectory) -> Iterator[CodePiece]:
+def _pieces(definition: Definition, directory: RunDirectory) -> Iterator[_CodePiece]:
     """All code that the fits of a run's models need."""
     if definition.prepare is not None:
-        yield CodePiece("prepare", definition.prepare, source_of(definition.prepare, directory))
+        yield _CodePiece("prepare", definition.prepare, source_of(definition.prepare, directory))
     if definition.own_metric and definition.metric is not None:
-        yield CodePiece("metric", definition.metric, source_of(definition.metric, directory))
+        yield _CodePiece("metric", definition.metric, source_of(definition.metric, directory))
     for entry in definition.models:
         estimator = entry.estimator
         if isinstance(estimator, Stored):
-            yield CodePiece("models", estimator.file, estimator.sha256)
+            yield _CodePiece("models", estimator.file, estimator.sha256)
         elif isinstance(estimator, str) and not entry.built_in:
-            yield CodePiece("models", estimator, source_of(estimator, directory))
+            yield _CodePiece("models", estimator, source_of(estimator, directory))
 
 
 def _list() -> Path | None:
