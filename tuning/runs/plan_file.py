@@ -49,6 +49,7 @@ class RecordedPlan:
         notes: of the plan that the run began with.
         studies: those that the term's owner had to run; of one shard or of the spread ones, where only that was read.
         ended: those that had ended under earlier owners.
+        shards: how many there are.
         versions: of the libraries that the term's owner had.
         packs: whether packed workers put models into packs.
     """
@@ -58,6 +59,7 @@ class RecordedPlan:
     notes: tuple[Note, ...]
     studies: StudyTable
     ended: StudyTable
+    shards: int
     versions: str
     packs: bool
 
@@ -215,6 +217,7 @@ def _recorded(
         notes=tuple(map(from_row, header["notes"])),
         studies=read_studies(spec, directory, tables[: header["left"]]),
         ended=read_studies(spec, directory, tables[header["left"] :]),
+        shards=header["shards"],
         versions=header["versions"],
         packs=header["packs"],
     )

@@ -24,14 +24,6 @@ PROMOTE, REFRESH, ROLLBACK = "promote", "refresh", "rollback"
 
 
 @dataclass(frozen=True)
-class TableFile:
-    """The table of a release. name: of its file. sha256: of that file."""
-
-    name: str
-    sha256: str
-
-
-@dataclass(frozen=True)
 class Release:
     """One state of all customers' champions.
 
@@ -40,7 +32,7 @@ class Release:
         parent: number of the release that it followed; None of the first.
         why: `PROMOTE`, `REFRESH` or `ROLLBACK`.
         created: when, UTC, as ISO 8601 has it.
-        table: of the champions; None of a draft.
+        table: SHA-256 of the file with the champions (`table_name`); None of a draft.
         others: what answers customers that are not among the champions, as a row; None without an answer.
         run: the run that was promoted or made, as `Releases.reference` names it; None of others.
         equals: of a rollback, the number of the release that it brings back.
@@ -52,7 +44,7 @@ class Release:
     parent: int | None
     why: str
     created: str = field(default_factory=lambda: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
-    table: TableFile | None = None
+    table: str | None = None
     others: Json | None = None
     run: str | None = None
     equals: int | None = None
@@ -86,6 +78,11 @@ def file_of(number: int) -> str:
     return f"{RELEASES}/{number:06d}.json"
 
 
+def table_name(sha256: str) -> str:
+    """Return the name of the file of a table."""
+    return f"{TABLES}/{sha256}.parquet"
+
+
 def decoded(data: bytes) -> Release:
     """Return the release of a file; `ValueError` says what is wrong with it."""
     try:
@@ -97,20 +94,18 @@ def decoded(data: bytes) -> Release:
         raise ValueError(f"it has the format {document['format']}: upgrade tuning-service")
     if _digest(content.encode()) != digest:
         raise ValueError("its SHA-256 is not the one in it")
-    values: Json = json.loads(content)
-    return Release(**{**values, "table": TableFile(**values["table"])})
+    return Release(**json.loads(content))
 
 
-def encoded_table(table: pa.Table) -> tuple[TableFile, bytes]:
-    """Return a table's file, which is named by its content."""
+def encoded_table(table: pa.Table) -> tuple[str, bytes]:
+    """Return (SHA-256, content) of a table's file."""
     data = encode_table(table)
-    digest = _digest(data)
-    return TableFile(f"{TABLES}/{digest}.parquet", digest), data
+    return _digest(data), data
 
 
-def decoded_table(file: TableFile, data: bytes) -> pa.Table:
+def decoded_table(sha256: str, data: bytes) -> pa.Table:
     """Return the table of a file; `ValueError` where it is not the one that the release names."""
-    if _digest(data) != file.sha256:
+    if _digest(data) != sha256:
         raise ValueError("its SHA-256 is not the one that the release names")
     return pq.ParquetFile(pa.BufferReader(data)).read()
 

@@ -19,7 +19,7 @@ from tuning.definition.fields import NAME
 from tuning.errors import DefinitionError, RunError, RunOwnedError, UnknownCustomerError
 from tuning.serving.champion import HERE, Champion, champions_of, from_json
 from tuning.serving.references import joined, last_part, mark, opened, way
-from tuning.serving.release import RELEASES, Release, TableFile, decoded, decoded_table, encoded_table, file_of
+from tuning.serving.release import RELEASES, Release, decoded, decoded_table, encoded_table, file_of, table_name
 from tuning.storage.names import mask
 from tuning.storage.run_directory import RunDirectory
 
@@ -95,16 +95,17 @@ class Releases:
 
     def champions(self, release: Release) -> pa.Table:
         """Return the table of a release; `RunError` where it is not what was written."""
-        file = release.table
-        assert file is not None
-        if file.sha256 not in self._tables:
+        sha256 = release.table
+        assert sha256 is not None
+        if sha256 not in self._tables:
+            name = table_name(sha256)
             try:
-                self._tables[file.sha256] = decoded_table(file, self.directory.read(file.name))
+                self._tables[sha256] = decoded_table(sha256, self.directory.read(name))
             except FileNotFoundError as error:
-                raise self._changed(file.name, "it is not there") from error
+                raise self._changed(name, "it is not there") from error
             except (OSError, ValueError) as error:
-                raise self._changed(file.name, error) from error
-        return self._tables[file.sha256]
+                raise self._changed(name, error) from error
+        return self._tables[sha256]
 
     def champion(self, release: Release, customer: str) -> Champion:
         """Return a customer's champion; `UnknownCustomerError` where it has none."""
@@ -142,25 +143,25 @@ class Releases:
         """Return the number of the release that `place` may make now."""
         return max(self.numbers(), default=0) + 1
 
-    def place(self, draft: Release, table: pa.Table | TableFile) -> Release:
+    def place(self, draft: Release, table: pa.Table | str) -> Release:
         """Make a release: first its runs are marked as needed, then its table is written, at last its file.
 
         What answers others stays as it was before where the draft has nothing else. `RunOwnedError` where there is a
         release of that number by now; then nothing has changed.
 
         draft: without a table. Its number is `next_number`, asked for before its parent, the `newest` one, was looked
-        up. table: of champions; one that an earlier release has may be given by its file.
+        up. table: of champions; one that an earlier release has may be given by its SHA-256.
         """
         if draft.others is None and draft.parent is not None:
             draft = replace(draft, others=self.at(draft.parent).others)
         if isinstance(table, pa.Table):
             for run in sorted(runs_in(table)):
                 mark(self.directory, self.run_directory(run))
-            file, data = encoded_table(table)
-            self.directory.write(file.name, data)
+            sha256, data = encoded_table(table)
+            self.directory.write(table_name(sha256), data)
         else:
-            file = table
-        release = replace(draft, table=file)
+            sha256 = table
+        release = replace(draft, table=sha256)
         try:
             self.directory.claim(release.name, release.encoded())
         except FileExistsError:

@@ -95,8 +95,7 @@ class Registry:
         there = self._version_with(name, DIGEST_TAG, digest)
         if there is not None and int(there) >= release.number:
             return there
-        assert release.table is not None
-        content = release.table.sha256 + ("" if release.others is None else f"/{release.others['model_sha256']}")
+        content = f"{release.table}/{release.others['model_sha256']}" if release.others else str(release.table)
         new = NewModel(
             self._logger.search.id(content), slug(name), "release", config={"release": release.number}
         )  # a rollback has the models of an earlier one

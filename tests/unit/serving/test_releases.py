@@ -11,7 +11,7 @@ import pytest
 from tuning.errors import DefinitionError, RunError, RunOwnedError, UnknownCustomerError
 from tuning.notes import ServingCode
 from tuning.serving.champion import OWN, Champion, champions_of, table_of
-from tuning.serving.release import PROMOTE, REFRESH, Release, TableFile
+from tuning.serving.release import PROMOTE, REFRESH, Release, table_name
 from tuning.serving.releases import Releases
 from tuning.storage.run_directory import RunDirectory
 
@@ -45,11 +45,6 @@ def releases(tmp_path: Path) -> Releases:
     return Releases("churn", tmp_path / "runs")
 
 
-def file_of(release: Release) -> TableFile:
-    assert release.table is not None
-    return release.table
-
-
 def placed(releases: Releases, *champions: Champion, why: str = PROMOTE) -> Release:
     number, parent = releases.next_number(), releases.newest()
     draft = Release(number, None if parent is None else parent.number, why)
@@ -70,7 +65,8 @@ def test_what_is_placed_is_read_again(releases: Releases) -> None:
 
 def test_a_table_that_did_not_change_is_named_again(releases: Releases) -> None:
     first = placed(releases, ACME)
-    second = releases.place(Release(2, 1, REFRESH), file_of(first))
+    assert first.table is not None
+    second = releases.place(Release(2, 1, REFRESH), first.table)
     assert second.table == first.table
     assert len(list(releases.directory.list("tables"))) == 1
     assert releases.newest() == second
@@ -94,7 +90,7 @@ def test_a_release_that_was_changed_by_hand_is_refused_and_the_last_good_one_sta
 ) -> None:
     first = placed(releases, ACME)
     second = placed(releases, ACME, BETA)
-    name = second.name if what == "releases" else file_of(second).name
+    name = second.name if what == "releases" else table_name(str(second.table))
     file = Path(releases.directory.root, name)
     content = file.read_bytes()
     if harm == "removed":
