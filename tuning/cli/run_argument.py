@@ -27,11 +27,12 @@ def newest(path: str | None = None) -> str:
         if not is_uri(path) and not Path(path).expanduser().exists():
             _no_run(path)
         return path
-    from tuning.runs.listing import newest_run
+    from tuning.runs.listing import runs_in
 
-    found = newest_run(STORAGE).path
-    click.echo(f"run: {found}, the newest in {STORAGE}", err=True)
-    return found
+    for found in runs_in(STORAGE):
+        click.echo(f"run: {found.path}, the newest in {STORAGE}", err=True)
+        return found.path
+    raise RunError(f"there is no run in {STORAGE!r}: name the folder of one, or start one with tuning run.")
 
 
 def _no_run(path: str) -> NoReturn:

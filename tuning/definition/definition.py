@@ -344,6 +344,12 @@ class Definition(Options):
         """Whether the metric is a user's function, not a scorer's name."""
         return self.objective is None and self.metric is not None and ":" in self.metric
 
+    @property
+    def own_functions(self) -> dict[str, str]:
+        """The names of the user's functions by the keys that have them; of none that only exists in memory."""
+        named = {"prepare": self.prepare, "metric": self.metric if self.own_metric else None}
+        return {key: name for key, name in {**named, "objective": self.objective}.items() if isinstance(name, str)}
+
     def packs_models(self, studies: int) -> bool:
         """Whether so many studies' models are kept in packs."""
         return self.model_files == "packs" or (self.model_files == "auto" and studies > MOST_FOLDERS)

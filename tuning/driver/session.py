@@ -11,6 +11,7 @@ from functools import cache
 from tuning.basics.public import typing
 from tuning.basics.wording import amount, time_text, value_text
 from tuning.driver.display import Display
+from tuning.driver.ending import BudgetAdvice, LeaderboardFile, MissingLogs, write_outcome
 from tuning.driver.halt import StopConditions
 from tuning.driver.hosts.choice import hosts_of
 from tuning.driver.log_capture import log_file
@@ -28,7 +29,6 @@ from tuning.errors import (
 from tuning.notes import EndCode
 from tuning.records.ownership import check_there
 from tuning.runs.begin import OwnedRun, abandon
-from tuning.runs.ending import BudgetAdvice, LeaderboardFile, MissingLogs, write_outcome
 from tuning.runs.observer import EndState, RunEnd, RunObserver
 from tuning.runs.outcome import report_line, sentences
 from tuning.runs.pool_file import check_pool

@@ -161,13 +161,7 @@ def abandon(directory: RunDirectory, term: Term) -> None:
 
 def _with_code_inside(definition: Definition, directory: RunDirectory) -> Definition:
     """The definition after the user's code has been copied into the run, under the names that it has there."""
-    inside: dict[str, object] = {}
-    if definition.prepare:
-        inside["prepare"] = copy_into(definition.prepare, directory)
-    if isinstance(definition.objective, str):
-        inside["objective"] = copy_into(definition.objective, directory)
-    if definition.own_metric and definition.metric is not None:
-        inside["metric"] = copy_into(definition.metric, directory)
+    inside: dict[str, object] = {key: copy_into(name, directory) for key, name in definition.own_functions.items()}
     if definition.models:
         inside["models"] = freeze_models(definition.models, directory)
     return definition.model_copy(update=inside)

@@ -8,7 +8,7 @@ from datetime import datetime
 
 import pyarrow.fs
 
-from tuning.errors import RunError, StorageError, TuningError
+from tuning.errors import StorageError, TuningError
 from tuning.records.ownership import TERMS
 from tuning.records.schema import RUNNING, UNFINISHED
 from tuning.runs.outcome_file import read_outcome
@@ -67,14 +67,6 @@ def runs_in(storage: str) -> list[ListedRun]:
     except OSError as error:
         raise StorageError(f"{mask(storage)} could not be listed: {error}.") from error
     return sorted(found, key=lambda run: (run.worked, run.path), reverse=True)
-
-
-def newest_run(storage: str) -> ListedRun:
-    """The first of them; `RunError` where there is none."""
-    found = runs_in(storage)
-    if not found:
-        raise RunError(f"there is no run in {mask(storage)!r}: name the folder of one, or start one with tuning run.")
-    return found[0]
 
 
 def _worked(filesystem: pyarrow.fs.FileSystem, folder: str) -> Iterator[datetime]:

@@ -79,11 +79,9 @@ def _check(pieces: Iterable[_CodePiece], directory: RunDirectory) -> None:
 
 
 def _pieces(definition: Definition, directory: RunDirectory) -> Iterator[_CodePiece]:
-    """All code that the fits of a run's models need."""
-    if definition.prepare is not None:
-        yield _CodePiece("prepare", definition.prepare, source_of(definition.prepare, directory))
-    if definition.own_metric and definition.metric is not None:
-        yield _CodePiece("metric", definition.metric, source_of(definition.metric, directory))
+    """All code of the user's that a definition names."""
+    for key, name in definition.own_functions.items():
+        yield _CodePiece(key, name, source_of(name, directory))
     for entry in definition.models:
         estimator = entry.estimator
         if isinstance(estimator, Stored):

@@ -13,9 +13,9 @@ import time
 from collections.abc import Iterator, Sequence
 
 from tuning.driver.cluster import head_answers, kill_ray
+from tuning.driver.ending import write_outcome
 from tuning.errors import HeadLostError, TuningError
 from tuning.runs.begin import OwnedRun
-from tuning.runs.ending import write_outcome
 from tuning.runs.observer import EndState, RunEnd
 from tuning.runs.results import RunResult
 
