@@ -131,12 +131,8 @@ def _tell(counts: BatchCounts, output: str) -> None:
     if counts.files:
         said = f"{counts.predicted:,} of {amount(counts.rows, 'row')} predicted"
         click.echo(f"{said} in {amount(counts.files, 'file')}, in {mask(output)}", err=True)
-        click.echo(
-            f"{amount(len(counts.customers), 'customer')}, {amount(counts.models, 'model')} loaded in "
-            f"{duration(counts.seconds)}: {amount(round(counts.rows / counts.seconds), 'row')} and "
-            f"{amount(round(counts.models / counts.seconds, 1), 'model')} per second",
-            err=True,
-        )
+        took = f"{duration(counts.seconds)}: {amount(round(counts.rows / counts.seconds), 'row')} per second"
+        click.echo(f"{amount(len(counts.customers), 'customer')} in {took}", err=True)
     for name, reason in counts.broken.items():
         click.echo(f"no answer for the file {name!r}: {reason}", err=True)
     _tell_exceptions(counts)

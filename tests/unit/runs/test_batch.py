@@ -19,9 +19,10 @@ from click.testing import CliRunner
 from tuning import RunResult, TuneRunner
 from tuning.cli.program import main
 from tuning.errors import DataError
+from tuning.models.customer_model import CustomerModel
 from tuning.runs.prediction.files import BatchCounts, predict_files
 from tuning.runs.prediction.models import RunModels
-from tuning.runs.prediction.workers import PredictionWorkers
+from tuning.runs.prediction.workers import PredictionWorkers, answer_all
 from tuning.storage.backend import TEMPORARY
 
 pytestmark = pytest.mark.long
@@ -77,7 +78,7 @@ def test_each_row_has_its_own_customers_answer_where_it_stood(
     keyed: RunResult, passed: tuple[Path, Path, BatchCounts]
 ) -> None:
     new, out, counts = passed
-    assert (counts.files, counts.rows, counts.models, counts.broken) == (3, 125, 3, {})
+    assert (counts.files, counts.rows, counts.broken) == (3, 125, {})
     assert list(counts.without) == ["D"]
     one, two = pd.read_csv(out / "one.csv", dtype=str), pd.read_parquet(out / "below" / "two.parquet")
     given = pd.read_csv(new / "one.csv", dtype=str)
@@ -94,6 +95,21 @@ def test_each_row_has_its_own_customers_answer_where_it_stood(
     assert set(one.loc[unknown, "answer"]) == {"none"}
     assert set(one.loc[~unknown, "answer"]) == {"own"}
     assert counts.predicted == 125 - unknown.sum()
+
+
+def test_a_process_loads_each_model_once(keyed: RunResult, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[object] = []
+    model, models = keyed.model, RunModels(keyed)
+
+    def counted(customer: object = None, *, allow_code: bool = False) -> CustomerModel:
+        loaded.append(customer)
+        return model(customer, allow_code=allow_code)
+
+    monkeypatch.setattr(keyed, "model", counted)
+    for _ in range(2):
+        answers = answer_all(models, [("A", None), ("B", None)], None)
+        assert [each.answer for each in answers] == ["own", "own"]
+    assert loaded == ["A", "B"]
 
 
 def test_a_repeat_does_what_is_left_and_what_has_changed(
@@ -123,7 +139,7 @@ def test_a_file_that_is_read_in_pieces_has_the_same_answer(
     monkeypatch.setattr("tuning.data.formats.parquet_file.PIECE_ROWS", 7)
     monkeypatch.setattr("tuning.runs.prediction.files.MOST_AHEAD", 2)
     counts = batch(keyed, new, tmp_path / "pieces")
-    assert (counts.rows, counts.models) == (125, 3), "each model is loaded once"
+    assert counts.rows == 125
     two, pieces = (pd.read_parquet(folder / "below" / "two.parquet") for folder in (whole, tmp_path / "pieces"))
     pd.testing.assert_frame_equal(two, pieces)
     one, pieces = (pd.read_csv(folder / "one.csv", dtype=str) for folder in (whole, tmp_path / "pieces"))
@@ -176,7 +192,7 @@ def test_what_is_broken_costs_itself(tmp_path: Path) -> None:
     assert answer.exit_code == 3, answer.output
     assert "no prediction for customer 'crash': its model has ended its process (SIGKILL)" in answer.output
     assert "no answer for the file 'torn.parquet': the file torn.parquet cannot be read" in answer.output
-    assert "models per second" in answer.output
+    assert "rows per second" in answer.output
     assert sorted(os.listdir(tmp_path / "out")) == ["_predictions", "acme.parquet", "beta.parquet", "crash.parquet"]
     for name in ("acme", "beta"):
         found = pd.read_parquet(tmp_path / "out" / f"{name}.parquet")

@@ -41,7 +41,6 @@ class AnsweredRows:
         reason: why there are none; None where there are.
         held_back: rows for which the model went beyond its bounds, and was held there.
         unseen: by column the rows with a text that no row had on which the model was fitted.
-        loaded: models that were loaded for it.
     """
 
     customer: str
@@ -51,7 +50,6 @@ class AnsweredRows:
     reason: Note | None = None
     held_back: int = 0
     unseen: Mapping[str, int] = field(default_factory=dict)
-    loaded: int = 0
 
 
 @dataclass(kw_only=True)

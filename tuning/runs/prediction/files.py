@@ -52,7 +52,6 @@ class BatchCounts(AnswerCounts):
         broken: files that could not be read or written, each with the reason.
         rows: of these files.
         customers: that had rows.
-        models: that were loaded.
         seconds: from the first file to the last.
     """
 
@@ -61,14 +60,12 @@ class BatchCounts(AnswerCounts):
     broken: dict[str, Note] = field(default_factory=dict)
     rows: int = 0
     customers: set[str] = field(default_factory=set)
-    models: int = 0
     seconds: float = 0.0
 
     def add(self, answered: AnsweredRows) -> None:
         super().add(answered)
         self.rows += answered.rows
         self.customers.add(answered.customer)
-        self.models += answered.loaded
 
 
 def predict_files(
@@ -172,9 +169,7 @@ class _Pass:
 
     def _columns(self, file: NewFile) -> pa.Schema:
         """What the customers of a file need that is not held as a whole, by what their models say of themselves."""
-        answers = self.workers.submit([(customer, None) for customer in self.reader.customers_in(file)])()
-        self.counts.models += sum(each.loaded for each in answers)
-        return answer_schema(answers)
+        return answer_schema(self.workers.submit([(name, None) for name in self.reader.customers_in(file)])())
 
     def _tables(self, windows: Iterator[_AskedWindow], told: list[AnsweredRows]) -> Iterator[pa.Table]:
         """The rows with their answers. told: gets these."""

@@ -10,7 +10,6 @@ import zlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
 from functools import lru_cache, partial
 from types import TracebackType
 from typing import Self, TypeAlias
@@ -129,12 +128,10 @@ def answer_all(
 ) -> list[AnsweredRows]:
     """In a child: what the models of several customers say of their rows, or of their own examples."""
     models = _same(models)
-    definition, found = models.definition, []
+    definition = models.definition
+    rows = [None if content is None else pa.ipc.open_stream(content).read_all() for _, content in asked]
     with trains_with(definition.resources.compute):
-        for customer, content in asked:
-            rows = None if content is None else pa.ipc.open_stream(content).read_all()
-            before = _model.cache_info().misses
-            answer = answered(partial(_model, models), customer, rows, definition.csv_options, interval)
-            loaded = 0 if answer.reason else _model.cache_info().misses - before
-            found.append(replace(answer, loaded=loaded))
-    return found
+        return [
+            answered(partial(_model, models), customer, each, definition.csv_options, interval)
+            for (customer, _), each in zip(asked, rows, strict=True)
+        ]
