@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -97,22 +96,6 @@ def test_actors_of_xgboost_ray_make_what_one_process_makes(gang_cluster: None) -
 def test_xgboost_ray_is_refused_where_its_actors_cannot_read(gang_cluster: None, bucket: Bucket) -> None:
     with pytest.raises(PlanError, match=r"must be in a folder that all nodes share; give one, or take `xgboost`"):
         search(bucket.uri("runs/gang", credentials=True), {"estimator": "xgboost_ray", "cpus_per_actor": 0.5})
-
-
-def test_actors_that_never_have_room_side_by_side_are_refused(gang_cluster: None, tmp_path: Path) -> None:
-    with pytest.raises(
-        PlanError, match=r"a trial takes 0.5 CPU and 4 actors of 1 CPU; there is no room for all of them"
-    ):
-        search(tmp_path / "run", {"estimator": "xgboost_ray", "actors": 4})
-    of_one_gpu = {"estimator": "xgboost", "cpus_per_actor": 0.5, "gpus_per_actor": 1}
-    with pytest.raises(
-        PlanError, match=r"2 actors of 0.5 CPU, 1 GPU; .*; ask for fewer GPUs, or take a larger machine"
-    ):
-        search(tmp_path / "run", of_one_gpu)
-    space = {"model": {"type": "constant", "value": "xgboost"}, "actors": {"type": "constant", "value": 9}}
-    (tmp_path / "giant.yaml").write_text(json.dumps({"one": {"search_space": space}}))
-    with pytest.raises(PlanError, match=r"^search_space of 'one': a trial takes 0.5 CPU and 9 actors"):
-        search(tmp_path / "run", {"estimator": "xgboost"}, manifest=str(tmp_path / "giant.yaml"))
 
 
 @pytest.mark.slow

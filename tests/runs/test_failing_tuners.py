@@ -33,7 +33,6 @@ class _Tuners:
         self.work, self.built, self.done = work, 0, 0
         self.error = error or RuntimeError(OUT_OF_MEMORY)
         monkeypatch.setattr("tuning.driver.hosts.ray.start_ray", lambda slots: False)
-        monkeypatch.setattr("tuning.driver.hosts.ray.record_shortages", lambda *_: frozenset())
         monkeypatch.setattr("tuning.driver.hosts.ray.build_tuner", self.build)
 
     def build(self, owned: OwnedRun, queue: object, attempt: int, *_: Any) -> _Tuners:

@@ -22,6 +22,7 @@ class Timing:
         storage_pause_s: before the second attempt at what the storage refuses; each further one is four times as long.
         actor_start_s: for which a trial waits for one of its actors to start; then it has failed.
         room_s: for which a trial or a worker waits for a machine with room for it, where none is left; clusters grow.
+        own_room_s: the same on a Ray of one machine, to which none is added.
         cold_start_s: more than `limits` for the first study of a process that could not load its libraries beforehand.
         ray_start_s: from Ray's start to its first trial; what is left of a run and takes less is done without Ray.
         first_trial_s: for which a run waits for its first record before it starts Ray.
@@ -44,6 +45,7 @@ class Timing:
     storage_pause_s: float = 0.1
     actor_start_s: float = 300.0
     room_s: float = 900.0
+    own_room_s: float = 10.0
     cold_start_s: float = 10.0
     ray_start_s: float = 8.0
     first_trial_s: float = 3.0

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tuning.definition.options import Resources
+from tuning.driver.hosts.no_place import record_no_place
 from tuning.execution.callback_keys import CallbackKey
 from tuning.execution.context import WorkerRun
 from tuning.execution.jobs import ShardJob, placement_group
-from tuning.execution.reports import WorkerError
 from tuning.execution.run_queue import RunQueue
 from tuning.execution.spread.open_studies import OpenStudies
 from tuning.execution.spread.running import SpreadRun
@@ -36,26 +37,22 @@ TUNE_SETTINGS = {
 _SET: dict[str, str] = {}  # variables that a run of this process has set, and not the user
 
 
-def run_queue(
-    owned: OwnedRun, spread: SpreadRun, studies: OpenStudies | None = None, without: Collection[Resources] = ()
-) -> RunQueue:
+def run_queue(owned: OwnedRun, spread: SpreadRun, studies: OpenStudies | None = None) -> RunQueue:
     """The queue of shards and trials that a Tuner works through. Workers skip trials that are recorded already.
 
-    studies: the spread studies, opened; None without any. without: resources that no machine has. Shards that need
-    them are left out.
+    studies: the spread studies, opened; None without any.
     """
     plan, needs = owned.plan, owned.plan.resources
     helpers = helpers_with_room(plan.helpers, needs, alive_machines())
-    shards = [shard for shard, need in enumerate(needs) if need not in without]
     return RunQueue(
         plan.slots,
         spread.room,
-        [ShardJob.of(shard, needs[shard], helpers) for shard in shards],
+        [ShardJob.of(shard, need, helpers) for shard, need in enumerate(needs)],
         studies,
         spread.job_of,
         at_once=plan.spread_at_once(max(plan.slots, spread.room.cpus)),
         restarts=plan.spec.definition.limits.crashes_before_quarantine - 1,
-        lost=lambda why: spread.report(WorkerError(why)),
+        no_place=partial(record_no_place, owned, spread.report),
         pool=ShardJob.of(POOL_SHARD, Resources()) if owned.pool_is_due else None,
         pool_is_due=lambda: owned.pool_is_due,
     )

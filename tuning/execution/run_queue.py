@@ -2,7 +2,7 @@
 
 A run would wait for its spread studies last. So their trials wait at most for the shards that are under way: a new
 shard leaves free the CPUs of trials that are to begin, and of last fits by several processes. A trial without room on
-any machine holds nobody up and fails after a while. A shard without room is left to the next Tuner, or to a resume.
+any machine holds nobody up and fails after a while; the studies of a shard then have that as their reason.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tuning.execution.spread.open_studies import OpenStudies
 from tuning.execution.spread.spread_study import SpreadStudy
 from tuning.execution.spread.spread_trial import SpreadTrial
 from tuning.models.pooled import POOL
-from tuning.notes import EndCode
+from tuning.notes import EndCode, Note
 from tuning.planning.room import Bundle, Room
 
 
@@ -36,7 +36,7 @@ class RunQueue:
         job_of: what the worker of a trial of theirs is to do.
         at_once: trials of spread studies at once.
         restarts: how often a worker of such a trial is replaced.
-        lost: told why shards are left.
+        no_place: told of each shard that no machine has had room for, and why.
         pool: trains the run's pool before all else; None where none is due.
         pool_is_due: whether it still is. A Tuner whose pool's job has ended without one ends, too.
     """
@@ -48,7 +48,7 @@ class RunQueue:
     job_of: Callable[[SpreadStudy, SpreadTrial], TrialJob] = _of_one_process
     at_once: int = 1
     restarts: int = 0
-    lost: Callable[[str], None] = lambda _: None
+    no_place: Callable[[int, Note], None] = lambda *_: None
     pool: ShardJob | None = None
     pool_is_due: Callable[[], bool] = lambda: False
     _without_pool: bool = False
@@ -112,15 +112,16 @@ class RunQueue:
 
     def _shards_left(self, waiting: Collection[str]) -> list[str]:
         """Shards for which there was no machine for too long. They may be a thousand, and take the same."""
-        alike: dict[str, list[str]] = {}
+        alike: dict[str, list[tuple[str, ShardJob]]] = {}
         for name, job in self._flying.items():
             if isinstance(job, ShardJob) and name in waiting:
-                alike.setdefault(repr(job.takes), []).append(name)
+                alike.setdefault(repr(job.takes), []).append((name, job))
         found = []
-        for names in alike.values():
-            if why := self.room.given_up(self._flying[names[0]].takes, "a worker", "resume the run"):
-                self.lost(f"a worker has no place: {why}")
-                found += names
+        for jobs in alike.values():
+            if why := self.room.given_up(jobs[0][1].takes, "a worker", "resume the run"):
+                for name, job in jobs:
+                    self.no_place(job.shard, EndCode.NO_PLACE("a worker", why=why))
+                    found.append(name)
         return found
 
     def idle_end(self, waiting: Collection[str]) -> bool:

@@ -98,14 +98,6 @@ class EndCode(NoteCode):
         "{subject} has ended its worker {times:of time}: {cause}. Reproduce it with: {command}",
         "The study is set aside. The command in the reason runs it in a debugger.",
     )
-    SHORTAGE = (
-        "{subject}: {why}; {remedy}",
-        "Add a machine that is large enough, then resume the run with more trials.",
-    )
-    SHORTAGE_OF_FOLDER = (
-        "{subject}: {why}; {remedy}",
-        "Take xgboost with actors, or start a new run in such a folder.",
-    )
     CUSTOMER_LACKS = "customer {subject!r} has no {what}: {why}."
     NOT_SAVED = "models were not saved (save_models: false)", "Start a new run with save_models: true."
     OBJECTIVE_TUNED = "an objective was tuned; result.best_config() is what won, and result.trials() the search"
@@ -117,8 +109,5 @@ class EndCode(NoteCode):
         "not finished: the time budget ({budget}) is spent; resume with a larger one",
         "Resume the run with a larger time_budget.",
     )
-    NO_PLACE = (
-        "{subject}: {why}",
-        "Add a machine that is large enough, then resume the run with more trials.",
-    )
+    NO_PLACE = "{subject}: {why}", "Add a machine that is large enough, or ask for less; then resume the run."
     WORKER_DIED = "its worker died: a crash, a time limit or too much memory"

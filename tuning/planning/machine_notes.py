@@ -1,16 +1,25 @@
-"""Notes of a plan on this machine: its CPUs, its folders, and what hides a package."""
+"""Notes and refusals of a plan by its machine: what trials take, folders, and what hides a package."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 from tuning.definition.definition import Definition
+from tuning.definition.options import Resources
+from tuning.errors import PlanError
+from tuning.models.registry import families
 from tuning.notes import Note, PlanCode
+from tuning.planning.gangs import gangs_in
+from tuning.planning.room import memory, nvidia_gpus, other_gpus, own_ray
+from tuning.storage.run_directory import RunDirectory
+from tuning.study.study import StudyTable, customers_of
 
 MANY_FOLDERS = 10_000  # trials with a folder each
+MOST_NAMED = 10  # customers in a note
 #: Packages that a run imports.
 PACKAGES = ("tuning", "search_spaces", "schedulers", "numpy", "pandas", "pyarrow", "scipy", "sklearn", "optuna", "ray")
 
@@ -36,3 +45,55 @@ def shadowed_packages() -> Iterator[str]:
         for path in (Path.cwd() / name / "__init__.py", Path.cwd() / f"{name}.py"):
             if path.is_file() and path.resolve() != installed:
                 yield f"{name}/" if path.name == "__init__.py" else path.name
+
+
+def too_large(definition: Definition, studies: StudyTable, slots: int) -> Iterator[Note]:
+    """Return notes on resources that a Ray of our own on this machine would not have; of a cluster nothing is known.
+
+    They are no refusals: the plan may be meant for a larger machine.
+    """
+    for resources in _asked(studies) if own_ray() else ():
+        for excess in _excess(resources, slots):
+            names = []
+            if resources != definition.resources:
+                some = studies.take(studies.shared("resources").test(resources.__eq__))
+                names = customers_of(some).texts("id").unique().to_pylist()
+            yield replace(excess, values={**excess.values, "customers": names[:MOST_NAMED]})
+
+
+def check_own_machine(definition: Definition, studies: StudyTable, slots: int) -> None:
+    """Raise `PlanError` where all trials ask for what a Ray of our own will not have, before it starts.
+
+    If only some customers ask for it, they get that as their reason.
+    """
+    excesses = {resources: next(_excess(resources, slots), None) for resources in _asked(studies) if own_ray()}
+    if why := excesses.get(definition.resources) or (all(excesses.values()) and next(iter(excesses.values()), None)):
+        raise PlanError(str(why))
+
+
+def check_shared_folder(definition: Definition, studies: StudyTable, directory: RunDirectory) -> None:
+    """Raise `PlanError` for models with actors that read rows from a folder, where the run is on object storage."""
+    if directory.local or definition.objective is not None:
+        return
+    for study in studies.first_of_each("space"):
+        for name in gangs_in(study.space):
+            if families()[name].gangs_read_files:
+                raise PlanError(
+                    f"customer {study.customer.id!r}: the actors of {name!r} read their rows from the run directory, "
+                    f"{directory.shown}, which must be in a folder that all nodes share; give one, or take `xgboost` "
+                    "with `actors`."
+                )
+
+
+def _asked(studies: StudyTable) -> Iterator[Resources]:
+    return iter(dict.fromkeys(study.resources for study in studies.first_of_each("resources")))
+
+
+def _excess(resources: Resources, slots: int) -> Iterator[Note]:
+    asked = {"cpus": resources.cpus, "gpus": 0 if other_gpus() else resources.gpus}
+    asked |= {f"custom.{name}": amount for name, amount in resources.custom.items()}
+    asked["memory_gb"] = resources.memory_gb or 0
+    have = {"cpus": slots, "gpus": nvidia_gpus(), "memory_gb": round(memory() / 1e9, 1)}
+    for name, amount in asked.items():
+        if amount > have.get(name, 0):
+            yield PlanCode.RESOURCES_TOO_LARGE(name, asked=amount, have=have.get(name, 0), customers=[])

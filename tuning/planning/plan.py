@@ -27,7 +27,7 @@ from tuning.planning.column_names import check_columns
 from tuning.planning.column_values import check_values
 from tuning.planning.data_notes import data_notes
 from tuning.planning.gangs import gang_notes
-from tuning.planning.machine_notes import machine_notes
+from tuning.planning.machine_notes import check_shared_folder, machine_notes, too_large
 from tuning.planning.model_process import ModelProcess
 from tuning.planning.placement import placements
 from tuning.planning.pool_notes import OFF, pool_notes
@@ -35,7 +35,6 @@ from tuning.planning.populations import helpers_of, idle_slots
 from tuning.planning.resolution import resolve
 from tuning.planning.run_plan import Plan
 from tuning.planning.search_checks import check_settings
-from tuning.planning.shortages import too_large
 from tuning.planning.studies import (
     NONE_FIXED,
     Fixed,
@@ -86,6 +85,7 @@ def make_plan(
         studies = make_studies(spec, found, code, fixed)
         beside = None if definition.pool == OFF else studies_beside(spec, found, studies, code)
         check_allowance(studies)
+        check_shared_folder(definition, studies, RunDirectory(definition.storage if run_dir is None else run_dir))
         notes += [*chosen, *check_studies(spec, studies, code, models)]
     notes += (PlanCode.NOT_SAMPLED(name, why=why) for name, why in process.lost.items())
     if definition.warm_start and not definition.customers:
@@ -132,6 +132,7 @@ def resumed_plan(
     """
     code = OwnCode(spec.definition, directory).loaded()  # what is wrong with the run's copies ends it here, not workers
     studies = make_studies(spec, added, code, fixed)
+    check_shared_folder(spec.definition, studies, directory)
     with ModelProcess(USUAL.prepare_s, in_process) as models:
         notes = [*data_notes(spec.definition, added), *check_studies(spec, studies, code, models)]
     slots, workers = spec.definition.slots or default_slots(), workers_of(code.objective)

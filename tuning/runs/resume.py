@@ -119,8 +119,8 @@ def _times(studies: pa.ChunkedArray, wanted: pa.ChunkedArray) -> pa.Array:
 def _ended(recorded: pa.Table, definition: Definition) -> pa.ChunkedArray:
     """Whether studies have nothing left to do; one that stopped before its budget was used up had its reasons.
 
-    One whose data had changed while the run went on may have it back, the model of one may be saved by now, and the
-    limit that refused one may be larger.
+    One whose data had changed while the run went on may have it back, the model of one may be saved by now, a machine
+    may have come for one, and the limit that refused one may be larger.
     """
     before = recorded["budget"]
     over = pc.or_(pc.greater_equal(before, definition.trials), pc.less(recorded["trials"], before))
@@ -137,7 +137,7 @@ def _ended(recorded: pa.Table, definition: Definition) -> pa.ChunkedArray:
 
 
 #: What ended studies that a resume takes up again.
-_TRIED_AGAIN = (DataCode.DATA_CHANGED, DataCode.FILE_GONE, EndCode.UNSAVED_MODEL)
+_TRIED_AGAIN = (DataCode.DATA_CHANGED, DataCode.FILE_GONE, EndCode.UNSAVED_MODEL, EndCode.NO_PLACE)
 
 
 def _rows_of(

@@ -149,10 +149,15 @@ def test_a_trial_for_which_no_machine_comes_fails_with_a_reason_and_those_after_
 def test_a_shard_for_which_no_machine_comes_is_left_with_a_reason_and_the_others_go_on(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    left, now, said = [4.0], [0.0], list[str]()
+    left, now, said = [4.0], [0.0], dict[int, str]()
     monkeypatch.setattr("tuning.planning.room.time", SimpleNamespace(monotonic=lambda: now[0]))
     large = [ShardJob.of(number, Resources(cpus=4)) for number in range(4)]
-    queue = RunQueue(3, growing(left, 900.0), [*large, ShardJob.of(4, ONE)], lost=said.append)
+    queue = RunQueue(
+        3,
+        growing(left, 900.0),
+        [*large, ShardJob.of(4, ONE)],
+        no_place=lambda shard, why: said.update({shard: str(why)}),
+    )
     first = [name for name, _ in iter(queue.next, None)]
     left[:] = [2.0, 2.0]  # the only machine with four CPUs is lost
     assert queue.given_up(first) == []
@@ -160,7 +165,7 @@ def test_a_shard_for_which_no_machine_comes_is_left_with_a_reason_and_the_others
     no_room = "takes 4 CPU, for which the machines that are there have no room"
     assert warned == f"a worker {no_room}: it waits up to 900 s for another one."
     now[0] = 899.0
-    assert queue.given_up(first) == said == []
+    assert (queue.given_up(first), said) == ([], {})
     now[0] = 900.0
     assert queue.given_up(first[1:]) == first[1:]  # the first one has a worker, wherever that is
     for name in first:
@@ -172,7 +177,7 @@ def test_a_shard_for_which_no_machine_comes_is_left_with_a_reason_and_the_others
         queue.end(name)
     assert queue.closed
     none_came = "none has joined them within 900 s; add one, then resume the run"
-    assert set(said) == {f"a worker has no place: it {no_room}, and {none_came}"}
+    assert said == dict.fromkeys((1, 2, 3), f"a worker: it {no_room}, and {none_came}")
 
 
 @pytest.mark.parametrize(

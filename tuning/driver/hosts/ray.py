@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from typing import TYPE_CHECKING
 
 from tuning.basics.public import typing
 from tuning.basics.wording import amount, one_line
-from tuning.definition.options import Resources
 from tuning.driver.cluster import restart_ray, start_ray
 from tuning.driver.halt import StopConditions
 from tuning.driver.hosts.base import POOLING
 from tuning.driver.hosts.lost_head import head_watched
 from tuning.driver.hosts.ready_workers import ready_workers, start_workers
-from tuning.driver.hosts.recorded_shortages import record_shortages
 from tuning.driver.hosts.tune_workers import TuneWorkers, reports_callback, stopper, workers_callback
 from tuning.driver.log_capture import stdout_logged
 from tuning.driver.progress import Counter, hand_on
@@ -26,8 +25,8 @@ from tuning.execution.context import WorkerRun
 from tuning.execution.lost_nodes import NodeWatch, alive_nodes
 from tuning.execution.reports import Listener, WorkerError
 from tuning.execution.spread.running import SpreadRun
+from tuning.planning.machine_notes import check_own_machine
 from tuning.planning.room import Room, machines_now
-from tuning.planning.shortages import check_own_machine
 from tuning.runs.begin import OwnedRun
 from tuning.runs.results import RunResult
 
@@ -49,7 +48,6 @@ class RayHost:
     def __init__(self, owned: OwnedRun) -> None:
         self.owned = owned
         self._own_ray = False
-        self._left_out: frozenset[Resources] = frozenset()  # of shards that no machine has room for
         self._room = Room(machines_now(), owned.timing.room_s)
 
     def start(self, counter: Counter) -> None:
@@ -60,10 +58,15 @@ class RayHost:
         except RunError as error:
             raise type(error)(f"{error} Then: {self.owned.resume_advice()}") from error
 
+    def _take_room(self) -> None:
+        """Set how long to wait for machines: no machine joins a Ray of one without an address."""
+        timing, grows = self.owned.timing, os.environ.get("RAY_ADDRESS") or len(self._room.machines()) > 1
+        self._room.patience = timing.room_s if grows else min(timing.room_s, timing.own_room_s)
+
     def work(self, counter: Counter, halt: StopConditions) -> bool:
         """As of `Host`."""
         self.start(counter)
-        self._left_out = record_shortages(self.owned, counter)
+        self._take_room()
         deaths = WORKER_DEATHS + self.owned.plan.spec.definition.limits.crashes_before_quarantine
         workers = TuneWorkers(halt, deaths, machines=NodeWatch(counter.lost_nodes))
         halt.signals.order = workers.kill
@@ -82,10 +85,10 @@ class RayHost:
         """A Tuner over the run that its caller fits; Ray is started. `PlanError` where no machine has room."""
         check_own_machine(self.owned.plan.spec.definition, self.owned.plan.studies, self.owned.plan.slots)
         start_ray(self.owned.plan)
-        self._left_out = record_shortages(self.owned, _ignore)
+        self._take_room()
         spread = self._spread_run(_ignore)
         studies = spread.open() if self.owned.plan.spread else None
-        queue = register(run_queue(self.owned, spread, studies, self._left_out))
+        queue = register(run_queue(self.owned, spread, studies))
         return build_tuner(self.owned, queue, callbacks=spread_callbacks(queue))
 
     def _fit_until_done(self, workers: TuneWorkers, counter: Counter) -> None:
@@ -131,7 +134,7 @@ class RayHost:
         spread = self._spread_run(lambda result: hand_on(listener, result))
         with registered(listener) as heard, registered(workers) as watched, spread.opened() as studies:
             stop = stopper(watched)
-            with registered(run_queue(self.owned, spread, studies, self._left_out)) as queue:
+            with registered(run_queue(self.owned, spread, studies)) as queue:
                 callbacks = [
                     *spread_callbacks(queue, stop.stop_all),
                     reports_callback(heard),
