@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tuning.definition.options import Resources
-from tuning.driver.hosts.no_place import record_no_place
+from tuning.driver.no_place import record_no_place
 from tuning.execution.callback_keys import CallbackKey
 from tuning.execution.context import WorkerRun
 from tuning.execution.jobs import ShardJob, placement_group
