@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from tuning.reporting.data_table import SCRIPT, STYLE, DataTable
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -62,6 +63,15 @@ class Picture:
         from tuning.reporting.figure import svg
 
         return f"data:image/svg+xml;base64,{base64.b64encode(svg(self.figure, transparent=True)).decode()}"
+
+
+def drawn(draw: Callable[[Axes], object], alt: str, caption: str = "") -> Picture:
+    """Return what is drawn into the axes of a new figure that fits twice into a page."""
+    from tuning.reporting.figure import new_figure
+
+    figure, axes = new_figure(5.6, 3.5)
+    draw(axes)
+    return Picture(figure, alt, caption)
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,9 @@ from tuning.records.parts import POOL, STUDIES, TRIALS, accepted, read_some_tria
 from tuning.records.schema import OK, RUNNING, UNFINISHED, Config, StudyRecord, TrialRecord
 from tuning.records.tables import records_of
 from tuning.reporting.cells import listed, paragraph
-from tuning.runs.answer import to_use
 from tuning.runs.customer_result import CustomerResult, trials_frame
 from tuning.runs.leaderboard import LEADERBOARD, NEEDED, Leaderboard, exact_config
+from tuning.runs.outcome import to_use
 from tuning.runs.outcome_file import read_outcome
 from tuning.runs.plan_file import PlannedNames, frozen_definition, read_names, read_plan, with_name
 from tuning.runs.prediction.models import ModelReader

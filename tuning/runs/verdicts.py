@@ -98,7 +98,9 @@ def discoveries(p: np.ndarray, level: float) -> np.ndarray:
     1995; the p-values that do not count are those whose interval, at the level of Benjamini and Yekutieli, Journal of
     the American Statistical Association 100, 2005, holds 0. NaN is not looked at.
     """
-    ordered = np.sort(p[~np.isnan(p)])
-    passed = np.flatnonzero(ordered <= level * np.arange(1, len(ordered) + 1) / max(1, len(ordered)))
-    counted: np.ndarray = p <= (ordered[passed[-1]] if len(passed) else -1.0)
+    from scipy.stats import false_discovery_control
+
+    looked_at, counted = ~np.isnan(p), np.zeros(len(p), dtype=bool)
+    if looked_at.any():
+        counted[looked_at] = false_discovery_control(p[looked_at]) <= level
     return counted

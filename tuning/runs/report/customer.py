@@ -7,8 +7,9 @@ The hold-out rows are read again, and the winner is fitted again on the others. 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,10 +20,10 @@ from tuning.definition.definition import Definition
 from tuning.errors import TuningError
 from tuning.models.pooled import POOL
 from tuning.records.schema import STOPPED, TrialRecord, best_first
-from tuning.reporting.html import Block, HtmlTable, Page, Picture, PictureRow, Points, Section, Text
-from tuning.runs.answer import of_one
+from tuning.reporting.html import Block, HtmlTable, Page, Picture, PictureRow, Points, Section, Text, drawn
 from tuning.runs.customer_result import CustomerResult
 from tuning.runs.explanation import Winner, weights_of
+from tuning.runs.outcome import of_one
 from tuning.runs.plan_file import frozen_definition
 from tuning.runs.results import RunResult
 from tuning.storage.names import slug
@@ -36,7 +37,6 @@ MOST_CLASSES = 8  # in one picture
 MOST_ROWS = 30  # of the table of trials
 MOST_TEXT = 240  # characters of a cell
 MOST_COLUMNS_S = 20.0  # that shuffling all columns may take
-Drawing = tuple[Callable[["Axes"], object], str, str]
 
 
 @dataclass(frozen=True)
@@ -141,23 +141,20 @@ def _trials(found: CustomerResult) -> list[Block]:
     from tuning.runs import plots
 
     records = found.trial_records[:MOST_DRAWN]
-    drawn = [record.state for record in records if record.steps]
+    states = [record.state for record in records if record.steps]
     blocks: list[Block] = []
-    if drawn:
-        cross = " A cross is where the scheduler or a stopping rule ended it."
-        curves: Drawing = (
-            lambda axes: plots.learning_curves(records, axes),
-            "Score of each trial step by step",
-            f"Every line is a trial.{cross if STOPPED in drawn else ''}",
-        )
-        of = [curves]
+    if states:
+        about = "Every line is a trial."
+        about += " A cross is where the scheduler or a stopping rule ended it." if STOPPED in states else ""
+        of = [drawn(partial(plots.learning_curves, records), "Score of each trial step by step", about)]
         if found.winner is not None and found.winner.changing:
             about = "What changed while the winner trained. Its parameters are those of the last stage."
-            of.append((lambda axes: plots.schedule(found, axes), "The winner's hyperparameters by step", about))
-        if told := found.parameter_effects():
+            of.append(drawn(partial(plots.schedule, found), "The winner's hyperparameters by step", about))
+        if effects := found.parameter_effects():
             about = "Few trials say little: the smaller bars may be chance."
-            of.append((lambda axes: plots.parameters_across_customers(told, axes), "What matters in a search", about))
-        blocks.append(_row(of))
+            told = partial(plots.parameters_across_customers, effects)
+            of.append(drawn(told, "What matters in a search", about))
+        blocks.append(PictureRow(of))
     columns, rows = found.best_trials(MOST_ROWS)
     if rows:
         cells = [[shorten(str(cell), MOST_TEXT) for cell in row] for row in rows]
@@ -173,10 +170,10 @@ def _unseen(found: CustomerResult, winner: Winner) -> list[Block]:
     rows = winner.hold_out()
     of = class_pictures(rows) if rows.attrs["classes"] else number_pictures(rows)
     table = _families(found, winner)
-    return [_row(of)] if table is None else [_row(of), table]
+    return [PictureRow(of)] if table is None else [PictureRow(of), table]
 
 
-def number_pictures(rows: pd.DataFrame) -> list[Drawing]:
+def number_pictures(rows: pd.DataFrame) -> list[Picture]:
     """Return the pictures of hold-out rows whose target is a number, as scikit-learn draws them."""
     from sklearn.metrics import PredictionErrorDisplay
 
@@ -194,12 +191,12 @@ def number_pictures(rows: pd.DataFrame) -> list[Drawing]:
     on_the_line = "A dot is a row; on the line the prediction is right."
     about = "Where the dots bend or fan out, there is something that the model has not learned."
     return [
-        (draw("actual_vs_predicted"), "Predicted against actual values", on_the_line),
-        (draw("residual_vs_predicted"), "Residuals against predicted values", about),
+        drawn(draw("actual_vs_predicted"), "Predicted against actual values", on_the_line),
+        drawn(draw("residual_vs_predicted"), "Residuals against predicted values", about),
     ]
 
 
-def class_pictures(rows: pd.DataFrame) -> list[Drawing]:
+def class_pictures(rows: pd.DataFrame) -> list[Picture]:
     """Return the pictures of hold-out rows whose target is a class."""
     from sklearn.calibration import CalibrationDisplay
     from sklearn.metrics import ConfusionMatrixDisplay, RocCurveDisplay
@@ -242,11 +239,11 @@ def class_pictures(rows: pd.DataFrame) -> list[Drawing]:
         axes.set(xlabel="Mean predicted probability", ylabel="Share of the rows where it is so")
 
     some = f" Of the {len(shown)} classes with most rows." if len(shown) < len(classes) else ""
-    of: list[Drawing] = [(confusion, "Confusion matrix", f"How many rows of each class are taken for which.{some}")]
+    of = [drawn(confusion, "Confusion matrix", f"How many rows of each class are taken for which.{some}")]
     if f"probability_{classes[0]}" in rows:
         area = "A model that guesses is on the straight line; one that is always right has the area (AUC) 1."
         line = "On the line, what the model gives 30 % happens in 30 of 100 rows."
-        of += [(roc, "ROC curve", area), (calibration, "Calibration of the probabilities", line)]
+        of += [drawn(roc, "ROC curve", area), drawn(calibration, "Calibration of the probabilities", line)]
     return of
 
 
@@ -283,16 +280,4 @@ def _what_matters(winner: Winner, found: CustomerResult) -> list[Block]:
     if not np.isfinite(table["importance"]).all():
         return [Text("The metric is not defined on some shuffled rows, so what matters cannot be told.")]
     caption = "Columns that say the same share their importance. Of the winner, fitted without the hold-out rows."
-    draw: Drawing = (lambda axes: plots.column_importance(table, axes), "Importance of each column", caption)
-    return [_row([draw])]
-
-
-def _row(drawings: Sequence[Drawing]) -> PictureRow:
-    from tuning.reporting.figure import new_figure
-
-    pictures = []
-    for draw, alt, caption in drawings:
-        figure, axes = new_figure(5.6, 3.5)
-        draw(axes)
-        pictures.append(Picture(figure, alt, caption))
-    return PictureRow(pictures)
+    return [PictureRow([drawn(partial(plots.column_importance, table), "Importance of each column", caption)])]

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import importlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import pandas as pd
 import pyarrow as pa
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 
 from tuning.basics.wording import amount, command, is_served, shorten
 from tuning.definition.baselines import baseline_name
-from tuning.notes import Note, from_row
+from tuning.notes import Note, NoteCode, from_row
 from tuning.notes.fits import CONTRADICTIONS
 from tuning.records.columns import Figure, View
 from tuning.records.figures import shown_in
@@ -25,27 +26,50 @@ from tuning.records.gains import is_error
 from tuning.records.schema import FAILED, OK, POOLED
 from tuning.records.tables import has_note
 from tuning.reporting.data_table import DataColumn, DataTable
-from tuning.reporting.html import Block, HtmlTable, Page, Picture, PictureRow, Points, Section, Text
+from tuning.reporting.html import Block, HtmlTable, Page, Picture, PictureRow, Points, Section, Text, drawn
 from tuning.runs.leaderboard import SCHEMA, as_recorded_notes
 from tuning.runs.outcome import REPORT, answer, remarks
 from tuning.runs.parameter_effects import MOST_TRIALS, NEEDED, TOO_FEW, parameter_effects
 from tuning.runs.plan_file import frozen_definition, read_spec
 from tuning.runs.report.customer import ANY, Effort, customer_sections
-from tuning.runs.report.failures import Group, grouped
 from tuning.runs.results import RunResult
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 LEAST_DRAWN = 5  # customers; of fewer the table says as much as pictures
 MOST_CUSTOMERS = 50_000  # in the table
 MOST_DRAWN = 100_000  # customers that pictures are of, from all over
 MOST_NOTED = 10_000  # customers whose notes are counted
 MOST_GROUPS = 15  # of reasons and notes
+EXAMPLES = 3  # ids that are named of a group
 MOST_TEXT = 240  # characters of a cell
 REPORT_VIEWS: tuple[View, ...] = ("report", "details")
 # What the pictures need of customers' best studies; `seconds` are of all their studies.
 _DRAWN = ("customer", "status", "family", "ensemble", "test_score", "baseline_test_score", "gain", "rows", "seconds")
+
+
+@dataclass
+class Group:
+    """Notes of one code, which differ in names and numbers.
+
+    Attributes:
+        note: the first of them.
+        count: how often they occur.
+        examples: the first ids that have them.
+    """
+
+    note: Note
+    count: int = 0
+    examples: list[str] = field(default_factory=list)
+
+
+def grouped(notes: Iterable[tuple[str, Note]]) -> list[Group]:
+    """Return groups of notes, the most frequent first. notes: pairs of a customer's id and a note."""
+    found: dict[tuple[NoteCode, str], Group] = {}
+    for customer, note in notes:
+        group = found.setdefault((note.code, note.subject if note.code.by_subject else ""), Group(note))
+        group.count += 1
+        if len(group.examples) < EXAMPLES and customer not in group.examples:
+            group.examples.append(customer)
+    return sorted(found.values(), key=lambda group: -group.count)
 
 
 def write_report(result: RunResult, effort: Effort = ANY) -> str:
@@ -92,7 +116,6 @@ def pictures(result: RunResult, trials: pa.Table) -> list[Block]:
     board = result.board()
     if len(board) < LEAST_DRAWN:
         return []
-    from tuning.reporting.figure import new_figure
     from tuning.runs import plots
 
     studies = board.standings.best_studies([*_DRAWN])
@@ -101,48 +124,33 @@ def pictures(result: RunResult, trials: pa.Table) -> list[Block]:
         blocks.append(Text(f"The pictures are of a part of the {amount(len(board), 'customer')}, taken from all over."))
         studies = studies.take(pa.array(range(0, len(studies), -(-len(studies) // MOST_DRAWN))))
     found: list[Picture] = []
-
-    def draw(picture: Callable[[Axes], object], alt: str, caption: str) -> None:
-        figure, axes = new_figure(5.6, 3.5)
-        picture(axes)
-        found.append(Picture(figure, alt, caption))
-
-    metric = board.metric
-    better = "rise" if board.mode == "max" else "fall"
-    if studies["gain"].null_count < len(studies):
-        draw(
-            lambda axes: plots.gains(studies, metric, axes),
-            "Gain over the baseline of every customer, the largest first",
-            f"A bar above the line is a customer whose model is better than {baseline_name(result.baseline)}, on rows "
-            "that the search never saw.",
-        )
-    if studies["test_score"].null_count < len(studies):
-        draw(
-            lambda axes: plots.score_and_size(studies, metric, axes),
-            "Hold-out score against the number of rows of each customer",
-            f"Where the dots {better} to the right, more rows would help small customers.",
-        )
-    if studies["family"].null_count < len(studies):
-        draw(
-            lambda axes: plots.winning_families(studies, axes),
-            "How many customers each model family wins",
-            "A family that never wins and is in no ensemble can be left out with models.",
-        )
+    there = {name for name in studies.column_names if studies[name].null_count < len(studies)}
+    if "gain" in there:
+        about = f"A bar above the line is a customer whose model is better than {baseline_name(result.baseline)}"
+        alt = "Gain over the baseline of every customer, the largest first"
+        gains = partial(plots.gains, studies, board.metric)
+        found.append(drawn(gains, alt, f"{about}, on rows that the search never saw."))
+    if "test_score" in there:
+        better = "rise" if board.mode == "max" else "fall"
+        alt = "Hold-out score against the number of rows of each customer"
+        sizes = partial(plots.score_and_size, studies, board.metric)
+        found.append(drawn(sizes, alt, f"Where the dots {better} to the right, more rows would help small customers."))
+    if "family" in there:
+        about = "A family that never wins and is in no ensemble can be left out with models."
+        alt = "How many customers each model family wins"
+        found.append(drawn(partial(plots.winning_families, studies), alt, about))
     effects = parameter_effects(trials.to_pandas(), board.mode)
     if effects:
-        draw(
-            lambda axes: plots.parameters_across_customers(effects, axes),
-            "Importance of each hyperparameter",
-            "What matters most is worth a closer search; what explains nothing can stay at its default. "
-            f"From {amount(len(trials), 'trial')}.",
-        )
+        about = "What matters most is worth a closer search; what explains nothing can stay at its default."
+        told = partial(plots.parameters_across_customers, effects)
+        found.append(drawn(told, "Importance of each hyperparameter", f"{about} From {amount(len(trials), 'trial')}."))
     if len(studies):
         without = pc.any(pc.not_equal(studies["status"], OK)).as_py()
-        draw(
-            lambda axes: plots.time_and_failures(studies, axes),
-            f"Seconds per customer{', with and without a model' if without else ''}",
-            f"Customers far to the right cost most{'; those without a model are explained below' if without else ''}.",
+        alt = f"Seconds per customer{', with and without a model' if without else ''}"
+        about = (
+            f"Customers far to the right cost most{'; those without a model are explained below' if without else ''}."
         )
+        found.append(drawn(partial(plots.time_and_failures, studies), alt, about))
     blocks += [PictureRow(found)] if found else []
     return [*blocks, Text(TOO_FEW)] if len(trials) and not effects else blocks
 
@@ -213,42 +221,34 @@ def _contradicted(result: RunResult) -> list[Section]:
     told = [(name, note) for name, note in _with_notes(found, "notes") if note.code in CONTRADICTIONS]
     if not told:
         return []
-    return [
-        Section(
-            "Contradicted, and what to do",
-            [
-                _table(
-                    grouped(told),
-                    "customers",
-                    "models that are much worse on the hold-out rows than the folds promised, and not by chance",
-                )
-            ],
-        )
-    ]
+    what = "models that are much worse on the hold-out rows than the folds promised, and not by chance"
+    return [Section("Contradicted, and what to do", [_table(grouped(told), "customers", f"{len(told):,} {what}")])]
 
 
 def _failures(result: RunResult, trials: pa.Table) -> list[Section]:
     blocks = []
     if groups := customers_without(result):
-        blocks.append(_table(groups, "customers", "customers without a model"))
+        count = sum(group.count for group in groups)
+        blocks.append(_table(groups, "customers", f"{amount(count, 'customer')} without a model"))
     failed = trials.filter(pc.equal(trials["state"], FAILED))
     if len(failed):
-        blocks.append(_table(grouped(_with_notes(failed, "reason")), "trials", f"failed trials, among {len(trials):,}"))
+        among = f"{len(failed):,} failed trials, among {len(trials):,}"
+        blocks.append(_table(grouped(_with_notes(failed, "reason")), "trials", among))
     return [Section("Failures, and what to do", blocks)] if blocks else []
 
 
-def _table(groups: Sequence[Group], counted: str, caption: str) -> HtmlTable:
+def _table(groups: Sequence[Group], counted: str, caption: str, *, advised: bool = True) -> HtmlTable:
+    """Groups of reasons or notes. advised: with what to do about each."""
     shown = groups[:MOST_GROUPS]
     rest = f"; the {len(shown)} most frequent of {amount(len(groups), 'reason')}" if len(groups) > len(shown) else ""
-    frame = pd.DataFrame(
-        {
-            "reason": [shorten(str(group.note), MOST_TEXT) for group in shown],
-            counted: [f"{group.count:,}" for group in shown],
-            "for example": [", ".join(shorten(name, 30) for name in group.examples) for group in shown],
-            "what to do": [group.note.advice for group in shown],
-        }
-    )
-    return HtmlTable(frame, f"{sum(group.count for group in groups):,} {caption}{rest}", prose=True)
+    columns = {
+        "reason" if advised else "note": [shorten(str(group.note), MOST_TEXT) for group in shown],
+        counted: [f"{group.count:,}" for group in shown],
+        "for example": [", ".join(shorten(name, 30) for name in group.examples) for group in shown],
+    }
+    if advised:
+        columns["what to do"] = [group.note.advice for group in shown]
+    return HtmlTable(pd.DataFrame(columns), f"{caption}{rest}", prose=True)
 
 
 def _settled(result: RunResult) -> list[Section]:
@@ -267,16 +267,8 @@ def _settled(result: RunResult) -> list[Section]:
     facts += [shorten(str(note), 2 * MOST_TEXT) for note in result.notes]
     blocks: list[Block] = [Points(facts)] if facts else []
     if groups:
-        shown = groups[:MOST_GROUPS]
-        frame = pd.DataFrame(
-            {
-                "note": [shorten(str(group.note), MOST_TEXT) for group in shown],
-                "customers": [f"{group.count:,}" for group in shown],
-                "for example": [", ".join(shorten(name, 30) for name in group.examples) for group in shown],
-            }
-        )
         among = f"the first {MOST_NOTED:,} customers" if len(notes) == MOST_NOTED else "all customers"
-        blocks.append(HtmlTable(frame, f"Notes that customers share, among {among}", prose=True))
+        blocks.append(_table(groups, "customers", f"Notes that customers share, among {among}", advised=False))
     return [Section("What was guessed, dropped and left out", blocks)] if blocks else []
 
 

@@ -23,8 +23,7 @@ from tuning.runs.leaderboard import LEADERBOARD, SCHEMA
 from tuning.runs.outcome import sentences
 from tuning.runs.parameter_effects import MOST_TRIALS as MOST_DRAWN
 from tuning.runs.parameter_effects import NEEDED
-from tuning.runs.report.failures import Group
-from tuning.runs.report.page import customers_without, pictures
+from tuning.runs.report.page import Group, customers_without, pictures
 from tuning.runs.results import RunResult
 from tuning.service.views.tables import (
     LEADERBOARD_FILE,
