@@ -17,19 +17,16 @@ from tuning.basics.wording import (
     some_names,
     value_text,
 )
-from tuning.definition.baselines import GivenBaseline, baseline_name, column_of
+from tuning.definition.baselines import GivenBaseline, baseline_name
 from tuning.records.columns import FigureRow
-from tuning.records.gains import LEAST_OF_CLASS, is_error
-from tuning.runs.verdicts import LEAST_ROWS, ToUse
+from tuning.records.gains import is_error
+from tuning.runs.verdicts import CONSTANT, ToUse, rival
 
 if TYPE_CHECKING:
     from tuning.runs.results import RunResult
     from tuning.runs.run_counts import RunCounts, Typical
-    from tuning.runs.standings import Standings
 
 REPORT, LEADERBOARD_FILE = "report.html", "leaderboard.csv"  # in the run's folder
-CONSTANT = "a constant guess"
-TOO_FEW = f"fewer than {LEAST_ROWS}, or than {LEAST_OF_CLASS} of a class"
 
 
 def sentences(result: RunResult, counts: RunCounts) -> list[str]:
@@ -40,6 +37,8 @@ def sentences(result: RunResult, counts: RunCounts) -> list[str]:
 def answer(result: RunResult, counts: RunCounts) -> list[str]:
     """What to use for how many customers; how many have a model, and how much better these are than knowing nothing and
     than the baseline on rows that they have not seen."""
+    from tuning.runs.run_counts import to_use  # with pandas, which the copy into MLflow does without
+
     awaited = min(result.unfinished, counts["without_model"]) if result.goes_on else 0
     lacking = counts["without_model"] - awaited
     pooled = counts["pooled"]
@@ -170,43 +169,6 @@ def _notes(counts: RunCounts, run: str) -> list[str]:
     ]
 
 
-def to_use(counts: RunCounts, standings: Standings, baseline: GivenBaseline) -> str:
-    """How many customers have which verdict, and who is to use something else; empty where nobody has one."""
-    found, few = counts["verdicts"], counts["too_few_rows"]
-    if not any(found.values()):
-        return ""
-    models, undecided, own = (
-        found[ToUse.MODEL],
-        found[ToUse.UNDECIDED],
-        column_of(baseline) is not None,
-    )
-    what, rival = baseline_name(baseline), _rival(baseline)
-    they = "it is" if models == 1 else "they are"
-    told = [f"Use {amount(models, 'model')}: {they} surely better than {rival}."]
-    if not models:
-        told = [] if few == sum(found.values()) - found[ToUse.POOL] else [f"No model is surely better than {rival}."]
-    others = {
-        ToUse.BASELINE: (f"{what} {'are' if own else 'is'} better", "Keep those." if own else "`trials: 1` fits it."),
-        ToUse.CONSTANT: (f"{CONSTANT} is as good or better", "More rows or other columns may help."),
-    }
-    for verdict, (better, advice) in others.items():
-        if names := standings.having(verdict):
-            told.append(f"For {amount(len(names), 'customer')} {better}: {some_names(names)}. {advice}")
-    if found[ToUse.POOL]:
-        told.append(f"For {amount(found[ToUse.POOL], 'customer')} the pool answers.")
-    if undecided:
-        why = {f"the hold-out rows are too few ({TOO_FEW})": few, "the difference may be chance": undecided - few}
-        parts = [f"{'' if count == undecided else f'for {count:,} '}{each}" for each, count in why.items() if count]
-        are = "is" if undecided == 1 else "are"
-        told.append(f"{amount(undecided, 'customer')} {are} undecided: {', '.join(parts)}.")
-    return " ".join(told)
-
-
-def _rival(baseline: GivenBaseline) -> str:
-    """What a model has to be better than."""
-    return CONSTANT if column_of(baseline) is None else baseline_name(baseline)
-
-
 def of_many(typical: Typical, metric: str, mode: str, baseline: GivenBaseline = None) -> str:
     """How good the typical model is. metric, mode: of the run. baseline: as the definition has it."""
     score = typical["test_score"]
@@ -268,9 +230,9 @@ def _use_of_one(row: FigureRow, baseline: GivenBaseline) -> str:
     """Return what the verdict means, followed by a blank; an empty text without a verdict."""
     if row["verdict"] == ToUse.UNDECIDED:
         rare = "" if row["rare_rows"] is None else f", {row['rare_rows']} of the rarest class,"
-        return f"Undecided: {row['test_rows']} hold-out rows{rare} cannot tell the model from {_rival(baseline)}. "
+        return f"Undecided: {row['test_rows']} hold-out rows{rare} cannot tell the model from {rival(baseline)}. "
     return {
-        ToUse.MODEL.value: f"Use this model: it is surely better than {_rival(baseline)}. ",
+        ToUse.MODEL.value: f"Use this model: it is surely better than {rival(baseline)}. ",
         ToUse.BASELINE.value: f"Keep the baseline, {baseline_name(baseline)}: surely better than the model. ",
         ToUse.CONSTANT.value: f"{CONSTANT.capitalize()} is as good or better: more rows may help. ",
     }.get(str(row["verdict"]), "")

@@ -28,11 +28,10 @@ from tuning.records.tables import records_of
 from tuning.reporting.cells import listed, paragraph
 from tuning.runs.customer_result import CustomerResult, trials_frame
 from tuning.runs.leaderboard import LEADERBOARD, NEEDED, Leaderboard, exact_config
-from tuning.runs.outcome import to_use
 from tuning.runs.outcome_file import read_outcome
 from tuning.runs.plan_file import PlannedNames, frozen_definition, read_names, read_plan, with_name
 from tuning.runs.prediction.models import ModelReader
-from tuning.runs.run_counts import COUNTED, RunCounts, models_text, run_counts
+from tuning.runs.run_counts import COUNTED, RunCounts, models_text, run_counts, to_use
 from tuning.runs.standings import SO_FAR, Standings, UnfinishedCustomers, id_of
 from tuning.runs.verdicts import is_constant
 from tuning.storage.run_directory import RunDirectory

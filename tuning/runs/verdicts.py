@@ -8,11 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tuning.definition.baselines import GivenBaseline, column_of
+from tuning.definition.baselines import GivenBaseline, baseline_name, column_of
 from tuning.records.gains import LEAST_OF_CLASS, ROW_GROUPS
 from tuning.records.schema import OK, POOLED
 
 LEAST_ROWS = ROW_GROUPS  # held out; fewer decide nothing
+CONSTANT = "a constant guess"
 LEVEL = 0.025  # of each direction: the intervals that decide hold 95 %
 _NUMBERS = (
     *("trials", "test_score", "test_rows", "rare_rows"),
@@ -30,6 +31,11 @@ class ToUse(StrEnum):
     CONSTANT = "constant"
     POOL = "pool"
     UNDECIDED = "undecided"
+
+
+def rival(baseline: GivenBaseline) -> str:
+    """What a model has to be better than."""
+    return CONSTANT if column_of(baseline) is None else baseline_name(baseline)
 
 
 def verdicts(best: pa.Table, baseline: GivenBaseline) -> pa.Array:

@@ -14,8 +14,9 @@ from scipy.stats import false_discovery_control
 
 from tuning import TuneRunner
 from tuning.definition.baselines import GivenBaseline
-from tuning.runs.outcome import TOO_FEW, sentences
+from tuning.runs.outcome import sentences
 from tuning.runs.report.page import page
+from tuning.runs.run_counts import TOO_FEW
 from tuning.runs.verdicts import JUDGED, ToUse, discoveries, verdicts
 from tuning.service.views.tables import RunTables
 from tuning.service.views.write import write
