@@ -3,8 +3,8 @@
     rules = schedulers.stopping.parse({"target": 0.95, "study_plateau": {"trials": 20}})
     built = [rule.build(metric="auc", mode="max") for rule in rules]
 
-A built rule is a Ray `Stopper` for one study that can say why: `rule(trial_id, result)` ends a trial,
-`rule.stop_all()` the study.
+A built rule has the methods of a Ray `Stopper`, for one study, and can say why: `rule(trial_id, result)` ends a trial,
+`rule.stop_all()` the study. Ray is not imported for it.
 """
 
 from __future__ import annotations

@@ -1,22 +1,16 @@
-"""What a stopping rule is: a frozen spec, and the Ray `Stopper` that it builds."""
+"""What a stopping rule is: a frozen spec, and the stopper that it builds for one study."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator
 
 from schedulers.direction import Mode
 from schedulers.errors import SchedulerError, complaints, did_you_mean, switch_for_number
 from schedulers.protocols import Reason, TrialResult
-from schedulers.ray_classes import InFrontOfRay
-
-if TYPE_CHECKING:
-    from ray.tune import Stopper
-else:
-    Stopper = object  # Ray's class is added below it when the first one is built
 
 
 class RuleSpec(BaseModel, ABC):
@@ -60,13 +54,11 @@ class RuleSpec(BaseModel, ABC):
 
     @abstractmethod
     def build(self, *, metric: str, mode: Mode) -> StudyStopper:
-        """A `ray.tune` `Stopper` for one study."""
+        """Return a stopper for one study."""
 
 
-class StudyStopper(InFrontOfRay, Stopper):
-    """A rule at work in one study. By default it stops nothing."""
-
-    ray_class = "ray.tune.Stopper"
+class StudyStopper:
+    """A rule at work in one study, with the methods of a `ray.tune.Stopper`. By default it stops nothing."""
 
     def __call__(self, trial_id: str, result: TrialResult) -> bool:
         """Whether this trial, which has just reported, is to end."""

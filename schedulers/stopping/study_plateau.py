@@ -6,7 +6,6 @@ from pydantic import Field
 
 from schedulers.direction import Mode, worth_of
 from schedulers.protocols import Reason
-from schedulers.ray_classes import in_front_of_ray
 from schedulers.stopping.rule import RuleSpec, StudyStopper
 
 
@@ -26,7 +25,7 @@ class StudyPlateauSpec(RuleSpec):
     min_delta: float = Field(default=0.0, ge=0.0)
 
     def build(self, *, metric: str, mode: Mode) -> StudyStopper:
-        return in_front_of_ray(StudyPlateauStopper)(self, mode)
+        return StudyPlateauStopper(self, mode)
 
 
 class StudyPlateauStopper(StudyStopper):

@@ -9,7 +9,6 @@ from pydantic import Field
 
 from schedulers.direction import Mode
 from schedulers.protocols import Reason
-from schedulers.ray_classes import in_front_of_ray
 from schedulers.stopping.rule import RuleSpec, StudyStopper
 
 
@@ -29,7 +28,7 @@ class StudyTimeSpec(RuleSpec):
 
     def build(self, *, metric: str, mode: Mode, clock: Callable[[], float] = time.monotonic) -> StudyStopper:
         spent = Reason("study_time", self.name, {"seconds": self.seconds})
-        return in_front_of_ray(StudyTimeStopper)(self.seconds, clock, spent)
+        return StudyTimeStopper(self.seconds, clock, spent)
 
 
 class StudyTimeStopper(StudyStopper):

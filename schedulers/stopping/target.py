@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from schedulers.direction import Mode, worth_of
 from schedulers.protocols import Reason
-from schedulers.ray_classes import in_front_of_ray
 from schedulers.stopping.rule import RuleSpec, StudyStopper
 
 
@@ -22,7 +21,7 @@ class TargetSpec(RuleSpec):
     score: float
 
     def build(self, *, metric: str, mode: Mode) -> StudyStopper:
-        return in_front_of_ray(TargetStopper)(self.score, mode)
+        return TargetStopper(self.score, mode)
 
 
 class TargetStopper(StudyStopper):

@@ -6,7 +6,6 @@ from pydantic import Field
 
 from schedulers.direction import Mode, worth_of
 from schedulers.protocols import Reason, TrialResult
-from schedulers.ray_classes import in_front_of_ray
 from schedulers.stopping.rule import RuleSpec, StudyStopper
 from schedulers.study_scheduler import STEP
 
@@ -30,7 +29,7 @@ class TrialPlateauSpec(RuleSpec):
     min_delta: float = Field(default=0.0, ge=0.0)
 
     def build(self, *, metric: str, mode: Mode) -> StudyStopper:
-        return in_front_of_ray(TrialPlateauStopper)(self, metric, mode)
+        return TrialPlateauStopper(self, metric, mode)
 
 
 class TrialPlateauStopper(StudyStopper):

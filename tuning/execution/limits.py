@@ -25,7 +25,6 @@ from functools import cache
 from typing import IO
 
 from schedulers.protocols import Reason
-from schedulers.ray_classes import in_front_of_ray
 from schedulers.stopping.study_time import StudyTimeStopper
 from tuning.basics.timing import HANG_TIMES, USUAL
 from tuning.definition.customer_limits import Limits
@@ -97,7 +96,7 @@ def study_limit(limits: Limits, clock: Callable[[], float] = time.monotonic) -> 
     if seconds is None:
         return []
     spent = took_longer("study_seconds", seconds)
-    return [in_front_of_ray(StudyTimeStopper)(seconds, clock, Reason(spent.code.id, spent.subject, spent.values))]
+    return [StudyTimeStopper(seconds, clock, Reason(spent.code.id, spent.subject, spent.values))]
 
 
 @dataclass(frozen=True)

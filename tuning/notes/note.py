@@ -123,8 +123,16 @@ def plain(value: object) -> object:
 
 
 def ordered(found: Iterable[Note | None]) -> tuple[Note, ...]:
-    """Return the notes that are there, each once, those that are worth a line at a run's end first."""
-    return tuple(sorted(dict.fromkeys(filter(None, found)), key=lambda note: note.code.shown is not Shown.END))
+    """Return the notes that are there, each once, what is worth most first.
+
+    Those that are worth a line at a run's end come before others, and those of a plan in the order of their codes.
+    """
+    return tuple(sorted(dict.fromkeys(filter(None, found)), key=_worth))
+
+
+def _worth(note: Note) -> tuple[bool, int]:
+    code = note.code
+    return code.shown is not Shown.END, code.value if code.shown is Shown.PLAN else 0
 
 
 def texts(notes: Iterable[Note]) -> str:

@@ -1,8 +1,6 @@
 """What a plan says of a run before it begins."""
 
-from collections.abc import Iterable
-
-from tuning.notes.note import Note, NoteCode, Shown
+from tuning.notes.note import NoteCode, Shown
 
 
 class PlanCode(NoteCode):
@@ -107,11 +105,3 @@ class PlanCode(NoteCode):
         "manifest gives actors to single customers."
     )
     MANY_FOLDERS = "loggers: {trials:of trial} are as many folders; TensorBoard shows some thousand."
-
-
-_WORTH: dict[NoteCode, int] = {code: place for place, code in enumerate(PlanCode)}
-
-
-def by_worth(notes: Iterable[Note]) -> tuple[Note, ...]:
-    """Return notes of a plan without repetitions, what is worth most first."""
-    return tuple(sorted(dict.fromkeys(notes), key=lambda note: _WORTH[note.code]))

@@ -86,24 +86,8 @@ def check_gangs(packed: StudyTable, pausing: StudyTable, workers: TrainWorkers |
     raise PlanError(f"{need}, and there the scheduler {scheduler} cannot pause trials; take {other}.")
 
 
-def gang_key(definition: Definition, resources: Resources, *, own_space: bool) -> tuple[str, bool]:
-    """The key that asks for a gang and its driver, and whether the definition has it; else it is a customer's own.
-
-    resources: of a study. own_space: whether its search space is the customer's.
-    """
-    of_models = definition.objective is None
-    if of_models and own_space:
-        return "search_space", False
-    if resources != definition.resources:
-        return "resources", False
-    return ("search_space" if definition.search_space else "models") if of_models else "objective", True
-
-
 def gang_notes(
-    definition: Definition,
-    studies: StudyTable,
-    takes: Iterable[tuple[Resources, Gang | TrainWorkers | None]],
-    slots: int,
+    studies: StudyTable, takes: Iterable[tuple[Resources, Gang | TrainWorkers | None]], slots: int
 ) -> Iterator[Note]:
     """Return notes on trials with gangs that a Ray of our own on this machine has no room for.
 
@@ -114,9 +98,8 @@ def gang_notes(
     for study, (driver, gang) in zip(studies, takes, strict=True):
         if gang is None:
             continue
-        options = study.customer.options
-        _, of_run = gang_key(definition, driver, own_space=bool(options and options.search_space))
-        whose, workers = "" if of_run else study.customer.id, "actors" if isinstance(gang, Gang) else "workers"
+        options, workers = study.customer.options, "actors" if isinstance(gang, Gang) else "workers"
+        whose = study.customer.id if options and (options.search_space or options.resources) else ""
         if (cpus := trial_cpus(driver, gang)) > slots:
             yield PlanCode.GROUP_TOO_LARGE(whose, cpus=cpus, slots=slots, workers=workers)
         asked = sum(bundle.get("GPU", 0.0) for bundle in gang.bundles)

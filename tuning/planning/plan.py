@@ -164,6 +164,6 @@ def _placed(plan: Plan, code: OwnCode) -> Plan:
     definition, studies = plan.spec.definition, plan.studies
     column, small = placements(plan.spec, studies, plan.slots, plan.workers)
     placed = replace(plan, studies=studies.with_columns(placement=column))
-    gangs = gang_notes(definition, placed._with_takes, placed.takes, plan.slots)
+    gangs = gang_notes(placed._with_takes, placed.takes, plan.slots)
     placed = placed.with_notes([*small, *gangs, *too_large(definition, studies, plan.slots)])
     return placed if placed.spread else _with_helpers(placed, code)

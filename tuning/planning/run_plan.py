@@ -18,7 +18,7 @@ from tuning.definition.run_spec import RunSpec
 from tuning.models.gang import Gang
 from tuning.models.trainers.trainer import TrainWorkers
 from tuning.notes import Note, Shown
-from tuning.notes.plans import by_worth
+from tuning.notes.note import ordered
 from tuning.planning.gangs import largest_gang, trial_cpus
 from tuning.planning.placement import TRIAL_BYTES, slot_bytes
 from tuning.planning.shards import make_shards
@@ -161,7 +161,7 @@ class Plan:
 
     def with_notes(self, notes: Iterable[Note]) -> Plan:
         """Return the plan with more notes, all in the order of their worth."""
-        return replace(self, notes=by_worth((*self.notes, *notes)))
+        return replace(self, notes=ordered((*self.notes, *notes)))
 
 
 def _text(plan: Plan) -> str:

@@ -22,7 +22,6 @@ from tuning.definition.run_spec import RunSpec
 from tuning.errors import RunError
 from tuning.models.entries import freeze_models
 from tuning.models.pooled import RunPool
-from tuning.notes.plans import by_worth
 from tuning.planning.plan import make_plan, resumed_plan, with_places
 from tuning.planning.pool_notes import why_no_pool
 from tuning.planning.run_plan import Plan
@@ -217,7 +216,7 @@ def resume_run(
         added, changed = placed[: len(look.added)], placed[len(look.added) :]
         left = with_customers(state.left, changed)
         plan = resumed_plan(recorded.spec, left, added, directory, in_process=in_process, fixed=fixed)
-        plan = replace(plan, notes=by_worth((*recorded.notes, *plan.notes)))
+        plan = plan.with_notes(recorded.notes)
         freeze(directory, merged, term)
         hand_over(directory, term, plan.shards, plan.studies, state)
         write_plan(directory, plan, term, recorded.run, state.ended)

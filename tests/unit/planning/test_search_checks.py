@@ -11,7 +11,7 @@ from search_spaces import Float, SearchSpace, algorithms
 from search_spaces.algorithms.base import Algorithm
 from tuning.definition.definition import define
 from tuning.notes import PlanCode
-from tuning.notes.plans import by_worth
+from tuning.notes.note import ordered
 from tuning.planning.plan import make_plan
 
 SPACE = SearchSpace([Float(name, -5, 5, default=4.0) for name in "xyz"])
@@ -89,4 +89,4 @@ def test_an_algorithm_that_is_asked_for_and_proposes_nothing_is_named(fields: di
 
 def test_notes_come_in_the_order_of_their_worth() -> None:
     slots, customer = PlanCode.MANY_SLOTS(slots=3, cpus=2), PlanCode.NOT_SAMPLED("a", why="b")
-    assert by_worth([slots, customer, slots]) == (customer, slots)
+    assert ordered([slots, customer, slots]) == (customer, slots)

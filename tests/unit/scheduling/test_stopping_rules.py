@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
+from paths import ROOT
 from schedulers_contract import STEPS, Chance, climb, study
 
 import schedulers
@@ -154,12 +157,12 @@ def test_a_trial_on_its_plateau_is_finished_with_its_best_step() -> None:
     assert [len(trial.steps) for trial in trials(best_prefix=False)] == [6, 6]
 
 
-def test_a_built_rule_is_a_ray_stopper() -> None:
-    from ray.tune import Stopper
-
-    for rule in rules(target=0.9, study_plateau=5, study_time=60, trial_plateau=3):
-        assert isinstance(rule, Stopper)
-        assert rule.stop_all() is False
+def test_a_built_rule_stops_nothing_by_itself_and_needs_no_ray() -> None:
+    code = "import sys, schedulers.stopping as s\n"
+    code += "rules = s.parse({'target': 0.9, 'study_plateau': 5, 'study_time': 60, 'trial_plateau': 3})\n"
+    code += "assert not any(rule.build(metric='auc', mode='max').stop_all() for rule in rules)\n"
+    code += "assert 'ray' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
 
 def test_rules_know_only_their_own_study() -> None:
