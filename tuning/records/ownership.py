@@ -27,7 +27,7 @@ TERMS = "terms"
 RECORDS = "records"
 PLAN_FOLDER = "plan"
 LEASES = "leases"
-FORMAT = 2  # of all files of a run directory; a change that older readers would misread makes it one higher
+FORMAT = 3  # of all files of a run directory; a change that older readers would misread makes it one higher
 
 
 @dataclass(frozen=True)

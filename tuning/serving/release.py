@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from tuning.basics.documents import Json
 from tuning.records.tables import encode_table
 
-FORMAT = 1
+FORMAT = 2  # of a release; a change that older readers would misread makes it one higher
 RELEASES, TABLES = "releases", "tables"
 #: Why there is a release.
 PROMOTE, REFRESH, ROLLBACK = "promote", "refresh", "rollback"
@@ -87,11 +87,11 @@ def decoded(data: bytes) -> Release:
     """Return the release of a file; `ValueError` says what is wrong with it."""
     try:
         document: Json = json.loads(data)
-        newer, content, digest = document["format"] > FORMAT, str(document["release"]), document["sha256"]
+        written, content, digest = document["format"], str(document["release"]), document["sha256"]
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError("it is no release") from error
-    if newer:
-        raise ValueError(f"it has the format {document['format']}: upgrade tuning-service")
+    if written != FORMAT:
+        raise ValueError(f"another version of this program wrote it, in format {written}; this one reads {FORMAT}")
     if _digest(content.encode()) != digest:
         raise ValueError("its SHA-256 is not the one in it")
     return Release(**json.loads(content))

@@ -106,10 +106,14 @@ def test_a_release_that_was_changed_by_hand_is_refused_and_the_last_good_one_sta
     assert again.newest() == third
 
 
-def test_where_no_release_is_good_it_is_said(releases: Releases) -> None:
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [("{}", "it is no release"), ('{"format": 1, "sha256": "", "release": ""}', "another version .* in format 1;")],
+)
+def test_where_no_release_is_good_it_is_said(releases: Releases, content: str, said: str) -> None:
     first = placed(releases, ACME)
-    Path(releases.directory.root, first.name).write_text("{}")
-    with pytest.raises(RunError, match=r"000001\.json is not what was written: it is no release"):
+    Path(releases.directory.root, first.name).write_text(content)
+    with pytest.raises(RunError, match=rf"000001\.json is not what was written: {said}"):
         releases.current()
 
 
