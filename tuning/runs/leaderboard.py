@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 
 from tuning.basics.documents import Json
 from tuning.basics.wording import guarded
-from tuning.models.base import SteppedFamily
 from tuning.models.customer_model import described_as
 from tuning.models.gang import gang_last
 from tuning.models.registry import families
@@ -59,7 +58,8 @@ class Leaderboard:
     @cached_property
     def order(self) -> np.ndarray:
         """(customers,) their positions in `standings.customers`, in the order of the rows."""
-        column = _Columns(self, np.arange(len(self)))["status" if self.sort == "customer" else self.sort]
+        everyone = np.arange(len(self))
+        column = self._column("status" if self.sort == "customer" else self.sort, everyone, self._best(everyone))
         if self.sort == "customer":
             return self.standings.order(pc.index_in(column, value_set=pa.array(ORDER)).to_numpy())
         if not (pa.types.is_string(column.type) or pa.types.is_nested(column.type)):
@@ -86,8 +86,38 @@ class Leaderboard:
         return self.standings.studies.take(best)
 
     def _rows(self, places: np.ndarray) -> pa.Table:
-        columns = _Columns(self, places)
-        return pa.table([columns[name] for name in LEADERBOARD], schema=SCHEMA)
+        best = self._best(places)
+        return pa.table([self._column(name, places, best) for name in LEADERBOARD], schema=SCHEMA)
+
+    def _column(self, name: str, places: np.ndarray, best: pa.Table) -> pa.Array | pa.ChunkedArray:
+        """Return a column of some rows. places, best: of their customers, and these customers' best studies."""
+        standings, none = self.standings, self.standings.unfinished[places]
+        customers = standings.customers.take(pa.array(places))
+        match name:
+            case "customer":
+                return customers
+            case "metric" | "mode":
+                return pa.repeat(self.metric if name == "metric" else self.mode, len(places))
+            case "model":
+                return _models(best)
+            case "verdict":
+                return standings.verdicts.take(pa.array(places))
+            case "trials":
+                trials = standings.trials[places]
+                trials[none] = [self.unfinished.trials.get(each, 0) for each in customers.filter(none).to_pylist()]
+                return pa.array(trials)
+            case "seconds":
+                return pa.array(np.round(standings.seconds[places], 3), mask=none)
+            case "params":
+                texts = (None if config is None else canonical(config) for config in _configs(best))
+                return pa.array(texts, pa.string())
+            case "status":
+                return pc.if_else(pa.array(none), self.unfinished.status, best[name])
+            case "reason" if none.any():
+                rows = zip(best[name].to_pylist(), none, customers.to_pylist(), strict=True)
+                found = [self.unfinished.why(each).to_row() if lacking else row for row, lacking, each in rows]
+                return pa.array(found, NOTE)
+        return best[name]
 
     def __iter__(self) -> Iterator[FigureRow]:
         """The rows as plain values: `params` as a mapping, `reason` as a `Note` or None, `notes` as a list of them."""
@@ -130,65 +160,6 @@ class Leaderboard:
     def exact_csv(self) -> Csv:
         """The same with texts as they are, for programs."""
         return Csv(self, lambda text: text)
-
-
-@dataclass(frozen=True)
-class _Columns:
-    """The columns of some rows of a leaderboard, each made when it is asked for.
-
-    places: of the rows' customers.
-    """
-
-    board: Leaderboard
-    places: np.ndarray
-
-    def __getitem__(self, name: str) -> pa.Array | pa.ChunkedArray:
-        column = self._of_all(name)
-        if name not in ("status", "reason"):
-            return column
-        if name == "status":
-            return pc.if_else(pa.array(self._none), self.board.unfinished.status, column)
-        return self._reasons(column) if self._none.any() else column
-
-    def _reasons(self, column: pa.ChunkedArray) -> pa.Array:
-        """The reasons, also of customers without an ended study."""
-        unfinished = self.board.unfinished
-        rows = zip(column.to_pylist(), self._none, self._of_all("customer").to_pylist(), strict=True)
-        found = [unfinished.why(customer).to_row() if none else row for row, none, customer in rows]
-        return pa.array(found, NOTE)
-
-    @cached_property
-    def _best(self) -> pa.Table:
-        return self.board._best(self.places)
-
-    @cached_property
-    def _none(self) -> np.ndarray:
-        """(rows,) whether none of the customer's studies has ended."""
-        none: np.ndarray = self.board.standings.unfinished[self.places]
-        return none
-
-    def _of_all(self, name: str) -> pa.Array | pa.ChunkedArray:
-        standings, rows = self.board.standings, len(self.places)
-        made: dict[str, Callable[[], pa.Array]] = {
-            "customer": lambda: standings.customers.take(pa.array(self.places)),
-            "metric": lambda: pa.repeat(self.board.metric, rows),
-            "mode": lambda: pa.repeat(self.board.mode, rows),
-            "model": lambda: _models(self._best),
-            "verdict": lambda: standings.verdicts.take(pa.array(self.places)),
-            "trials": self._trials,
-            "seconds": lambda: pa.array(np.round(standings.seconds[self.places], 3), mask=self._none),
-            "params": lambda: _params(self._best),
-        }
-        if name in made:
-            return made[name]()
-        return self._best[name]
-
-    def _trials(self) -> pa.Array:
-        standings = self.board.standings
-        trials = standings.trials[self.places]
-        pending = standings.customers.take(pa.array(self.places)).filter(pa.array(self._none)).to_pylist()
-        trials[self._none] = [self.board.unfinished.trials.get(name, 0) for name in pending]
-        return pa.array(trials)
 
 
 @dataclass(frozen=True)
@@ -297,19 +268,3 @@ def _configs(studies: pa.Table) -> list[Config | None]:
         config and (config if row["family"] is None else parameters(config))
         for config, row in zip(exact, rows, strict=True)
     ]
-
-
-def _params(studies: pa.Table) -> pa.Array:
-    """The same as JSON. Most are made as texts, in a tenth of the time: those without a length and mappings inside."""
-    texts = studies["config"]
-    found = pc.replace_substring_regex(texts, f'"{MODEL}":"[^"\\\\]*",?', "")
-    found = pc.replace_substring_regex(found, ",}$", "}")
-    found = pc.if_else(studies["family"].is_null(), texts, found)
-    growing = pa.array([name for name, family in families().items() if isinstance(family, SteppedFamily)], pa.string())
-    others = pc.or_(pc.greater(pc.count_substring(texts, "{"), 1), pc.match_substring(found, f'"{MODEL}":'))
-    others = pc.or_(pc.is_in(studies["family"], value_set=growing), pc.fill_null(others, False))
-    rows = np.flatnonzero(others.to_numpy())
-    params = found.to_pylist()
-    for row, config in zip(rows, _configs(studies.take(rows)), strict=True):
-        params[row] = None if config is None else canonical(config)
-    return pa.array(params, pa.string())

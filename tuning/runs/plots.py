@@ -13,7 +13,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -42,6 +42,22 @@ MOST_DOTS = 2000  # each of them is a line of the file
 MOST_NAMES = 12  # of families and parameters
 
 
+class Kind(NamedTuple):
+    """How trials that ended alike are drawn."""
+
+    colour: str
+    mark: str
+    what: str = ""
+
+
+KINDS = {
+    "best": Kind(ORANGE, "o"),
+    FINISHED: Kind(BLUE, "o", "more went the whole way"),
+    STOPPED: Kind(GREY, "x", "stopped early"),
+    FAILED: Kind(RED, "X", "failed"),
+}
+
+
 def __dir__() -> list[str]:
     """What Tab shows: the pictures."""
     return own_functions(globals())
@@ -63,38 +79,29 @@ def learning_curves(
         return step.score if figure is None else step.metrics.get(figure, np.nan)
 
     trials = found if isinstance(found, Sequence) else found.trial_records
-    axes = ax or shown_axes()
-    best = next((trial for trial in best_first(trials) if trial.steps), None)
-    drawn = [trial for trial in trials if trial.steps]
-    for trial in drawn:
-        steps, scores = [step.step for step in trial.steps], [value(step) for step in trial.steps]
-        is_best = trial is best
-        colour = ORANGE if is_best else GREY if trial.state == STOPPED else RED if trial.state == FAILED else BLUE
-        axes.plot(steps, scores, color=colour, linewidth=2.4 if is_best else 0.9, zorder=3 if is_best else 2)
-        end = {STOPPED: "x", FAILED: "X"}.get(trial.state, "o")
-        axes.plot(steps[-1], scores[-1], end, color=colour, markersize=5, zorder=3)
+    axes, drawn = ax or shown_axes(), [trial for trial in trials if trial.steps]
+    best = next((trial for trial in best_first(drawn)), None)
     counts = Counter(trial.state for trial in drawn if trial is not best)
+    for trial in drawn:
+        kind = KINDS["best" if trial is best else trial.state]
+        steps, scores = [step.step for step in trial.steps], [value(step) for step in trial.steps]
+        axes.plot(steps, scores, color=kind.colour, linewidth=2.4 if trial is best else 0.9, zorder=2 + (trial is best))
+        axes.plot(steps[-1], scores[-1], kind.mark, color=kind.colour, markersize=5, zorder=3)
     if best is not None:
         axes.plot([], [], color=ORANGE, marker="o", label=f"the best: trial {best.trial}")
         counted = next((step for step in best.steps if step.step == best.best_step), None)
         if counted is not None and counted is not best.steps[-1]:  # its line may end far below others
             axes.plot(counted.step, value(counted), "*", color=ORANGE, markersize=12, label="its step that counts")
-    kinds = [
-        (FINISHED, BLUE, "o", "more went the whole way"),
-        (STOPPED, GREY, "x", "stopped early"),
-        (FAILED, RED, "X", "failed"),
-    ]
-    for state, colour, mark, what in kinds:
+    for state, kind in KINDS.items():
         if counts[state]:
-            axes.plot([], [], color=colour, marker=mark, label=f"{counts[state]} {what}")
-    every = [each for trial in trials for step in trial.steps if math.isfinite(each := value(step))]
+            axes.plot([], [], color=kind.colour, marker=kind.mark, label=f"{counts[state]} {kind.what}")
+    every = [each for trial in drawn for step in trial.steps if math.isfinite(each := value(step))]
     # Bad trials would flatten the others: of errors, which have no end. What has one, as an accuracy, is to be seen.
     errors = max(every, default=0) > 1 if figure else any(t.mode == "min" for t in trials)
-    if every and errors and min(every) > 0 and max(every) > 8 * min(every):
+    if every and errors and 0 < 8 * min(every) < max(every):
         log_scale(axes, "y")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_xlabel("step")
-    axes.set_ylabel(figure or (trials[0].metric if trials else "score"))
+    axes.set(xlabel="step", ylabel=figure or (trials[0].metric if trials else "score"))
     if drawn:
         axes.legend(frameon=False, fontsize=8)
     return axes
@@ -118,8 +125,7 @@ def schedule(found: CustomerResult, ax: Axes | None = None) -> Axes:
             axes.text(at, row, text, ha="center", va="center", fontsize=8, rotation=turned)
     axes.set_yticks(range(len(stages[0][1])), [shorten(name, 24) for name in stages[0][1]])
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_title(f"The schedule of trial {winner.trial}, which won")
-    axes.set_xlabel("step")
+    axes.set(title=f"The schedule of trial {winner.trial}, which won", xlabel="step")
     return axes
 
 
@@ -140,18 +146,6 @@ def column_importance(found: CustomerResult | pd.DataFrame, ax: Axes | None = No
     axes.barh(names, shown["importance"], xerr=2 * shown["std"], color=colours, ecolor="#555555")
     axes.axvline(0.0, color="black", linewidth=0.8)
     axes.set_xlabel("how much worse the hold-out score is when the column is shuffled\n(grey: not clearly)")
-    return axes
-
-
-def partial_dependence(curve: pd.DataFrame, column: str, ax: Axes | None = None) -> Axes:
-    """How the mean prediction changes with one column. curve: of `CustomerResult.partial_dependence`."""
-    axes = ax or shown_axes()
-    for number, name in enumerate(curve.columns[1:]):
-        axes.plot(curve["value"], curve[name], color=COLOURS[number % len(COLOURS)], marker="o", ms=4, label=name)
-    if len(curve.columns) > 2:
-        axes.legend(frameon=False, fontsize=8)
-    axes.set_xlabel(column)
-    axes.set_ylabel("mean prediction")
     return axes
 
 
@@ -177,9 +171,11 @@ def gains(customers: CustomerRows, metric: str | None = None, ax: Axes | None = 
     axes.bar(places, shown, width=width, color=colours)
     axes.axhline(0.0, color="black", linewidth=0.8)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_title(f"Better than the baseline for {helped:,} of {amount(compared, 'customer')}")
-    axes.set_xlabel("customers, the largest gain first")
-    axes.set_ylabel(f"gain over the baseline\n({unit}, hold-out)")
+    axes.set(
+        title=f"Better than the baseline for {helped:,} of {amount(compared, 'customer')}",
+        xlabel="customers, the largest gain first",
+        ylabel=f"gain over the baseline\n({unit}, hold-out)",
+    )
     return axes
 
 
@@ -189,22 +185,13 @@ def baseline_and_tuned(customers: CustomerRows, metric: str | None = None, ax: A
     customers: with the columns `test_score` and `baseline_test_score`. metric: as of `gains`. Scores far beyond all
     others are cut off, as gains are.
     """
-    customers, axes = _table(customers), ax or shown_axes()
-    metric = _metric(customers, metric)
-    tuned, baseline = _numbers(customers, "test_score"), _numbers(customers, "baseline_test_score")
-    scored = np.isfinite(tuned) & np.isfinite(baseline)
-    tuned, baseline = tuned[scored], baseline[scored]
+    axes, (tuned, baseline), names, metric = _scored(customers, metric, ax, "baseline_test_score")
     if len(tuned):
-        ends = [float(pick(pick(baseline), pick(tuned))) for pick in (min, max)]
-        axes.plot(ends, ends, color="black", linewidth=0.8)
-    shown = _some(len(tuned))
-    axes.scatter(baseline[shown], tuned[shown], color=BLUE, alpha=0.7, s=18)
-    names = _ids(customers, scored)
+        axes.axline((tuned[0], tuned[0]), slope=1, color="black", linewidth=0.8)
+    _dots(axes, baseline, tuned, "on the line nothing has changed")
     cut_scale(axes, tuned, names)
     cut_scale(axes, baseline, names, along="x")
-    axes.set_title(f"{_dots(len(tuned[shown]), len(tuned))}; on the line nothing has changed")
-    axes.set_xlabel(f"baseline ({metric}, hold-out)")
-    axes.set_ylabel(f"tuned ({metric}, hold-out)")
+    axes.set(xlabel=f"baseline ({metric}, hold-out)", ylabel=f"tuned ({metric}, hold-out)")
     return axes
 
 
@@ -214,13 +201,8 @@ def score_and_size(customers: CustomerRows, metric: str | None = None, ax: Axes 
     customers: with the columns `test_score` and `rows`. metric: as of `gains`. Scores far beyond all others are cut
     off, as gains are.
     """
-    customers, axes = _table(customers), ax or shown_axes()
-    metric = _metric(customers, metric)
-    score, rows = _numbers(customers, "test_score"), _numbers(customers, "rows")
-    scored = np.isfinite(score) & (rows > 0)
-    score, rows = score[scored], rows[scored]
-    shown = _some(len(score))
-    axes.scatter(rows[shown], score[shown], color=BLUE, alpha=0.6, s=18)
+    axes, (score, rows), names, metric = _scored(customers, metric, ax, "rows")
+    _dots(axes, rows, score, "do more rows score better?")
     if len(rows) and rows.max() > 20 * rows.min():
         log_scale(axes, "x")
     else:
@@ -230,10 +212,8 @@ def score_and_size(customers: CustomerRows, metric: str | None = None, ax: Axes 
     if len(score) and 0 < score.min() < 0.01 * score.max() and high > 5 * low:
         log_scale(axes, "y")
     else:
-        cut_scale(axes, score, _ids(customers, scored))
-    axes.set_title(f"{_dots(len(score[shown]), len(score))}: do more rows score better?")
-    axes.set_xlabel("rows of the customer")
-    axes.set_ylabel(f"hold-out score ({metric})")
+        cut_scale(axes, score, names)
+    axes.set(xlabel="rows of the customer", ylabel=f"hold-out score ({metric})")
     return axes
 
 
@@ -259,8 +239,7 @@ def winning_families(customers: CustomerRows, ax: Axes | None = None) -> Axes:
         below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.18), "ncols": 2}  # beside the bars, not on them
         axes.legend(frameon=False, fontsize=8, **below)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_title("Which family wins, for how many customers")
-    axes.set_xlabel("customers")
+    axes.set(title="Which family wins, for how many customers", xlabel="customers")
     return axes
 
 
@@ -271,8 +250,9 @@ def parameters_across_customers(effects: Mapping[str, float], ax: Axes | None = 
     """
     axes, shown = ax or shown_axes(), list(effects.items())[:MOST_NAMES][::-1]
     axes.barh([shorten(name, 40) for name, _ in shown], [share for _, share in shown], color=BLUE)
-    axes.set_title("Which hyperparameters matter")
-    axes.set_xlabel("what the better half of the trials has in common (PED-ANOVA)")
+    axes.set(
+        title="Which hyperparameters matter", xlabel="what the better half of the trials has in common (PED-ANOVA)"
+    )
     return axes
 
 
@@ -300,9 +280,7 @@ def time_and_failures(customers: CustomerRows, ax: Axes | None = None) -> Axes:
     if wide:
         log_scale(axes, "x")
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_title("How long customers took")
-    axes.set_xlabel("seconds, all trials of a customer together")
-    axes.set_ylabel("customers")
+    axes.set(title="How long customers took", xlabel="seconds, all trials of a customer together", ylabel="customers")
     axes.legend(frameon=False, fontsize=8)
     return axes
 
@@ -310,13 +288,22 @@ def time_and_failures(customers: CustomerRows, ax: Axes | None = None) -> Axes:
 # --- what they share ------------------------------------------------------------------------------
 
 
-def _some(count: int) -> slice:
-    """A slice that takes at most `MOST_DOTS` of that many values, from all over."""
-    return slice(None, None, max(1, -(-count // MOST_DOTS)))
+def _scored(
+    customers: CustomerRows, metric: str | None, ax: Axes | None, other: str
+) -> tuple[Axes, tuple[np.ndarray, np.ndarray], list[str | None], str]:
+    """The axes; hold-out scores and another column of customers that have both; their ids; the metric."""
+    table = _table(customers)
+    score, values = _numbers(table, "test_score"), _numbers(table, other)
+    there = np.isfinite(score) & np.isfinite(values)
+    return ax or shown_axes(), (score[there], values[there]), _ids(table, there), _metric(table, metric)
 
 
-def _dots(shown: int, count: int) -> str:
-    return "One dot per customer" if shown == count else f"{shown:,} of {amount(count, 'customer')}"
+def _dots(axes: Axes, x: np.ndarray, y: np.ndarray, what: str) -> None:
+    """Draw a dot per customer, of many of some from all over, and say so."""
+    some = slice(None, None, max(1, -(-len(x) // MOST_DOTS)))
+    axes.scatter(x[some], y[some], color=BLUE, alpha=0.65, s=18)
+    shown = "One dot per customer" if some.step == 1 else f"{len(x[some]):,} of {amount(len(x), 'customer')}"
+    axes.set_title(f"{shown}; {what}")
 
 
 def _table(customers: CustomerRows) -> pa.Table:
