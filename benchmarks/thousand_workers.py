@@ -32,15 +32,13 @@ from tuning.basics.timing import USUAL
 from tuning.definition.options import Resources
 from tuning.driver.cluster import start_ray
 from tuning.driver.halt import StopConditions
-from tuning.driver.hosts.tune_workers import TuneWorkers, reports_callback, stopper, workers_callback
+from tuning.driver.hosts.tune_workers import TuneWorkers
 from tuning.driver.progress import Counter
 from tuning.driver.signals import Signals
 from tuning.driver.tuner import build_tuner, run_queue
-from tuning.execution import trainable
-from tuning.execution.callback_keys import registered
+from tuning.execution import bridge
 from tuning.execution.jobs import ShardJob, job_in
-from tuning.execution.reports import PartWritten
-from tuning.execution.tune_reports import report_to_tune
+from tuning.execution.reports import PartWritten, report_to_tune
 from tuning.planning.room import Room
 from tuning.records.lease import Lease
 from tuning.records.ownership import claim
@@ -111,11 +109,10 @@ def tuned(folder: Path, actors: int, shards: int, reports: int, pause: float) ->
     owned: Any = SimpleNamespace(plan=plan, term=term, timing=USUAL, directory=directory, run="thousand")
     with Lease(directory, term).hold() as lease:
         counter = Counter(shards * reports * 100, shards)
-        watched, workers = Watched(counter), TuneWorkers(StopConditions(lease, Signals()))
-        with registered(watched) as heard, registered(workers) as asked, _workers_that(worker(reports, pause)):
-            callbacks = [reports_callback(heard), workers_callback(asked)]
-            with registered(run_queue(owned, spread)) as queue, contextlib.redirect_stdout(io.StringIO()):
-                build_tuner(owned, queue, 0, stopper(asked), callbacks).fit()
+        watched = Watched(counter)
+        workers = TuneWorkers(StopConditions(lease, Signals()), watched)
+        with _workers_that(worker(reports, pause)), contextlib.redirect_stdout(io.StringIO()):
+            build_tuner(owned, run_queue(owned, spread), 0, workers, [workers]).fit()
         workers.kill()
     return watched
 
@@ -123,17 +120,17 @@ def tuned(folder: Path, actors: int, shards: int, reports: int, pause: float) ->
 @contextlib.contextmanager
 def _workers_that(work: Callable[[dict[str, Any]], None]) -> Any:
     """Workers do that instead of searching."""
-    before = trainable.run_trainable
+    before = bridge.run_trainable
 
     def instead(*words: Any) -> Any:
         work.__name__ = words[2]
         return work
 
-    trainable.run_trainable = instead
+    bridge.run_trainable = instead
     try:
         yield
     finally:
-        trainable.run_trainable = before
+        bridge.run_trainable = before
 
 
 def of_tune(folder: Path, actors: int) -> dict[str, float]:

@@ -72,10 +72,10 @@ EDGES = [
     ),
     (
         *("ray.tune.execution.tune_controller", "TuneController._unstage_trial_with_resources"),
-        *("execution/adapters.py", STAGED),
+        *("execution/bridge.py", STAGED),
     ),
     (
-        *("ray.tune.execution.tune_controller", "TuneController._cleanup_cached_actors", "execution/adapters.py"),
+        *("ray.tune.execution.tune_controller", "TuneController._cleanup_cached_actors", "execution/bridge.py"),
         "no public way to end a worker that is kept for reuse while trials wait for its CPUs",
     ),
     (
@@ -111,10 +111,10 @@ HELD = [
         "no public way to change the learning rate of a network that goes on, as PBT does",
     ),
     (
-        *("ray.tune.experiment.trial", ("temporary_state",), "driver/halt.py, execution/adapters.py"),
+        *("ray.tune.experiment.trial", ("temporary_state",), "driver/halt.py, execution/bridge.py"),
         "no public way to the actor of a trial that hangs",
     ),
-    ("ray.tune.execution.tune_controller", ("_staged_trials",), "execution/adapters.py", STAGED),
+    ("ray.tune.execution.tune_controller", ("_staged_trials",), "execution/bridge.py", STAGED),
     (
         *(f"{TRAIN}.controller.controller", ("_checkpoint_manager",), "trainers/controller.py"),
         "no public way to the checkpoint that workers go on from",

@@ -127,22 +127,23 @@ def test_a_real_tuner_that_a_callback_ends_is_followed_by_another_one(
     assert "Tune ended with" in caplog.text
 
 
-def _raising_once(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Let the first Tuner's callback raise at its first result; gives the keys of all callbacks made."""
-    from tuning.driver.hosts import tune_workers
+def _raising_once(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Let the first Tuner's callback raise at its first result; gives the numbers of all Tuners made."""
+    from tuning.driver.hosts import ray as host
+    from tuning.driver.hosts.tune_workers import TuneWorkers
 
-    keys: list[str] = []
+    made: list[int] = []
+    build, heard = host.build_tuner, TuneWorkers.on_trial_result
 
-    def callback(key: str) -> Any:
-        made = tune_workers.reports_callback(key)
-        keys.append(key)
-        if len(keys) == 1:
+    def built(owned: OwnedRun, queue: Any, attempt: int, *rest: Any) -> Any:
+        made.append(attempt)
+        return build(owned, queue, attempt, *rest)
 
-            def raises(*_: Any, **__: Any) -> None:
-                raise RuntimeError("a callback failed")
+    def hears(self: TuneWorkers, *given: Any, **info: Any) -> None:
+        if len(made) == 1:
+            raise RuntimeError("a callback failed")
+        heard(self, *given, **info)
 
-            made.on_trial_result = raises
-        return made
-
-    monkeypatch.setattr("tuning.driver.hosts.ray.reports_callback", callback)
-    return keys
+    monkeypatch.setattr(host, "build_tuner", built)
+    monkeypatch.setattr(TuneWorkers, "on_trial_result", hears)
+    return made

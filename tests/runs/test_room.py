@@ -14,7 +14,6 @@ from shown_output import note_texts
 from tuning import RunResult, TuneRunner
 from tuning.basics.timing import Timing
 from tuning.errors import PlanError
-from tuning.execution.callback_keys import CallbackKey, lookup
 from tuning.execution.context import WorkerRun
 from tuning.execution.jobs import ShardJob
 from tuning.execution.packed import work_shard
@@ -32,11 +31,11 @@ MACHINES = [
 class _Workers:
     """Stands in for a Tuner: works shards in this process. What machines have no room for waits, as with Tune."""
 
-    def __init__(self, owned: OwnedRun, queue: CallbackKey[RunQueue], *_: object) -> None:
+    def __init__(self, owned: OwnedRun, queue: RunQueue, *_: object) -> None:
         self.owned, self.queue = owned, queue
 
     def fit(self) -> None:
-        queue = lookup(self.queue)
+        queue = self.queue
         while not queue.closed:
             waiting = list[str]()
             for name, job in iter(queue.next, None):

@@ -33,7 +33,7 @@ OWN_RAY = {
     "RAY_gcs_create_placement_group_retry_max_interval_ms": "200",
     # Workers load these modules before Ray puts the driver's current folder first in their import path, so a folder
     # there that is called numpy or tuning is not taken for the package. This process makes the Tuner meanwhile.
-    PRELOADED: "tuning.execution.trainable,ray.tune",
+    PRELOADED: "tuning.execution.bridge,ray.tune",
     # The raylet asks for its own object store before the store is there, and asks again after so many milliseconds.
     # Ray's default is a second, in which nothing else starts.
     "RAY_raylet_client_connect_timeout_milliseconds": "20",

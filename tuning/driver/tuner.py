@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from tuning.definition.options import Resources
 from tuning.driver.no_place import record_no_place
-from tuning.execution.callback_keys import CallbackKey
 from tuning.execution.context import WorkerRun
 from tuning.execution.jobs import ShardJob, placement_group
 from tuning.execution.run_queue import RunQueue
@@ -60,7 +59,7 @@ def run_queue(owned: OwnedRun, spread: SpreadRun, studies: OpenStudies | None = 
 
 def build_tuner(
     owned: OwnedRun,
-    queue: CallbackKey[RunQueue],
+    queue: RunQueue,
     attempt: int = 0,
     stop: Stopper | None = None,
     callbacks: Sequence[Callback] = (),
@@ -68,12 +67,11 @@ def build_tuner(
     """The Tuner of a run: it works through all shards, and all trials of spread studies.
 
     attempt: its number among the Tuners of the run. stop: ends it. callbacks: those of a Tuner that a caller fits.
-    `run()` hands its callbacks over by an environment variable (`tuning.execution.tune_callbacks`).
+    `run()` hands its callbacks over by an environment variable (`tuning.execution.bridge`).
     """
     from ray import tune
 
-    from tuning.execution.adapters import scheduler_over, search_over
-    from tuning.execution.trainable import run_trainable
+    from tuning.execution.bridge import RunScheduler, RunSearch, run_trainable
 
     slots = owned.plan.slots
     tune_settings(slots)
@@ -81,7 +79,7 @@ def build_tuner(
     trainable = run_trainable(WorkerRun.of(owned, owned.timing.of_run(slots, len(owned.plan.studies))), name)
     return tune.Tuner(
         tune.with_resources(trainable, placement_group),
-        tune_config=tune.TuneConfig(reuse_actors=True, scheduler=scheduler_over(queue), search_alg=search_over(queue)),
+        tune_config=tune.TuneConfig(reuse_actors=True, scheduler=RunScheduler(queue), search_alg=RunSearch(queue)),
         run_config=tune.RunConfig(
             name=f"{owned.term.folder}-{attempt}",
             storage_path=owned.directory.locate("tune"),

@@ -31,10 +31,9 @@ from tuning.execution.limits import allocated, loading_grace
 from tuning.execution.nodes import Nodes, ray_nodes
 from tuning.execution.part_writer import PartWriter
 from tuning.execution.pool import train_pool
-from tuning.execution.reports import Listener, PartWritten, WorkerError
+from tuning.execution.reports import Listener, PartWritten, WorkerError, report_to_tune
 from tuning.execution.study_record import quarantine
 from tuning.execution.study_run import UnfinishedStudyError, no_helpers, run_study
-from tuning.execution.tune_reports import report_to_tune
 from tuning.execution.warm_up import warm_up
 from tuning.execution.worker import Worker, open_worker
 from tuning.records.ownership import Term, check_there

@@ -1,13 +1,19 @@
-"""What a worker reports to the driver: parts of records that are in place, steps of a trial, an error."""
+"""What a worker reports to the driver: parts of records that are in place, steps of a trial, an error.
+
+Through Tune, each report travels as one value of what Tune takes for a trial's metrics.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, get_args
 
 from tuning.notes import Note
 from tuning.steps import Step
+
+if TYPE_CHECKING:
+    from ray import tune
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,3 +105,19 @@ class WorkerError:
 WorkerReport: TypeAlias = PartWritten | StepReport | FailureReport | WorkerError
 #: Hears what workers report.
 Listener: TypeAlias = Callable[[WorkerReport], None]
+REPORT = "report"  # the key of the value
+#: What Tune hands to callbacks and schedulers.
+TuneResult: TypeAlias = Mapping[str, object]
+
+
+def report_to_tune(report: WorkerReport, checkpoint: tune.Checkpoint | None = None) -> None:
+    """Report from a worker of Tune's. checkpoint: what goes with it."""
+    from ray import tune
+
+    tune.report({REPORT: report}, checkpoint=checkpoint)
+
+
+def report_in(result: TuneResult) -> WorkerReport | None:
+    """Return the report that Tune hands on; None where it speaks for itself."""
+    found = result.get(REPORT)
+    return found if isinstance(found, get_args(WorkerReport)) else None

@@ -24,8 +24,8 @@ from tuning.execution.limits import MemoryLimit, TimeLimits, TrialTimeoutError, 
 from tuning.execution.lost_nodes import worker_died
 from tuning.execution.nodes import Nodes
 from tuning.execution.packed import work_shard
+from tuning.execution.reports import report_in
 from tuning.execution.spread.trial_worker import run_trial
-from tuning.execution.tune_reports import report_in
 from tuning.notes import texts
 from tuning.runs.begin import begin
 from tuning.steps import Step

@@ -10,8 +10,7 @@ import pytest
 from spread_workers import study, together
 
 from tuning.definition.options import Resources
-from tuning.execution.adapters import scheduler_over
-from tuning.execution.callback_keys import registered
+from tuning.execution.bridge import RunScheduler
 from tuning.execution.jobs import Job, ShardJob, TrialJob
 from tuning.execution.run_queue import RunQueue
 from tuning.models.gang import Gang
@@ -282,17 +281,16 @@ def test_a_worker_that_is_free_takes_the_shard_that_waits_for_the_shortest_time(
     trials = [waits(str(number), job) for number, job in enumerate(shards(5))]
     spread = waits("spread", TrialJob(study="giant", trial=0, config={}, bundles=[]))
     controller: Any = SimpleNamespace(get_trials=lambda: [spread, *trials[:3]], _staged_trials=())
-    with registered(RunQueue(4, machines(4))) as key:
-        scheduler = scheduler_over(key)
-        trials[0].status = trials[1].status = "RUNNING"
-        assert scheduler.choose_trial_to_run(controller) is trials[2]
-        trials[0].status = "PENDING"  # its worker died; one is started for the shard that waited already
-        assert scheduler.choose_trial_to_run(controller) is trials[0]
-        trials[1].status = "TERMINATED"
-        assert scheduler.choose_trial_to_run(controller) is trials[0]
-        trials[2].status = "RUNNING"
-        trials[0].status = "TERMINATED"
-        assert scheduler.choose_trial_to_run(controller) is None
+    scheduler = RunScheduler(RunQueue(4, machines(4)))
+    trials[0].status = trials[1].status = "RUNNING"
+    assert scheduler.choose_trial_to_run(controller) is trials[2]
+    trials[0].status = "PENDING"  # its worker died; one is started for the shard that waited already
+    assert scheduler.choose_trial_to_run(controller) is trials[0]
+    trials[1].status = "TERMINATED"
+    assert scheduler.choose_trial_to_run(controller) is trials[0]
+    trials[2].status = "RUNNING"
+    trials[0].status = "TERMINATED"
+    assert scheduler.choose_trial_to_run(controller) is None
 
 
 def test_what_tune_has_not_taken_up_yet_is_stopped_when_it_has() -> None:
@@ -302,10 +300,9 @@ def test_what_tune_has_not_taken_up_yet_is_stopped_when_it_has() -> None:
     trials = [waits(name, job) for name, job in given]
     stopped = list[Any]()
     controller: Any = SimpleNamespace(get_trials=lambda: trials, _staged_trials=trials[:1], stop_trial=stopped.append)
-    with registered(queue) as key:
-        scheduler = scheduler_over(key)
-        scheduler.choose_trial_to_run(controller)
-        assert stopped == trials[:1]
-        trials[0].status, controller._staged_trials = "TERMINATED", trials
-        scheduler.choose_trial_to_run(controller)
+    scheduler = RunScheduler(queue)
+    scheduler.choose_trial_to_run(controller)
+    assert stopped == trials[:1]
+    trials[0].status, controller._staged_trials = "TERMINATED", trials
+    scheduler.choose_trial_to_run(controller)
     assert stopped == trials

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tuning.basics.public import typing
@@ -14,13 +15,10 @@ from tuning.driver.halt import StopConditions
 from tuning.driver.hosts.base import POOLING
 from tuning.driver.hosts.lost_head import head_watched
 from tuning.driver.hosts.ready_workers import ready_workers, start_workers
-from tuning.driver.hosts.tune_workers import TuneWorkers, reports_callback, stopper, workers_callback
 from tuning.driver.log_capture import stdout_logged
 from tuning.driver.progress import Counter, hand_on
 from tuning.driver.tuner import build_tuner, run_queue
 from tuning.errors import DiskFullError, MachineError, RunError, StorageError, code_of
-from tuning.execution.adapters import spread_callbacks
-from tuning.execution.callback_keys import register, registered
 from tuning.execution.context import WorkerRun
 from tuning.execution.lost_nodes import NodeWatch, alive_nodes
 from tuning.execution.reports import Listener, WorkerError
@@ -32,6 +30,8 @@ from tuning.runs.results import RunResult
 
 if TYPE_CHECKING:
     from ray import tune
+
+    from tuning.driver.hosts.tune_workers import TuneWorkers
 
 logger = logging.getLogger(__name__)
 
@@ -65,10 +65,12 @@ class RayHost:
 
     def work(self, counter: Counter, halt: StopConditions) -> bool:
         """As of `Host`."""
+        from tuning.driver.hosts.tune_workers import TuneWorkers
+
         self.start(counter)
         self._take_room()
         deaths = WORKER_DEATHS + self.owned.plan.spec.definition.limits.crashes_before_quarantine
-        workers = TuneWorkers(halt, deaths, machines=NodeWatch(counter.lost_nodes))
+        workers = TuneWorkers(halt, counter, deaths, NodeWatch(counter.lost_nodes))
         halt.signals.order = workers.kill
         counter.doing = POOLING if self.owned.pool_is_due else "starting workers"
         try:
@@ -83,13 +85,15 @@ class RayHost:
 
     def tuner(self) -> tune.Tuner:
         """A Tuner over the run that its caller fits; Ray is started. `PlanError` where no machine has room."""
+        from tuning.execution.bridge import SpreadTrials
+
         check_own_machine(self.owned.plan.spec.definition, self.owned.plan.studies, self.owned.plan.slots)
         start_ray(self.owned.plan)
         self._take_room()
         spread = self._spread_run(_ignore)
         studies = spread.open() if self.owned.plan.spread else None
-        queue = register(run_queue(self.owned, spread, studies))
-        return build_tuner(self.owned, queue, callbacks=spread_callbacks(queue))
+        queue = run_queue(self.owned, spread, studies)
+        return build_tuner(self.owned, queue, callbacks=[] if studies is None else [SpreadTrials(queue)])
 
     def _fit_until_done(self, workers: TuneWorkers, counter: Counter) -> None:
         """Fit Tuners until nothing is left. A Tuner that raises is followed by another one while there is progress."""
@@ -100,7 +104,7 @@ class RayHost:
             before, attempt = self._parts_recorded(), attempt + 1
             try:
                 with stdout_logged(), ready_workers():  # Tune announces itself there whatever its verbosity
-                    self._fit(attempt, workers, counter)
+                    self._fit(attempt, workers)
             except StorageError:
                 raise
             except Exception as error:
@@ -128,20 +132,15 @@ class RayHost:
                 f"{owned.resume_advice()}"
             )
 
-    def _fit(self, attempt: int, workers: TuneWorkers, listener: Listener) -> None:
-        from tuning.execution.tune_callbacks import handed_over
+    def _fit(self, attempt: int, workers: TuneWorkers) -> None:
+        from tuning.execution.bridge import SpreadTrials, handed_over
 
-        spread = self._spread_run(lambda result: hand_on(listener, result))
-        with registered(listener) as heard, registered(workers) as watched, spread.opened() as studies:
-            stop = stopper(watched)
-            with registered(run_queue(self.owned, spread, studies)) as queue:
-                callbacks = [
-                    *spread_callbacks(queue, stop.stop_all),
-                    reports_callback(heard),
-                    workers_callback(watched),
-                ]
-                with handed_over(callbacks):
-                    build_tuner(self.owned, queue, attempt, stop).fit()
+        spread = self._spread_run(partial(hand_on, workers.listener))
+        with spread.opened() as studies:
+            queue = run_queue(self.owned, spread, studies)
+            of_spread = [] if studies is None else [SpreadTrials(queue, workers.stop_all)]
+            with handed_over([*of_spread, workers]):
+                build_tuner(self.owned, queue, attempt, workers).fit()
 
     def _spread_run(self, report: Listener) -> SpreadRun:
         """The spread studies of the run. report: receives each part that is written, and each error."""

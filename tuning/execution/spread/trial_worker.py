@@ -19,10 +19,10 @@ from tuning.evaluation.study_data import StudyData
 from tuning.execution.context import WorkerContext, WorkerRun
 from tuning.execution.jobs import TrialJob
 from tuning.execution.limits import within
+from tuning.execution.reports import report_to_tune
 from tuning.execution.spread.predictions import with_predictions, write_predictions
 from tuning.execution.spread.reports import Reported, step_reports, until_failure
 from tuning.execution.spread.state import SavedState, read_state, write_state
-from tuning.execution.tune_reports import report_to_tune
 from tuning.execution.worker import open_worker
 from tuning.models.compute import trains_with
 from tuning.models.gang import Gang
