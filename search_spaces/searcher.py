@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from search_spaces.direction import Mode
 from search_spaces.errors import SpaceError
-from search_spaces.outcome import Result, read_outcome
+from search_spaces.outcome import FAILED, Result, read_outcome
 from search_spaces.parameter_grid import Untried
 from search_spaces.proposer import Proposer, RungProposer
 from search_spaces.values import Configuration, Point, own_copy
@@ -52,6 +52,17 @@ class StudySearcher:
         self._suggested += 1
         self._running[trial_id] = number, config
         return own_copy(config)  # the trial's; what is done to it changes no other trial
+
+    def adopt(self, trial_id: str, config: Point) -> None:
+        """Let a trial have another configuration than the one suggested for it, or one where none was suggested."""
+        if trial_id in self._running:
+            number, _ = self._running[trial_id]
+            self.proposer.learn(number, FAILED)
+        else:
+            number = self._suggested
+            self._suggested += 1
+        self.proposer.adopt(number, config)
+        self._running[trial_id] = number, dict(config)
 
     def _given(self, number: int) -> Configuration | None:
         if number >= len(self._points):

@@ -78,7 +78,6 @@ WRITERS = {
     ("tuning/driver/ending.py", "write_outcome"): "how a run has ended: unit/runs/test_outcome_file.py",
     ("tuning/runs/report/customer.py", "write_customer_report"): "a page that is made again when it is asked for",
     ("tuning/cli/doctor.py", "_nodes"): "a file that is there for a look, in no run",
-    ("tuning/execution/spread/journal.py", "write_journal"): "unit/execution/test_spread.py: the same decisions",
     ("tuning/execution/crash_log.py", "__init__"): "services/test_storage_runs.py: a worker that dies",
     ("tuning/execution/spread/predictions.py", "write_predictions"): "unit/execution/test_spread_predictions.py",
     ("tuning/compare/on_data.py", "keep"): "made from the records again by `tuning compare RUN`",

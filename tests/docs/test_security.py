@@ -336,18 +336,18 @@ def test_a_model_is_checked_before_it_is_looked_at(run: Path, tmp_path: Path) ->
 
 
 def test_a_spread_trials_state_is_only_read_where_this_run_wrote_it(tmp_path: Path) -> None:
-    from tuning.execution.spread.state import FILE, SavedState, read_state, write_state
+    from tuning.execution.spread.state import STATE, BegunTrial, SavedState, read_state, write_state
 
     directory = RunDirectory(str(tmp_path / "run"))
     for name in ("run/tune/a", "run/models/a", "elsewhere/tune/a"):
         (tmp_path / name).mkdir(parents=True)
-        write_state(str(tmp_path / name), SavedState(5, 1.0, 0.5))
+        write_state(str(tmp_path / name), SavedState(5), BegunTrial("acme", "", 0, {}))
     path = str(tmp_path / "run" / "tune" / "a")
-    assert read_state(directory, path) == SavedState(5, 1.0, 0.5)
+    assert read_state(directory, path) == SavedState(5)
     for other in ("run/models/a", "elsewhere/tune/a", "run/tune/gone", "run/tune/../../elsewhere/tune/a"):
         assert read_state(directory, f"{tmp_path}/{other}") is None
-    whole = Path(path, FILE).read_bytes()
+    whole = Path(path, STATE).read_bytes()
     for damaged in (whole[:-1], whole[:20], b"", whole[:-1] + b"x", pickle.dumps(Bomb(tmp_path / "marker"))):
-        Path(path, FILE).write_bytes(damaged)
+        Path(path, STATE).write_bytes(damaged)
         assert read_state(directory, path) is None
     assert not (tmp_path / "marker").exists()

@@ -13,27 +13,13 @@ import pytest
 from chaos import Crash, crashing
 from spread_workers import SPACE
 
-import schedulers
-from search_spaces import algorithms
 from tuning import RunResult, TuneRunner
 from tuning.basics.timing import Timing
-from tuning.data.customers import Customer
-from tuning.definition.options import Resources
-from tuning.execution.spread.events import CheckpointSaved, StepTaken, TrialSuggested
-from tuning.execution.spread.journal import read_journal
-from tuning.execution.spread.spread_study import SpreadStudy
-from tuning.execution.spread.state import FILE, read_state
+from tuning.execution.spread.state import STATE, begun_trials
 from tuning.steps import Step
 from tuning.storage.run_directory import RunDirectory
-from tuning.study.build import PlannedStudy
-from tuning.study.study import Study
 
 STEPS = 9
-
-
-def journal_of(run: str) -> dict[str, list[Any]]:
-    result = RunResult(run)
-    return read_journal(result.directory, result.term, lambda name, error: None)
 
 
 def give_back() -> None:
@@ -45,14 +31,6 @@ def give_back() -> None:
     for name, group in ray.util.placement_group_table().items():
         if group["state"] != "REMOVED":
             ray.util.remove_placement_group(PlacementGroup(PlacementGroupID(bytes.fromhex(name))))
-
-
-def step_in(directory: RunDirectory, checkpoint: str) -> int:
-    """The step that a trial goes on behind."""
-    content = read_state(directory, directory.path(checkpoint))
-    assert content is not None
-    assert isinstance(content.state, int)
-    return content.state
 
 
 def objective_with_log(log: str) -> Any:
@@ -88,30 +66,23 @@ def test_trials_of_a_driver_that_died_go_on_from_their_checkpoints(
     run = folder if where == "local" else request.getfixturevalue("bucket").uri("runs/weekly", credentials=True)
     runner = runner_of(objective_with_log(str(tmp_path / "steps")))
     runner.timing = Timing(checkpoint_s=0.0, parts_s=0.0)
-    with crashing(monkeypatch, 9, only="journal"), pytest.raises(Crash):
+    with crashing(monkeypatch, 1, "before", only="records/"), pytest.raises(Crash):
         runner.run(run, progress=False)
     give_back()
-    saved: dict[int, str] = {}
-    configs: dict[int, float] = {}
-    (events,) = journal_of(run).values()
-    for event in events:
-        if isinstance(event.what, TrialSuggested):
-            configs[event.trial] = event.what.config["x"]
-        if isinstance(event.what, CheckpointSaved):
-            saved[event.trial] = event.what.path
-    recorded = {record.trial for record in RunResult(run).trial_records}
-    flying = {trial: step_in(RunDirectory(run), path) for trial, path in saved.items() if trial not in recorded}
-    assert flying
-    before = {trial: len(_lines(tmp_path, configs[trial])) for trial in flying}
+    (flying,) = begun_trials(RunDirectory(run)).values()
+    steps = {trial.number: len(trial.reports) for trial in flying.values()}
+    x = {trial.number: trial.config["x"] for trial in flying.values()}
+    before = {number: len(_lines(tmp_path, x[number])) for number in flying}
     result = runner.run(run, resume=True, progress=False)
     assert [[step.step for step in record.steps] for record in result.trial_records] == [list(range(1, STEPS + 1))] * 3
-    for trial, step in flying.items():
-        assert _lines(tmp_path, configs[trial])[before[trial] :] == list(range(step + 1, STEPS + 1))
+    assert {record.trial: record.config["x"] for record in result.trial_records}.items() >= x.items()
+    for number, step in steps.items():
+        assert _lines(tmp_path, x[number])[before[number] :] == list(range(step + 1, STEPS + 1))
     # What served is gone: a run does not fill its storage with the states of ended trials.
-    assert [name for name in result.directory.list("tune") if name.endswith(FILE)] == []
+    assert [name for name in result.directory.list("tune") if name.endswith(STATE)] == []
 
 
-def test_a_finished_study_goes_on_with_more_trials_and_gets_lost_records_back(
+def test_a_finished_study_goes_on_with_more_trials_and_runs_those_again_whose_records_are_lost(
     ray_cluster: None, tmp_path: Path
 ) -> None:
     more: dict[str, Any] = {"algorithm": "optuna", "slots": 1}
@@ -119,59 +90,19 @@ def test_a_finished_study_goes_on_with_more_trials_and_gets_lost_records_back(
     begun = runner_of(objective, trials=12, **more)
     begun.timing = Timing(parts_s=0.0)  # parts of a trial each
     first = begun.run(run, progress=False)
-    known = {record.trial: record.config for record in first.trial_records}
     for name in [name for name in first.directory.list("records") if "/trials-" in name][:2]:
         Path(first.directory.locate(name)).unlink()
+    kept = {record.trial: record.started for record in RunResult(run).trial_records}
     result = runner_of(objective, trials=14, **more).run(run, resume=True, progress=False)
-    found = {record.trial: record.config for record in result.trial_records}
+    found = {record.trial: record for record in result.trial_records}
     assert sorted(found) == list(range(14))
-    assert {trial: found[trial] for trial in known} == known
+    assert {trial: found[trial].started for trial in kept} == kept
     assert [(record.trials, record.status) for record in result.study_records] == [(14, "ok")]
-    assert {len(_lines(tmp_path, config["x"])) for config in found.values()} == {STEPS}  # nothing was run twice
+    assert {len(_lines(tmp_path, found[trial].config["x"])) for trial in kept} == {STEPS}  # they did not run again
 
 
 def _lines(folder: Path, x: float) -> list[int]:
     return [int(line) for line in (folder / f"steps-{x:.6f}").read_text().split()]
-
-
-@pytest.mark.slow
-def test_an_easy_and_a_hard_customer_on_a_cluster_take_the_decisions_that_their_events_alone_lead_to(
-    ray_cluster: None, tmp_path: Path
-) -> None:
-    """Which trial reports first is up to the cluster; given that, a study alone must decide exactly the same."""
-    for name, level in (("easy", 0.0), ("hard", 100.0)):
-        (tmp_path / f"{name}.csv").write_text(f"level\n{level}\n")
-
-    def objective(config: dict[str, Any], data: Any) -> Iterator[float]:
-        for step in range(1, STEPS + 1):
-            yield data["level"].mean() + (config["x"] - 1) ** 2 + 3.0 / step
-
-    more = {"data": str(tmp_path / "*.csv"), "scheduler": "asha", "algorithm": "optuna", "trials": 10}
-    result = runner_of(objective, **more).run(str(tmp_path / "run"), progress=False)
-    found = {record.study: record for record in result.study_records}
-    for name in ("easy", "hard"):
-        seed = found[name].study_seed
-        spec = Study(
-            id=name,
-            customer=Customer(name),
-            algorithm=algorithms.parse("optuna"),
-            scheduler=schedulers.parse("asha"),
-            seed=seed,
-            space=SPACE,
-            n_trials=10,
-            resources=Resources(),
-        )
-        alone = SpreadStudy(PlannedStudy("run", spec, "loss", "min"), lambda event: None)
-        together = {record.trial: record for record in result.trial_records if record.study == name}
-        events = journal_of(str(tmp_path / "run"))[name]
-        alone.replay(events, together)  # raises when a suggestion is another one
-        for record in alone.records:
-            other = together[record.trial]
-            assert (record.config, record.state, record.reason) == (other.config, other.state, other.reason)
-        decided = [event.what.stop for event in events if isinstance(event.what, StepTaken)]
-        assert any(decided)
-        assert len(alone.records) == 10
-        assert {record.state for record in alone.records} == {"finished", "stopped"}
 
 
 def test_a_frame_in_memory_is_written_once_and_customers_are_loaded_once_per_worker(

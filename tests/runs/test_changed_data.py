@@ -16,8 +16,6 @@ from chaos import Crash, crashing, duplicates, truth
 
 from tuning import RunResult, TuneRunner
 from tuning.errors import RunError
-from tuning.execution.spread.events import Event, TrialSuggested
-from tuning.execution.spread.journal import read_journal, write_journal
 from tuning.study.record import versions
 
 QUIET = {"progress": False, "in_process": True}
@@ -255,8 +253,7 @@ def test_more_trials_are_not_mixed_with_those_of_other_libraries_although_a_resu
     write_customers(tmp_path / "data", 1)
     run, fields = str(tmp_path / "run"), definition(tmp_path / "data")
     with monkeypatch.context() as then:
-        for module in ("tuning.study.record", "tuning.runs.plan_file"):
-            then.setattr(f"{module}.versions", lambda: "python 3.0; optuna 1.0")
+        then.setattr("tuning.study.record.versions", lambda: "python 3.0; optuna 1.0")
         before = TuneRunner(**fields).run(run, **QUIET)
     assert ran(TuneRunner.resume(run, **QUIET)) == ran(before)  # nothing to do: what has ended stays
     assert caplog.text == ""
@@ -264,22 +261,6 @@ def test_more_trials_are_not_mixed_with_those_of_other_libraries_although_a_resu
     assert "so unfinished studies ('c0000') start again" in caplog.text
     assert {record.versions for record in result.trial_records} == {versions()}
     assert truth(result) == truth(TuneRunner(**{**fields, "trials": 6}).run(str(tmp_path / "whole"), **QUIET))
-
-
-def test_a_journal_of_other_libraries_is_not_replayed_although_no_trial_has_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    write_customers(tmp_path / "data", 1)
-    run = str(tmp_path / "run")
-    with crashing(monkeypatch, 1, "before", only="records/"), pytest.raises(Crash):
-        TuneRunner(**definition(tmp_path / "data", placement="spread")).run(run, **QUIET)
-    begun = RunResult(run)
-    write_journal(begun.directory, begun.term, [Event("c0000", 0, 0, TrialSuggested({"alpha": 1.0}))])
-    assert list(read_journal(begun.directory, begun.term, pytest.fail)) == ["c0000"]
-    monkeypatch.setattr("tuning.runs.resume.versions", lambda: "python 4.0")
-    result = TuneRunner.resume(run, **QUIET)
-    assert "so unfinished studies ('c0000') start again" in caplog.text
-    assert read_journal(result.directory, result.term, pytest.fail) == {}
 
 
 def test_an_objective_sees_new_rows_from_the_first_trial(tmp_path: Path) -> None:

@@ -19,11 +19,9 @@ from paths import HELPERS
 from tuning import RunResult, TuneRunner
 from tuning.basics.timing import Timing
 from tuning.errors import RunError
-from tuning.execution.spread.events import Event, TrialSuggested
-from tuning.execution.spread.journal import write_journal
 from tuning.records.ownership import newest_term
-from tuning.records.parts import TRIALS, of_kind
-from tuning.records.tables import decode
+from tuning.records.parts import DRIVER, TRIALS, of_kind, part_name
+from tuning.records.tables import decode, encode
 from tuning.runs.begin import begin, resume_run
 from tuning.runs.plan_file import read_plan
 from tuning.storage.run_directory import RunDirectory
@@ -269,7 +267,7 @@ def test_trials_behind_a_lost_one_run_again_with_it_and_count_once(tmp_path: Pat
     assert first.items() <= {record.key: record.started for record in result.trial_records}.items()
 
 
-DRIVER = """
+PROGRAM = """
 import sys
 from builders import definition
 from tuning import TuneRunner
@@ -282,7 +280,7 @@ TuneRunner(**definition(data, trials=60)).run(run, resume=True, progress=False, 
 
 def _driver(run: Path, data: Path, where: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-c", DRIVER, str(run), str(data), where],
+        [sys.executable, "-c", PROGRAM, str(run), str(data), where],
         env=environment(),
         cwd=HELPERS,
         stdout=subprocess.PIPE,
@@ -342,7 +340,9 @@ def test_trials_that_have_overlapped_are_not_repeated_in_one_process(tmp_path: P
     write_customers(tmp_path / "data", 1)
     owned = begin(TuneRunner(**definition(tmp_path / "data", placement="spread")).definition, str(tmp_path / "run"))
     owned.lease.release()
-    write_journal(owned.directory, owned.term, [Event("c0000", 0, 0, TrialSuggested({"alpha": 1.0}))])
+    before = TuneRunner(**definition(tmp_path / "data")).run(tmp_path / "before", **QUIET)
+    data = encode(before.trial_records[:1])
+    owned.directory.write(part_name(owned.term.folder, DRIVER, TRIALS, data), data)
     with pytest.raises(RunError, match=r"trials of 'c0000' have run at the same time.*Resume it with Ray: "):
         TuneRunner.resume(owned.directory.uri, **QUIET)
     again = resume_run(owned.directory)

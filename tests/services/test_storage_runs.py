@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from chaos import Crash, crashing, duplicates, truth
 from commands import tuning
 from lone_worker import lone_workers
 from s3_server import SECRET, Bucket, S3Server, impatient
+from spread_workers import step_report
 
 from tuning import RunResult, TuneRunner
 from tuning.basics.timing import Timing
@@ -152,15 +154,26 @@ def test_a_worker_that_dies_is_known_and_its_study_put_aside(bucket: Bucket, tmp
 
 
 def test_a_spread_trials_state_comes_back(bucket: Bucket, tmp_path: Path) -> None:
-    from tuning.execution.spread.state import FILE, SavedState, read_state, write_state
+    from tuning.execution.spread.state import (
+        STATE,
+        TRIAL,
+        BegunTrial,
+        SavedState,
+        begun_trials,
+        read_state,
+        write_state,
+    )
 
-    write_state(str(tmp_path), SavedState([1, 2], 1.0, 0.5))
-    bucket.put(f"run/tune/trial/checkpoint_1/{FILE}", (tmp_path / FILE).read_bytes())
+    saved, trial = SavedState([1, 2], (step_report(1, 0.5),)), BegunTrial("acme", "data", 3, {"x": 1.0})
+    write_state(str(tmp_path), saved, trial)
+    for name in (STATE, TRIAL):
+        bucket.put(f"run/tune/trial/checkpoint_1/{name}", (tmp_path / name).read_bytes())
     directory = RunDirectory(bucket.uri("run"))
     # As Tune says where a checkpoint is: on the filesystem, without scheme and query.
-    assert read_state(directory, f"{bucket.name}/run/tune/trial/checkpoint_1") == SavedState([1, 2], 1.0, 0.5)
+    assert read_state(directory, f"{bucket.name}/run/tune/trial/checkpoint_1") == saved
     assert read_state(directory, f"{bucket.name}/run/tune/trial/checkpoint_2") is None
     assert read_state(directory, f"{bucket.name}/other/tune/trial/checkpoint_1") is None
+    assert begun_trials(directory) == {"acme": {3: replace(trial, reports=saved.reports)}}
 
 
 def test_spread_records_that_cannot_be_written_end_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

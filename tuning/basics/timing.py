@@ -17,7 +17,7 @@ class Timing:
         prepare_s: for which the look at one customer before a run waits for `prepare`, which has longer in the run.
         look_s: between two looks at the lease of another owner.
         progress_s, remote_progress_s: between two writes of the progress, into a run on a disk and on object storage.
-        parts_s: between two parts of records, or of a spread study's journal. Many slots make it longer.
+        parts_s: between two parts of records. Many slots make it longer.
         checkpoint_s: between two checkpoints of a spread trial.
         storage_pause_s: before the second attempt at what the storage refuses; each further one is four times as long.
         actor_start_s: for which a trial waits for one of its actors to start; then it has failed.

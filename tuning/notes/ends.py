@@ -43,7 +43,6 @@ class EndCode(NoteCode):
     )
     HANG = "it made no step for {seconds:of second}, which is taken for a hang; limits.trial_seconds sets another"
     WORKER_COULD_NOT_WORK = "its worker could not work: {error}"
-    LOST_RECORD = "the record that says why it failed is damaged or deleted"
 
     # Of studies: why they ended, or have no model.
     ALL_TRIALS_DONE = "all {trials:of trial} are done"
@@ -83,7 +82,6 @@ class EndCode(NoteCode):
         "the objective yields step {step}, but a full trial has `steps: {steps:g}`, at which other trials end. Set "
         "`steps` to the number of steps that it yields."
     )
-    JOURNAL_BROKEN = "a part of its journal is damaged or deleted: the study ends with what is recorded"
     NO_TRIAL_RUN = "no trial was run."
     NO_TRIAL_FINISHED = (
         "no trial finished, of {trials} ({failed} failed, {stopped} stopped){most_often:then ; most often: }",

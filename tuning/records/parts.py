@@ -20,7 +20,8 @@ from tuning.records.schema import StudyRecord, TrialRecord
 from tuning.records.tables import KEYS, decode_table, distinct, encode, encode_table, joined, no_rows, records_of
 from tuning.storage.run_directory import RunDirectory
 
-TRIALS, STUDIES, JOURNAL, POOL = "trials", "studies", "journal", "pool"
+TRIALS, STUDIES, POOL = "trials", "studies", "pool"
+DRIVER = 99_999  # stands where a part's name has its shard: these are written by the driver
 READERS, READ_AHEAD = 8, 64  # threads, and parts that are read before they are asked for
 
 
@@ -100,6 +101,11 @@ def tables_in(
                     raise table
                 else:
                     damaged(name, table)
+
+
+def written_by_driver(names: Iterable[str]) -> list[str]:
+    """Names of the parts that hold spread studies and their trials."""
+    return [name for name in names if f"-s{DRIVER:05d}-" in name]
 
 
 def kind_of(name: str) -> str:

@@ -203,7 +203,7 @@ def resume_run(
     owner = newest_claimed(directory) or last
     wait_until_dead(directory, owner, timing)
     state = look.state(directory, last, merged)
-    state = with_libraries_now(directory, recorded.versions, merged, state)
+    state = with_libraries_now(directory, merged, state)
     if in_process:
         check_order(directory, state)
         state = replace(state, left=state.left.with_columns(placement=constant(PACKED, len(state.left))))

@@ -29,7 +29,6 @@ from tuning.planning.run_plan import Plan
 from tuning.records.ownership import Term, begun_term
 from tuning.runs.study_rows import SCHEMA, read_studies, study_columns
 from tuning.storage.run_directory import RunDirectory
-from tuning.study.record import versions
 from tuning.study.study import SPREAD, STUDY_NAME, Study, StudyTable, as_columns, placed
 
 DEFINITION = "definition.yaml"
@@ -50,7 +49,6 @@ class RecordedPlan:
         studies: those that the term's owner had to run; of one shard or of the spread ones, where only that was read.
         ended: those that had ended under earlier owners.
         shards: how many there are.
-        versions: of the libraries that the term's owner had.
         packs: whether packed workers put models into packs.
     """
 
@@ -60,7 +58,6 @@ class RecordedPlan:
     studies: StudyTable
     ended: StudyTable
     shards: int
-    versions: str
     packs: bool
 
 
@@ -150,7 +147,6 @@ def write_plan(directory: RunDirectory, plan: Plan, term: Term, run: str, ended:
         "left": len(plan.shards) + bool(plan.spread),  # row groups of studies that have not ended
         "notes": [note.to_row() for note in plan.notes],
         "baseline": plan.spec.definition.baseline,
-        "versions": versions(),
         "packs": plan.spec.definition.packs_models(len(plan.studies) + len(ended)),
         **plan.spec.to_dict(),
     }
@@ -218,7 +214,6 @@ def _recorded(
         studies=read_studies(spec, directory, tables[: header["left"]]),
         ended=read_studies(spec, directory, tables[header["left"] :]),
         shards=header["shards"],
-        versions=header["versions"],
         packs=header["packs"],
     )
 

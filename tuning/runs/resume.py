@@ -19,7 +19,6 @@ from tuning.models.entries import same_models
 from tuning.notes import DataCode, EndCode, from_row
 from tuning.records.ownership import Term, terms
 from tuning.records.parts import (
-    JOURNAL,
     STUDIES,
     TRIALS,
     Damaged,
@@ -29,6 +28,7 @@ from tuning.records.parts import (
     parts_without_studies,
     studies_in,
     tables_in,
+    written_by_driver,
 )
 from tuning.records.schema import QUARANTINED
 from tuning.records.tables import KEYS, decode_table, distinct, encode_table, no_rows
@@ -204,14 +204,11 @@ def merge(directory: RunDirectory, before: Definition, now: Definition) -> Defin
     return before.model_copy(update={**added, **{key: getattr(now, key) for key in MAY_CHANGE}})
 
 
-def with_libraries_now(
-    directory: RunDirectory, before: str, definition: Definition, state: RecordedState
-) -> RecordedState:
+def with_libraries_now(directory: RunDirectory, definition: Definition, state: RecordedState) -> RecordedState:
     """The state without the trials of unfinished studies, where these came from other libraries.
 
     Replayed, they might differ from what the libraries suggest now. Which libraries a trial had is in its record: an
-    owner in between may have had others, and may have left the study alone. before: as `RecordedPlan.versions`, of
-    trials that have not ended. definition: as for `read_state`.
+    owner in between may have had others, and may have left the study alone. definition: as for `read_state`.
     """
     now = versions().split("; ")
 
@@ -227,9 +224,6 @@ def with_libraries_now(
         zip(other_versions["study"].to_pylist(), other_versions["versions"].to_pylist(), strict=True)
     ):
         new[study] = new.get(study, frozenset()) | other(then)
-    if other(before):  # a spread study may have a journal, and no trial yet that has ended
-        journals = _journals(directory, state)
-        new |= dict.fromkeys(journals - {*state.trials["study"].to_pylist()}, other(before))
     anew = sorted(new)
     if not anew:
         return state
@@ -244,21 +238,16 @@ def with_libraries_now(
 
 
 def check_order(directory: RunDirectory, state: RecordedState) -> None:
-    """`RunError` where an unfinished study has a journal: its trials have overlapped.
+    """`RunError` where the trials of an unfinished study may have overlapped, because it is spread.
 
     What was suggested meanwhile cannot be suggested again by trials that run one after another.
     """
-    if journals := _journals(directory, state):
+    recorded = studies_in(directory, of_kind(written_by_driver(state.parts), TRIALS))
+    if overlapped := recorded.intersection(state.left.texts("id").to_pylist()):
         raise RunError(
-            f"{directory.shown} is spread, and trials of {some_names(sorted(journals))} have run at the same time, "
+            f"{directory.shown} is spread, and trials of {some_names(sorted(overlapped))} have run at the same time, "
             f"which one process cannot repeat. Resume it with Ray: {resume_advice(directory.shown)}"
         )
-
-
-def _journals(directory: RunDirectory, state: RecordedState) -> set[str]:
-    """The unfinished studies that have a journal."""
-    found = studies_in(directory, of_kind(state.parts, JOURNAL))
-    return found.intersection(state.left.texts("id").to_pylist()) if found else set()
 
 
 def without_gaps(directory: RunDirectory, state: RecordedState) -> RecordedState:

@@ -1,7 +1,7 @@
 """The decisions of one study, wherever its trials train: ask → enter → step … step → end.
 
 Loops (`tuning.study.loop`, `tuning.study.ahead`) and `tuning.execution.spread.spread_study` train the trials and
-feed the core, one event after another. It knows neither generators nor Ray's cluster nor journals.
+feed the core, one event after another. It knows neither generators nor Ray's cluster nor records.
 """
 
 from __future__ import annotations
@@ -83,6 +83,7 @@ class StudyCore(Generic[TrialT]):
         self.spent_steps = 0
         self.spent_seconds = 0.0
         self._listener = searcher if isinstance(searcher, ListeningSearcher) else None
+        self._recalled: dict[str, list[TrialT]] = {}  # by family, as long as its race has not begun
 
     @property
     def closed_by(self) -> Note | None:
@@ -112,13 +113,19 @@ class StudyCore(Generic[TrialT]):
         except Exception as error:
             self._fail(RULE, "deciding whether the study goes on", error)
 
-    def suggest(self) -> TrialT | None:
-        """The searcher's next trial, without asking rules or budget."""
+    def suggest(self, known: Configuration | None = None) -> TrialT | None:
+        """The searcher's next trial, without asking rules or budget.
+
+        known: the configuration that the trial had in an earlier attempt, which counts whatever is suggested now.
+        """
         number = self.suggested
         trial_id = f"{number:05d}"
         before = time.perf_counter()
         try:
             config = self.searcher.suggest(trial_id)
+            if known is not None and not (isinstance(config, dict) and same_config(config, known)):
+                config = dict(known)
+                self.searcher.adopt(trial_id, known)
         except Exception as error:
             self._fail("algorithm", f"proposing trial {number}", error)
         if config is None:
@@ -147,6 +154,11 @@ class StudyCore(Generic[TrialT]):
             except Exception as error:
                 self._fail("scheduler", f"being built for family {trial.family!r}", error)
             race = self.races[trial.family] = Race(scheduler, self.searcher, self._end_waiting, self._expecting)
+            for earlier in self._recalled.pop(trial.family, ()):
+                try:
+                    race.recall(earlier, [self._as_result(earlier, step.step, step.score) for step in earlier.steps])
+                except Exception as error:
+                    self._fail("scheduler", f"hearing of trial {earlier.number} again", error)
         return race
 
     def enter(self, trial: TrialT) -> None:
@@ -192,6 +204,23 @@ class StudyCore(Generic[TrialT]):
             except Exception as error:
                 self._fail(RULE, f"hearing step {step.step} of trial {trial.number} again", error)
         return decision
+
+    def recall(self, trial: TrialT) -> None:
+        """Take in the steps of a trial that an earlier attempt has recorded; its end is to follow.
+
+        Its scheduler hears of it when its race begins: how long that is, only the race's next trial knows.
+        """
+        for step in trial.steps:
+            self.spent_steps += 1
+            trial.last_result = self._as_result(trial, step.step, step.score)
+            try:
+                if self._listener and step is not trial.steps[-1]:
+                    self._listener.on_trial_result(trial.trial_id, trial.last_result)
+                for rule in self.rules:
+                    rule(trial.trial_id, trial.last_result)
+            except Exception as error:
+                self._fail("algorithm or rule", f"hearing step {step.step} of trial {trial.number} again", error)
+        self._recalled.setdefault(trial.family, []).append(trial)
 
     def judge(self, trial: TrialT, step: AnyStep) -> str:
         """The scheduler's decision after a step. The searcher is told of the step unless it is the last."""

@@ -20,6 +20,9 @@ class Searcher(Protocol):
     def on_trial_complete(self, trial_id: str, result: TrialResult | None = None, error: bool = False) -> None:
         """A trial has ended: with the result that counts, or with an error."""
 
+    def adopt(self, trial_id: str, config: Configuration) -> None:
+        """A trial of an earlier attempt had another configuration than the one that was suggested now."""
+
 
 @runtime_checkable
 class ListeningSearcher(Searcher, Protocol):

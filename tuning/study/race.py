@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Generic, cast
 
 from schedulers.protocols import Reason, Scheduler, TrialResult
@@ -66,6 +66,15 @@ class Race(Generic[TrialT]):
             self.scheduler.on_trial_error(self._controller, view)
         else:
             self.scheduler.on_trial_complete(self._controller, view, trial.last_result)
+
+    def recall(self, trial: TrialT, results: Sequence[TrialResult]) -> None:
+        """Tell the scheduler of a trial that has ended in an earlier attempt, with these results of its steps."""
+        status, trial.status = trial.status, RUNNING
+        self.add(trial)
+        for trial.last_result in results:
+            self.judge(trial, trial.last_result)
+        self.end(trial)
+        trial.status = status
 
     def forget(self, trial: TrialT) -> None:
         """A trial leaves that has never started."""

@@ -1,4 +1,4 @@
-"""Spread studies: isolated from each other, resumable from their journal, and real under Tune's controller."""
+"""Spread studies: isolated from each other, resumable from their records, and real under Tune's controller."""
 
 from __future__ import annotations
 
@@ -16,15 +16,13 @@ from tuning import RunResult
 from tuning.definition.definition import define
 from tuning.execution.context import WorkerRun
 from tuning.execution.limits import HangLimits
-from tuning.execution.spread.journal import read_journal
 from tuning.execution.spread.open_studies import AT_ONCE
 from tuning.execution.spread.running import SpreadRun
 from tuning.execution.spread.spread_study import SpreadStudy
+from tuning.execution.spread.state import BegunTrial
 from tuning.notes import EndCode
 from tuning.planning.plan import make_plan
-from tuning.records.ownership import Term
 from tuning.runs.begin import begin
-from tuning.storage.run_directory import RunDirectory
 from tuning.study.build import PlannedStudy
 
 
@@ -46,68 +44,98 @@ def test_an_easy_and_a_hard_customer_take_the_decisions_they_take_alone(tmp_path
 def undisturbed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[Any]]:
     """An algorithm, and the decisions of its study where no driver dies."""
     live = study("acme", request.param)
-    Workers(together(tmp_path_factory.mktemp("whole"), [live]), slots=3).work()
+    Workers(together(tmp_path_factory.mktemp("whole"), [live]), slots=1).work()
     return request.param, [row[:5] for row in decisions(live)]
+
+
+def begun(live: SpreadStudy) -> dict[int, BegunTrial]:
+    """The trials that run, as their checkpoints of now say."""
+    return {
+        number: BegunTrial(
+            live.study.id,
+            "",
+            number,
+            trial.config,
+            tuple(step_report(step.step, step.score, trial.seconds) for step in trial.steps),
+            f"tune/{number}",
+        )
+        for number, trial in live.live.items()
+        if trial.steps
+    }
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("died_after", [1, 7, 40, 77])
-def test_a_resumed_driver_takes_the_same_decisions(
+def test_a_resumed_driver_takes_the_same_decisions_where_one_trial_runs_at_a_time(
     tmp_path: Path, undisturbed: tuple[str, list[Any]], died_after: int
 ) -> None:
     algorithm, expected = undisturbed
     first = study("acme", algorithm)
-    before = together(tmp_path / "cut", [first])
-    workers = Workers(before, slots=3)
-    workers.work(died_after)
-    before.flush()
-    recorded = {record.trial: record for record in first.records}
-    journal = read_journal(RunDirectory(str(tmp_path / "cut")), Term(1, "0001-a"), lambda name, error: None)
-
+    Workers(together(tmp_path / "cut", [first]), slots=1).work(died_after)
     second = study("acme", algorithm)
-    second.replay(journal["acme"], recorded)
-    assert {record.trial for record in second.records} == set(recorded)
-    assert sorted(trial.number for trial in second.waiting) == sorted(first.live)
-    again = Workers(together(tmp_path / "cut", [second], "0002-b"), slots=3)
-    # The trials in flight go on with the step behind their last one, in the turn they had.
-    turn = [number for _, _, trial, _ in workers.running for number in [trial.number]]
-    second.waiting.sort(key=lambda trial: turn.index(trial.number) if trial.number in turn else len(turn))
-    while second.waiting:
-        found = again.studies.next()
-        assert found is not None
-        again.running.append((*found, len(found[2].steps)))
+    second.resume(first.records, begun(first))
+    assert second.records == first.records
+    assert [trial.checkpoint for trial in second.waiting] == [f"tune/{number}" for number in first.live]
+    again = Workers(together(tmp_path / "cut", [second], "0002-b"), slots=1)
     again.work()
     assert [row[:5] for row in decisions(second)] == expected
 
 
-def test_records_that_are_lost_are_made_again_from_the_journal(tmp_path: Path) -> None:
-    """Later suggestions rest on what those trials had told, so that running them again would come too late."""
+@pytest.mark.parametrize("algorithm", ["random", "optuna", "bohb"])
+@pytest.mark.parametrize("died_after", [7, 40, 77])
+def test_a_resumed_driver_tells_what_is_recorded_and_goes_on_with_what_ran(
+    tmp_path: Path, algorithm: str, died_after: int
+) -> None:
+    first = study("acme", algorithm)
+    Workers(together(tmp_path / "cut", [first]), slots=3).work(died_after)
+    second = study("acme", algorithm)
+    second.resume(first.records, saved := begun(first))
+    assert second.records == first.records
+    assert set(saved) <= {trial.number for trial in second.waiting} <= set(first.live)
+    for trial in second.waiting:
+        if trial.number in saved:
+            assert (trial.config, len(trial.steps)) == (saved[trial.number].config, len(saved[trial.number].reports))
+    Workers(together(tmp_path / "cut", [second], "0002-b"), slots=3).work()
+    assert sorted(record.trial for record in second.records) == list(range(20))
+    assert second.records[: len(first.records)] == first.records
+    assert len({record.told for record in second.records} | {record.suggested for record in second.records}) == 40
+    assert {record.state for record in second.records} == {"finished", "stopped"}
+
+
+def test_trials_of_records_that_are_lost_run_again(tmp_path: Path) -> None:
     first = study("acme")
-    Workers(before := together(tmp_path, [first]), slots=3).work(60)
+    Workers(together(tmp_path, [first]), slots=3).work(60)
+    kept = first.records[2:]
+    second = study("acme")
+    second.resume(kept, {})
+    assert second.records == kept
+    lost = {record.trial for record in first.records} - {record.trial for record in kept}
+    assert {trial.number for trial in second.waiting} == {*first.live, *lost}
+    Workers(together(tmp_path, [second], "0002-b"), slots=3).work()
+    assert sorted(record.trial for record in second.records) == list(range(20))
+
+
+def test_a_trial_that_ended_its_workers_ends_its_study_also_after_a_resume(tmp_path: Path) -> None:
+    first = study("acme")
+    Workers(together(tmp_path, [first]), slots=3).work(60)
     first.end(failed := min(first.live), lost=EndCode.WORKER_DIED())
-    before.flush()
-    journal = read_journal(RunDirectory(str(tmp_path)), Term(1, "0001-a"), lambda name, error: None)["acme"]
-    kept = {record.trial: record for record in first.records[4:-1]}
     second = study("acme")
-    second.replay(journal, kept)
-    assert decisions(second) == decisions(first)
-    assert {record.trial for record in second.remade} == {record.trial for record in first.records} - set(kept)
-    assert [record.reason for record in second.records if record.trial == failed] == [EndCode.WORKER_DIED()]
-    together(tmp_path, [second], "0002-b").flush()
-    written = [name for name in RunDirectory(str(tmp_path)).list("records/0002-b") if "trials-" in name]
-    assert len(written) == 1
+    second.resume(first.records, {})
+    assert (second.crashed, second.done) == (first.crashed, True) == ((failed, None), True)
 
 
-def test_trials_that_a_damaged_journal_does_not_know_are_not_run_again(tmp_path: Path) -> None:
-    first = study("acme")
-    Workers(before := together(tmp_path, [first]), slots=3).work(60)
-    before.flush()
-    journal = read_journal(RunDirectory(str(tmp_path)), Term(1, "0001-a"), lambda name, error: None)["acme"]
-    second = study("acme")
-    second.replay(journal[: len(journal) // 2], {record.trial: record for record in first.records})
-    assert second.done
-    assert "journal is damaged" in str(second.stopped_by)
-    assert {record.trial for record in first.records} == {record.trial for record in second.records}
+def test_the_scheduler_hears_of_recorded_trials_before_the_first_one_that_runs(tmp_path: Path) -> None:
+    """Else the first trials after each resume would be compared with nothing."""
+    first = study("acme", "random", scheduler="asha")
+    Workers(together(tmp_path, [first]), slots=1).work(40)
+    best = min(first.records, key=lambda record: record.score or 0.0)
+    second = study("acme", "random", scheduler="asha")
+    second.resume(first.records, {})
+    studies = together(tmp_path, [second], "0002-b")
+    found = studies.next()
+    assert found is not None
+    told = [studies.result(found[0], step_report(step, (best.score or 0.0) + 1000.0)) for step in range(1, STEPS)]
+    assert any(told)
 
 
 def test_a_study_whose_algorithm_fails_ends_alone_with_its_reason(tmp_path: Path) -> None:
@@ -264,7 +292,7 @@ def test_one_checkpoint_is_kept_of_a_running_trial_and_none_of_an_ended_one(tmp_
     ids = [found[0] for found in (studies.next(), studies.next()) if found is not None]
     for name, folder in ((ids[0], folders[0]), (ids[1], folders[1]), (ids[0], folders[2]), (ids[0], folders[3])):
         studies.saved(name, str(folder))
-    assert all(folder.exists() for folder in folders)  # the journal does not say so yet
+    assert all(folder.exists() for folder in folders)
     studies.end(ids[1])
     studies.close()
     assert [folder.exists() for folder in folders] == [False, False, False, True]

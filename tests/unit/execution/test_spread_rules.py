@@ -10,10 +10,7 @@ import pytest
 from spread_workers import STEPS, Workers, decisions, step_report, study, together
 
 from schedulers import stopping
-from tuning.execution.spread.journal import read_journal
 from tuning.execution.spread.spread_study import SpreadStudy
-from tuning.records.ownership import Term
-from tuning.storage.run_directory import RunDirectory
 
 RULES: list[dict[str, Any]] = [
     {"target": 1.0},
@@ -89,15 +86,10 @@ def test_a_resumed_driver_decides_as_the_first_one_did(
 ) -> None:
     stop, whole = undisturbed
     first, _ = run(tmp_path / "cut", stop, slots=1, events=died_after)
-    journal = read_journal(RunDirectory(str(tmp_path / "cut")), Term(1, "0001-a"), lambda name, error: None)
     second = study("acme", "random", n_trials=30, scheduler="fifo", stop=stop)
-    second.replay(journal["acme"], {record.trial: record for record in first.records})
+    second.resume(first.records, {})
     assert (second.stopped_by, second.closed) == (first.stopped_by, first.closed)
     again = Workers(together(tmp_path / "cut", [second], "0002-b"), slots=1)
-    while second.waiting:
-        found = again.studies.next()
-        assert found is not None
-        again.running.append((*found, len(found[2].steps)))
     again.work()
     assert [row[:5] for row in decisions(second)] == [row[:5] for row in decisions(whole)]
     assert second.stopped_by == whole.stopped_by

@@ -9,9 +9,6 @@ from pathlib import Path
 import pytest
 from builders import reason
 
-from tuning.execution.spread.events import CheckpointSaved, Event
-from tuning.execution.spread.journal import read_journal, write_journal
-from tuning.records.ownership import Term
 from tuning.records.parts import intact, part_name, parts_before_trials, parts_without_studies, read_trials
 from tuning.records.schema import StepRecord, StudyRecord, TrialRecord
 from tuning.records.tables import decode, encode
@@ -143,19 +140,15 @@ def test_page_checksums_find_damaged_data_without_the_name(tmp_path: Path) -> No
 
 
 def test_parts_without_a_study_hold_everything_else_and_the_first_ones_stay(tmp_path: Path) -> None:
-    directory, term = RunDirectory(str(tmp_path)), Term(1, "0001-a")
+    directory = RunDirectory(str(tmp_path))
     both = encode([trial(0, "acme"), trial(0, "beta"), trial(1, "beta")])
     names = [part_name("0001-a", 0, "trials", data) for data in (both, encode([trial(0, "gamma")]))]
     for name, data in zip(names, (both, encode([trial(0, "gamma")])), strict=True):
         directory.write(name, data)
-    events = [Event(study, order, 0, CheckpointSaved("c")) for study in ("acme", "beta") for order in range(2)]
-    names.append(write_journal(directory, term, events))
     (tmp_path / names[1]).write_bytes(b"damaged")
     kept = parts_without_studies(directory, names, {"acme"})
     assert [record.key for record in read_trials(directory, kept[:1])] == [("beta", 0), ("beta", 1)]
     assert kept[1] == names[1]  # whoever reads it says so
-    journal = read_journal(directory, Term(2, "0002-b", accepts=tuple(kept)), lambda name, error: None)
-    assert {study: len(found) for study, found in journal.items()} == {"beta": 2}
     assert decode(intact(directory, names[0])) == decode(both)
     assert parts_without_studies(directory, kept, {"acme", "beta"}) == [names[1]]
     assert parts_without_studies(directory, names, set()) == names

@@ -17,13 +17,11 @@ from tuning.errors import StorageError
 from tuning.execution.part_writer import PartWriter
 from tuning.execution.reports import FailureReport, Listener, StepReport
 from tuning.execution.spread.conclusions import Conclusions
-from tuning.execution.spread.events import Event
-from tuning.execution.spread.journal import DRIVER, write_journal
 from tuning.execution.spread.spread_study import SpreadStudy
 from tuning.execution.spread.spread_trial import SpreadTrial
 from tuning.notes import Note
 from tuning.records.ownership import Term
-from tuning.records.parts import Budget
+from tuning.records.parts import DRIVER, Budget
 from tuning.records.schema import TrialRecord
 from tuning.storage.run_directory import RunDirectory
 
@@ -62,7 +60,6 @@ class OpenStudies:
     broken: Exception | None = None
     _flying: list[SpreadStudy] = field(default_factory=list)
     _trials: dict[str, tuple[SpreadStudy, int]] = field(default_factory=dict)
-    _events: list[Event] = field(default_factory=list)
     _served: list[str] = field(default_factory=list)
     # Beside Tune's loop: object storage takes a tenth of a second for each.
     _removing: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(4, "tuning-checkpoints"))
@@ -70,7 +67,6 @@ class OpenStudies:
     _issued: int = 0
 
     def __post_init__(self) -> None:
-        # Both are flushed here together, the journal first.
         self._budgets: dict[str, Budget] = {}
         self._writer = PartWriter(
             self.directory,
@@ -110,9 +106,7 @@ class OpenStudies:
             if study is None:
                 self._coming = None
                 return
-            study.journal = self._events.append
             self._budgets[study.study.id] = study.study.budget
-            self._writer.trials.extend(study.remade)
             self._flying.append(study)
             self._look(study)
 
@@ -260,14 +254,10 @@ class OpenStudies:
         self._removing.shutdown()
 
     def flush(self) -> None:
-        """Write what has happened: the journal first, then the records."""
+        """Write the records of trials that have ended."""
         try:
-            if self._events:
-                events = list(self._events)
-                write_journal(self.directory, self.term, events)
-                del self._events[: len(events)]
             self._writer.flush()
-            # Nothing durable names these any more: the journal names a later one, or the trial's end.
+            # Nobody needs these any more: there is a later one, or the trial's record.
             while self._served:
                 self._removing.submit(self.directory.remove_folder, self._served.pop())
         except Exception as error:

@@ -37,8 +37,9 @@ def step_reports(
     restored: what an earlier worker has saved; training goes on from there. pause: seconds between states.
     """
     length: TrialLength | None = None
+    made = [*restored.reports] if restored else list[StepReport]()
     spent, cpu = (restored.seconds, restored.fit_seconds) if restored else (0.0, 0.0)
-    saved, count = time.monotonic(), 0
+    saved = time.monotonic()
     steps: Iterator[Step] | None = None
     while True:
         wall, before = time.perf_counter(), time.process_time()
@@ -55,15 +56,16 @@ def step_reports(
             yield _failure(error, length, of_study=isinstance(error, StudyError)), None
             return
         if step is None or plain is None:
-            if not count and restored is None:
+            if not made:
                 yield FailureReport(NO_STEP, length=length), None
             return
-        count, spent, cpu = count + 1, spent + time.perf_counter() - wall, cpu + time.process_time() - before
+        spent, cpu = spent + time.perf_counter() - wall, cpu + time.process_time() - before
         report = StepReport(plain, spent, cpu, length, worker_name())
+        made.append(report)
         if step.get_state is None or time.monotonic() - saved < pause:
             yield report, None
             continue
-        yield report, SavedState(step.get_state(), spent, cpu)
+        yield report, SavedState(step.get_state(), tuple(made))
         saved = time.monotonic()
 
 

@@ -18,21 +18,19 @@ from tuning.execution.limits import HangLimits
 from tuning.execution.part_writer import PartWriter
 from tuning.execution.reports import Listener
 from tuning.execution.spread.conclusions import Conclusions, EndedStudy
-from tuning.execution.spread.events import Event
-from tuning.execution.spread.journal import DRIVER, read_journal, written_by_driver
 from tuning.execution.spread.open_studies import OpenStudies
 from tuning.execution.spread.predictions import FOLDER as PREDICTIONS
 from tuning.execution.spread.predictions import folder_of
 from tuning.execution.spread.spread_study import DEATHS, SpreadStudy
 from tuning.execution.spread.spread_trial import SpreadTrial
-from tuning.execution.spread.state import FILE
+from tuning.execution.spread.state import basis_of, begun_trials, checkpoints
 from tuning.execution.spread.trial_worker import SHARDS, shards_folder, train_folder, trial_reports
 from tuning.execution.study_record import quarantine
 from tuning.execution.worker import Worker
 from tuning.models.registry import gang_of
 from tuning.planning.room import Room, machines_now
 from tuning.planning.run_plan import Plan
-from tuning.records.parts import accepted, read_studies, read_trials
+from tuning.records.parts import DRIVER, accepted, read_studies, read_trials, written_by_driver
 from tuning.records.schema import StudyRecord, TrialRecord
 from tuning.runs.begin import OwnedRun
 from tuning.runs.trial_logs import TrialLogs
@@ -86,12 +84,11 @@ class SpreadRun:
         """Delete what drivers that died have left of trials' states, predictions and rows: nobody needs them now."""
         for folder in (PREDICTIONS, SHARDS):
             self.directory.remove_folder(folder)
-        states = [name for name in self.directory.list("tune") if name.endswith(f"/{FILE}")]
-        for folder in {name.rpartition("/")[0] for name in states}:
+        for folder in checkpoints(self.directory):
             self.directory.remove_folder(folder)
 
     def work(self, stopped: Callable[[], bool]) -> None:
-        """Run the trials in this process, one after the other; a Tuner can go on from the journal at any moment.
+        """Run the trials in this process, one after the other; a Tuner can go on from the records at any moment.
 
         stopped: asked between two steps.
         """
@@ -128,25 +125,25 @@ class SpreadRun:
             recorded=TrialLogs(self.directory, self.plan.spec.definition.loggers).write,
         )
         studies.open()
-        studies.flush()  # records that had to be made again
         return studies
 
     def studies(self) -> Iterator[SpreadStudy]:
-        """The unfinished studies, each made when it is taken, where their journals say they were."""
+        """The unfinished studies, each made when it is taken, where their records say they were."""
         names = written_by_driver(accepted(self.directory, self.owned.term))
         # The plan holds what is left. An earlier owner's record of such a study is out of date: more trials are wanted
         # now, or a part of its trials is damaged.
         own = written_by_driver(self.directory.list(self.owned.term.records))
         ended = {record.study for record in read_studies(self.directory, own, _leave_out)}
-        trials: dict[str, dict[int, TrialRecord]] = {}
+        trials: dict[str, list[TrialRecord]] = {}
         for record in read_trials(self.directory, names, _leave_out):
-            trials.setdefault(record.study, {})[record.trial] = record
-        journal = read_journal(self.directory, self.owned.term, _leave_out)
+            trials.setdefault(record.study, []).append(record)
+        begun = begun_trials(self.directory)
         for study in self.plan.spread:
             if study.id in ended:
                 continue
-            events, records = journal.pop(study.id, ()), trials.pop(study.id, {})
-            if self.plan.workers is not None and not events:
+            records, basis = trials.pop(study.id, []), basis_of(study)
+            going = {name: trial for name, trial in begun.pop(study.id, {}).items() if trial.basis == basis}
+            if self.plan.workers is not None and not records and not going:
                 self.directory.remove_folder(train_folder(study.id))  # of what it was before its data has changed
             if study.fixed is not None:  # nothing of it is left but its fit
                 self._record(EndedStudy(study, []))
@@ -154,10 +151,10 @@ class SpreadRun:
             try:
                 live = self._study(study)
             except Exception as error:
-                self._record(EndedStudy(study, list(records.values()), failure=reason_of(error)))
+                self._record(EndedStudy(study, records, failure=reason_of(error)))
                 continue
             try:
-                live.replay(events, records)
+                live.resume(records, going)
             except Exception as error:
                 live.give_up(error)
             yield live
@@ -166,7 +163,7 @@ class SpreadRun:
         definition = self.plan.spec.definition
         patience = hang_seconds(study.customer.about_rows, of_objective=definition.objective is not None)
         hangs = HangLimits(definition.limits, patience, self.run.timing.cold_start_s)
-        return SpreadStudy(planned_study(self.owned.run, self.plan.spec, study), _unwritten, hangs)
+        return SpreadStudy(planned_study(self.owned.run, self.plan.spec, study), hangs)
 
     def _conclude(self, live: SpreadStudy) -> None:
         """Have the study's winner chosen and refitted, and record the study."""
@@ -226,9 +223,5 @@ class SpreadRun:
                 self.directory.remove_folder(f"{folder}/{trial}")
 
 
-def _unwritten(event: Event) -> None:
-    """A replayed event is in the journal already; new ones are written once the studies are put together."""
-
-
 def _leave_out(name: str, error: Exception) -> None:
-    """A damaged part costs nothing that the journal does not know."""
+    """The trials of a damaged part run again."""

@@ -1,47 +1,37 @@
-"""One spread study while it runs: its core, its trials, and the journal of what happened.
+"""One spread study while it runs: its core, its trials and their records.
 
-Trials of one study run at the same time, so the order of events is part of the truth: a searcher's suggestion
-depends on what it was told before, a scheduler's decision on what other trials had reported. Every event is
-numbered; replaying them in order puts a new core where the old one was.
+Trials of one study run at the same time. A resumed study asks its searcher again for the trials that it had, and tells
+it of their ends in the order in which they ended; a configuration that is another one now is the recorded one. So a new
+core is about where the old one was, though not to the letter: see docs/reliability.md.
 """
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from schedulers.protocols import Scheduler
 from tuning.errors import StudyError, reason_of
 from tuning.execution.limits import HangLimits
 from tuning.execution.lost_nodes import worker_died
-from tuning.execution.reports import FailureReport, StepReport, TrialLength
-from tuning.execution.spread.events import (
-    NO_TRIAL,
-    CheckpointSaved,
-    Event,
-    Occurrence,
-    StepTaken,
-    StudyStopped,
-    TrialEnded,
-    TrialSuggested,
-)
+from tuning.execution.reports import FailureReport, StepReport
 from tuning.execution.spread.spread_trial import SpreadTrial
+from tuning.execution.spread.state import BegunTrial
 from tuning.notes import EndCode, Note
-from tuning.records.schema import FAILED, TrialRecord
+from tuning.records.schema import TrialRecord
 from tuning.steps import Step
 from tuning.study.build import PlannedStudy
-from tuning.study.core import STOP, same_config
+from tuning.study.core import STOP
 from tuning.study.interfaces import Configuration
 from tuning.study.study import family_of
-from tuning.study.trial import RUNNING, Verdict
+from tuning.study.trial import RUNNING, TrialShape, Verdict
 
 DEATHS = "a crash, a time limit or too much memory"
-BROKEN = EndCode.JOURNAL_BROKEN()
-LOST = (EndCode.LOST_RECORD(), None)
 
 
 class SpreadStudy:
-    """Feeds one study's core with what workers report; `journal` is told of every call that changes anything.
+    """Feeds one study's core with what workers report.
 
     hangs: when a trial hangs; by default none has a limit.
 
@@ -50,21 +40,16 @@ class SpreadStudy:
             those that run end as they are.
     """
 
-    def __init__(
-        self, planned: PlannedStudy, journal: Callable[[Event], None], hangs: HangLimits | None = None
-    ) -> None:
-        self.planned, self.study, self.journal = planned, planned.study, journal
+    def __init__(self, planned: PlannedStudy, hangs: HangLimits | None = None) -> None:
+        self.planned, self.study = planned, planned.study
         self.hangs = hangs or HangLimits()
         self.core = planned.core(self._scheduler_for, SpreadTrial)
         self.live: dict[int, SpreadTrial] = {}
         self.waiting: list[SpreadTrial] = []  # suggested before a crash, to be handed out again
         self.records: list[TrialRecord] = []
-        self.remade: list[TrialRecord] = []  # of those, the ones that `replay` had to make again; to be written
         self.failure: Note | None = None
         self.crashed: tuple[int, str | None] | None = None  # the trial that ended its workers, what Tune said of it
         self._race_steps: dict[str, int] = {}  # by family, as the worker of its first trial said
-        self._order = 0  # of the next event
-        self._stop_noted = False
         self._began, self._before = time.monotonic(), 0.0  # seconds of earlier attempts
 
     @property
@@ -92,12 +77,10 @@ class SpreadStudy:
         if self.closed:
             return None
         asked = self.core.ask()
-        self._note_stop()
         if asked is None and not self.live and not self.core.closed_by:
             self.core.exhaust()  # nothing runs whose end could bring the searcher to suggest something
         if asked is not None:
             self.live[asked.number] = asked
-            self._note(asked.number, TrialSuggested(dict(asked.config), asked.suggest_seconds))
         return asked
 
     def result(self, number: int, report: StepReport | FailureReport) -> bool:
@@ -115,9 +98,7 @@ class SpreadStudy:
         if report.step.step <= trial.last_step:
             return trial.verdict is not None
         stop = self.core.step(trial, self._take_step(trial, report)) == STOP
-        ruled = None if trial.verdict is None else (trial.verdict.state, trial.verdict.reason)
-        self._ask_rules()  # all trials may have been suggested, so that nobody asks any more
-        self._note(number, StepTaken(report, stop, ruled))
+        self.core.ask_rules()  # all trials may have been suggested, so that nobody asks any more
         return stop
 
     def overdue(self, number: int, worked: float, idle: float) -> bool:
@@ -136,7 +117,6 @@ class SpreadStudy:
         """A trial has a checkpoint from which it can go on."""
         if number in self.live:
             self.live[number].checkpoint = path
-            self._note(number, CheckpointSaved(path))
 
     def end(self, number: int, lost: Note | None = None) -> TrialRecord | None:
         """A trial has ended, by itself, stopped, or (`lost`) with its last worker: its study has ended then, too."""
@@ -149,16 +129,13 @@ class SpreadStudy:
                 self.crashed = (number, trial.death)
             else:
                 trial.fail(EndCode.WORKER_COULD_NOT_WORK(error=_last_line(trial.death)), trial.death)
-        length = _length_without_step(trial)
         record = self._close(trial)
-        failure = (record.reason, record.error) if record.state == FAILED and record.reason is not None else None
-        self._note(number, TrialEnded(record.state, failure, self.crashed, length))
         self.records.append(record)
         if self.crashed is not None:
             self.live.clear()
             self.waiting.clear()
         if not self.live:
-            self._ask_rules()  # it may have been the last trial, so that nobody asks any more
+            self.core.ask_rules()  # it may have been the last trial, so that nobody asks any more
         return record
 
     def give_up(self, error: Exception) -> None:
@@ -167,69 +144,65 @@ class SpreadStudy:
         self.live.clear()
         self.waiting.clear()
 
-    def replay(self, events: Sequence[Event], records: Mapping[int, TrialRecord]) -> None:
-        """Do again what a journal says happened; trials without an end wait to be run again.
+    def resume(self, records: Sequence[TrialRecord], begun: Mapping[int, BegunTrial]) -> None:
+        """Go on where earlier drivers were; trials without a record wait to be run, from their checkpoint or anew.
 
-        records: of the ended trials, by number; with one that the journal does not know the study is over. One that is
-        missing (its part was not written, or is damaged or deleted) is made again from the journal: running it again
-        would come too late for what was suggested since.
+        records: of the trials that have ended. begun: the trials that have a checkpoint, by number.
         """
-        for event in sorted(events, key=lambda event: event.order):
-            self._replay_event(event, records)
-            self._order = event.order + 1
-            self._before = self._before if event.at is None else event.at
+        known = {number: trial.config for number, trial in begun.items()}
+        known |= {record.trial: record.config for record in records}
+        suggested = {record.suggested: record.trial for record in records}
+        ends = {record.told: record for record in records}
+        for position in range(max(ends, default=-1) + 1):
+            self.core.position = position
+            if position in ends:
+                self._recall(ends[position])
+            else:  # a trial that has not ended leaves a gap
+                self._suggest_up_to(suggested.get(position, self.core.suggested), known)
+        self._suggest_up_to(max(known, default=-1), known)
+        self.waiting = list(self.live.values())
+        for trial in self.waiting:
+            if trial.number in begun:
+                self._take_up(trial, begun[trial.number])
+        if self.crashed is not None:
+            self.live.clear()
+            self.waiting.clear()
+        self._before = _covered((record.started, record.started + record.seconds) for record in records)
         for rule in self.core.rules:
             rule.on_replay(self._before)
-        known = {record.trial for record in self.records}
-        beyond = [record for number, record in sorted(records.items()) if number not in known]
-        if beyond:
-            # The journal is written before the records: a part of it is gone. Its trials may not run again.
-            self.records += beyond
-            self.live.clear()
-            self.core.stopped_by, self._stop_noted = BROKEN, True
-        self.core.position = max([self.core.position, *(record.told + 1 for record in self.records)])
-        self.waiting = list(self.live.values())
 
-    def _replay_event(self, event: Event, records: Mapping[int, TrialRecord]) -> None:
-        match event.what:
-            case TrialSuggested(config):
-                found = self.core.suggest()
-                if found is None or not same_config(found.config, config):
-                    now = None if found is None else dict(found.config)
-                    raise StudyError(
-                        EndCode.OTHER_SUGGESTION(trial=event.trial, config=str(dict(config)), now=str(now))
-                    )
-                self.live[found.number] = found
-            case StepTaken(report, _, ruled):
-                trial = self.live[event.trial]
-                decision = self.core.step_again(trial, self._take_step(trial, report))
-                if decision != STOP and ruled:
-                    trial.verdict = Verdict(*ruled)
-            case CheckpointSaved(path):
-                self.live[event.trial].checkpoint = path
-            case TrialEnded():
-                self._end_again(event.trial, event.what, records.get(event.trial))
-            case StudyStopped(reason):
-                self.core.stopped_by, self._stop_noted = reason, True
+    def _suggest_up_to(self, number: int, known: Mapping[int, Configuration]) -> None:
+        """Ask for all trials up to a number; those of `known` have their configurations."""
+        while self.core.suggested <= min(number, self.study.n_trials - 1):
+            config = known.get(self.core.suggested)
+            trial = self.core.suggest(None if config is None else self.study.space.complete(config))
+            if trial is None:  # the searcher has nothing more, for a trial of which nothing is left
+                self.core.suggested += 1
+            else:
+                self.live[trial.number] = trial
 
-    def _end_again(self, number: int, end: TrialEnded, record: TrialRecord | None) -> None:
-        """record: of the trial, None where it is missing."""
-        trial = self.live.pop(number)
-        if end.length is not None:
-            trial.take_length(end.length)
-        if record is not None and record.state == FAILED and record.reason is not None:
-            trial.fail(record.reason, record.error)
-        elif end.state == FAILED:
-            trial.fail(*(end.failure or LOST))
-        made = self._close(trial)
-        self.records.append(record or made)
-        if record is None:
-            self.remade.append(made)
-        else:
-            self.core.spent_seconds = max(self.core.spent_seconds, record.spent_seconds or 0.0)
-        if end.crash is not None:
-            self.crashed = end.crash
-            self.live.clear()
+    def _recall(self, record: TrialRecord) -> None:
+        """Take in a recorded trial and its end."""
+        self._suggest_up_to(record.trial, {record.trial: record.config})
+        trial = self.live.pop(record.trial)
+        trial.steps = [Step(step.step, step.score) for step in record.steps]
+        last = trial.steps[-1].step if trial.steps else None
+        trial.shape = TrialShape(best_prefix=record.best_step != last)
+        trial.verdict = Verdict(record.state, record.reason)
+        self.core.recall(trial)
+        self.core.end(trial)
+        self.core.outbox.clear()
+        self.core.spent_seconds = max(self.core.spent_seconds, record.spent_seconds or 0.0)
+        self.records.append(record)
+        if record.reason is not None and record.reason.code is EndCode.WORKER_DIED:
+            self.crashed = (record.trial, record.error)
+
+    def _take_up(self, trial: SpreadTrial, begun: BegunTrial) -> None:
+        """Take in the steps of a trial that goes on from a checkpoint."""
+        trial.checkpoint = begun.path
+        for report in begun.reports:
+            if trial.verdict is None:
+                self.core.step_again(trial, self._take_step(trial, report))
 
     def _take_step(self, trial: SpreadTrial, report: StepReport) -> Step:
         if not trial.racing:
@@ -250,31 +223,17 @@ class SpreadStudy:
         self.core.end(trial)
         return self.planned.record(self.core.outbox.popleft())
 
-    def _ask_rules(self) -> None:
-        self.core.ask_rules()
-        self._note_stop()
-
-    def _note_stop(self) -> None:
-        """Write down that a rule has ended the study: when it is asked again, the clock may say something else."""
-        if self.core.stopped_by and not self._stop_noted:
-            self._stop_noted = True
-            self._note(NO_TRIAL, StudyStopped(self.core.stopped_by))
-
     def _scheduler_for(self, config: Configuration) -> Scheduler:
         return self.planned.scheduler(config, self._race_steps[family_of(config)])
 
-    def _note(self, number: int, what: Occurrence) -> None:
-        at = self._before + time.monotonic() - self._began
-        self.journal(Event(self.study.id, self._order, number, what, at))
-        self._order += 1
 
-
-def _length_without_step(trial: SpreadTrial) -> TrialLength | None:
-    """What a replay has to know of a trial that has no step."""
-    if trial.racing or not trial.race_steps:
-        return None
-    shape = trial.shape
-    return TrialLength(shape.full_steps, shape.best_prefix, shape.progress, trial.race_steps)
+def _covered(spans: Iterable[tuple[float, float]]) -> float:
+    """Return for how long at least one of some (start, end) was going on."""
+    total, reached = 0.0, -math.inf
+    for start, end in sorted(spans):
+        total += max(0.0, end - max(start, reached))
+        reached = max(reached, end)
+    return total
 
 
 def _last_line(text: str | None) -> str:

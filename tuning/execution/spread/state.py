@@ -1,37 +1,89 @@
-"""The state that a spread trial goes on from: a pickle, because it holds whatever a model or the user's objective is.
+"""The checkpoint of a spread trial: the state that it goes on from, and what a new driver has to know of the trial.
 
-Unpickling runs code, so only what this run wrote itself is read: from a folder below the run directory, which is its
-owner's only, and with the digest that stands before it.
+The state is a pickle, because it holds whatever a model or the user's objective is. Unpickling runs code, so only what
+this run wrote itself is read: from a folder below the run directory, which is its owner's only, and with the digest
+that stands before it. The driver reads the description alone, which is JSON.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import pickle
-from dataclasses import dataclass, fields
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
 
+from tuning.basics.documents import Json
 from tuning.errors import StorageError
+from tuning.execution.reports import StepReport, TrialLength
+from tuning.steps import Step
 from tuning.storage.run_directory import RunDirectory
+from tuning.study.interfaces import Configuration
+from tuning.study.record import versions
+from tuning.study.study import Study
 
-FILE = "state.pkl"
+FOLDER, STATE, TRIAL = "tune", "state.pkl", "trial.json"
 DIGEST = hashlib.sha256().digest_size
 
 
 @dataclass(frozen=True)
 class SavedState:
-    """From which a trial goes on. state: of its training. seconds, fit_seconds: wall and CPU time until then."""
+    """From which a trial goes on.
+
+    Attributes:
+        state: of its training.
+        reports: of its steps until then.
+    """
 
     state: object
-    seconds: float
-    fit_seconds: float
+    reports: tuple[StepReport, ...] = ()
+
+    @property
+    def seconds(self) -> float:
+        """Wall time until then."""
+        return self.reports[-1].seconds if self.reports else 0.0
+
+    @property
+    def fit_seconds(self) -> float:
+        """CPU time until then."""
+        return self.reports[-1].fit_seconds if self.reports else 0.0
 
 
-def write_state(folder: str, content: SavedState) -> None:
-    """Put a state into a local folder, which becomes a checkpoint."""
-    data = pickle.dumps({field.name: getattr(content, field.name) for field in fields(content)})
-    with open(os.path.join(folder, FILE), "wb") as stream:
+@dataclass(frozen=True)
+class BegunTrial:
+    """A trial that has a checkpoint, as that says.
+
+    Attributes:
+        study: its id.
+        basis: of what it was trained, see `basis_of`.
+        number, config: which trial.
+        reports: of its steps until then.
+        path: of the checkpoint in the run directory.
+    """
+
+    study: str
+    basis: str
+    number: int
+    config: Configuration
+    reports: tuple[StepReport, ...] = ()
+    path: str = field(default="", compare=False)
+
+
+def basis_of(study: Study) -> str:
+    """Return what a trial's state depends on: a checkpoint of other data or of other libraries is none."""
+    customer = study.customer
+    known_by = f"{customer.digest or customer.stamp}\n{versions()}"
+    return hashlib.blake2b(known_by.encode(), digest_size=8).hexdigest()
+
+
+def write_state(folder: str, content: SavedState, trial: BegunTrial) -> None:
+    """Put a state and its trial into a local folder, which becomes a checkpoint."""
+    data = pickle.dumps((content.state, content.reports))
+    with open(os.path.join(folder, STATE), "wb") as stream:
         stream.write(hashlib.sha256(data).digest() + data)
+    with open(os.path.join(folder, TRIAL), "w", encoding="utf-8") as text:
+        json.dump(asdict(replace(trial, reports=content.reports)), text)
 
 
 def read_state(directory: RunDirectory, path: str) -> SavedState | None:
@@ -40,13 +92,48 @@ def read_state(directory: RunDirectory, path: str) -> SavedState | None:
     path: of the checkpoint's folder, on the run directory's filesystem.
     """
     name = path.removeprefix(f"{directory.root}/")
-    if name == path or not name.startswith("tune/"):
+    if name == path or not name.startswith(f"{FOLDER}/"):
         return None
     try:
-        content = directory.read(f"{name}/{FILE}")
+        content = directory.read(f"{name}/{STATE}")
     except (OSError, StorageError):
         return None
     digest, data = content[:DIGEST], content[DIGEST:]
     if hashlib.sha256(data).digest() != digest:
         return None
-    return SavedState(**pickle.loads(data))  # noqa: S301  # see above
+    return SavedState(*pickle.loads(data))  # noqa: S301  # see above
+
+
+def checkpoints(directory: RunDirectory) -> list[str]:
+    """Return the folders of all checkpoints in a run directory."""
+    ends = (f"/{STATE}", f"/{TRIAL}")
+    return sorted({name.rpartition("/")[0] for name in directory.list(FOLDER) if name.endswith(ends)})
+
+
+def begun_trials(directory: RunDirectory) -> dict[str, dict[int, BegunTrial]]:
+    """Return the trials that have a checkpoint, by study and number, each as it was in its latest one."""
+    found: dict[str, dict[int, BegunTrial]] = {}
+    for trial in sorted(_read_all(directory), key=_age):
+        found.setdefault(trial.study, {})[trial.number] = trial
+    return found
+
+
+def _age(trial: BegunTrial) -> tuple[str, int]:
+    """The term of the driver that had it, and how far it was."""
+    tuner = trial.path.split("/")[1]
+    return tuner.rpartition("-")[0], len(trial.reports)
+
+
+def _read_all(directory: RunDirectory) -> Iterator[BegunTrial]:
+    for path in checkpoints(directory):
+        try:
+            content: Json = json.loads(directory.read(f"{path}/{TRIAL}"))
+            reports = tuple(_report_of(each) for each in content["reports"])
+            yield BegunTrial(**{**content, "reports": reports, "path": path})
+        except (OSError, StorageError, ValueError, TypeError, KeyError):  # its writer was killed
+            continue
+
+
+def _report_of(row: Json) -> StepReport:
+    step, length = Step(**{**row["step"], "fold_scores": tuple(row["step"]["fold_scores"])}), row["length"]
+    return StepReport(**{**row, "step": step, "length": TrialLength(**length)})

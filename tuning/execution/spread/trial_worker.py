@@ -22,7 +22,7 @@ from tuning.execution.limits import within
 from tuning.execution.reports import report_to_tune
 from tuning.execution.spread.predictions import with_predictions, write_predictions
 from tuning.execution.spread.reports import Reported, step_reports, until_failure
-from tuning.execution.spread.state import SavedState, read_state, write_state
+from tuning.execution.spread.state import BegunTrial, SavedState, basis_of, read_state, write_state
 from tuning.execution.worker import open_worker
 from tuning.models.compute import trains_with
 from tuning.models.gang import Gang
@@ -55,14 +55,15 @@ def run_trial(run: WorkerRun, job: TrialJob) -> None:
                 report_to_tune(report)
                 continue
             with tempfile.TemporaryDirectory() as folder:
-                write_state(folder, state)
+                study = opened(run)[1][job.study]
+                write_state(folder, state, BegunTrial(study.id, basis_of(study), job.trial, job.config))
                 report_to_tune(report, tune.Checkpoint.from_directory(folder))
 
 
 def trial_reports(run: WorkerRun, job: TrialJob, checkpoint: str | None = None) -> Generator[Reported, None, None]:
     """What a trial reports, wherever it runs; an exception is its last report.
 
-    checkpoint: the path of a newer one than the journal's.
+    checkpoint: the path of a newer one than its job's.
     """
     return until_failure(_reports(run, job, checkpoint))
 
@@ -112,13 +113,13 @@ def _home(context: WorkerContext, study: Study, job: TrialJob) -> Home | None:
     workers = workers_of(context.objective)
     if workers is None:
         return None
-    # Of a journal whose end is lost, a trial of this number may come again with another configuration.
+    # After a resume, a trial of this number may come again with another configuration.
     digest = hashlib.blake2b(json.dumps(job.config, sort_keys=True).encode(), digest_size=4).hexdigest()
     return Home(context.directory.locate(train_folder(study.id)), f"{job.trial}-{digest}", workers)
 
 
 def _restored(directory: RunDirectory, job: TrialJob, checkpoint: str | None) -> SavedState | None:
-    """The state of this trial's last checkpoint: Tune's own after a lost worker, the journal's after a lost driver."""
+    """The state of this trial's last checkpoint: Tune's own after a lost worker, the job's after a lost driver."""
     if path := checkpoint or (job.checkpoint and directory.path(job.checkpoint)):
         return read_state(directory, path)
     return None
