@@ -29,8 +29,8 @@ from tuning.models.base import Matrix
 from tuning.models.families.xgboost import FAMILY as XGBOOST
 from tuning.models.gang import RECOVERIES, Gang
 from tuning.models.registry import families
-from tuning.models.shards import GangPlace
 from tuning.preprocessing.task import REGRESSION, Task
+from tuning.worker_groups.start import TrialPlace
 
 ACTORS = {"xgboost": "ray::GangActor", "xgboost_ray": "ray::_RemoteRayXGBoostActor"}  # their processes
 NOTHING = "nothing is lost"
@@ -74,7 +74,7 @@ def rows_of(count: int, seed: int) -> Matrix:
     return Matrix(X, 2 * X[:, 0] + X[:, 1] * X[:, 2] + np.sin(3 * X[:, 3]))
 
 
-def trained(model: str, gang: Gang, place: GangPlace, rows: int, rounds: int, kill_after: int | None) -> Trained:
+def trained(model: str, gang: Gang, place: TrialPlace, rows: int, rounds: int, kill_after: int | None) -> Trained:
     """Train in the actors of a placement group, whose first bundle this process is in.
 
     model: "xgboost" or "xgboost_ray". kill_after: the step after which an actor is killed; None kills none.
@@ -168,7 +168,7 @@ def run(model: str, gang: Gang, rows: int, rounds: int, kill_after: int | None =
     with tempfile.TemporaryDirectory() as folder:
         try:
             task = ray.remote(trained).options(num_cpus=0, max_retries=0, scheduling_strategy=placed)
-            place = GangPlace(group, folder, "shards", USUAL.actor_start_s)
+            place = TrialPlace(group, folder, "shards", USUAL.actor_start_s)
             found: Trained = ray.get(task.remote(model, gang, place, rows, rounds, kill_after))
         finally:
             ray.util.remove_placement_group(group)

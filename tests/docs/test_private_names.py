@@ -40,14 +40,14 @@ EDGES = [
     (
         "xgboost_ray.main",
         "_RemoteRayXGBoostActor",
-        "models/xgboost_ray_adapter.py, which replaces these four:",
+        "worker_groups/xgboost_ray.py, which replaces these four:",
         XGB_RAY,
     ),
     ("ray._raylet", "GcsClient", "definition/cpus.py", CLUSTER),
-    ("xgboost_ray.main", "_start_rabit_tracker", "models/xgboost_ray_adapter.py", XGB_RAY),
-    ("xgboost_ray.main", "_stop_rabit_tracker", "models/xgboost_ray_adapter.py", XGB_RAY),
-    ("xgboost_ray.main", "_create_communication_processes", "models/xgboost_ray_adapter.py", XGB_RAY),
-    ("xgboost_ray.elastic", "_create_actor", "models/xgboost_ray_adapter.py, here and in xgboost_ray.main", XGB_RAY),
+    ("xgboost_ray.main", "_start_rabit_tracker", "worker_groups/xgboost_ray.py", XGB_RAY),
+    ("xgboost_ray.main", "_stop_rabit_tracker", "worker_groups/xgboost_ray.py", XGB_RAY),
+    ("xgboost_ray.main", "_create_communication_processes", "worker_groups/xgboost_ray.py", XGB_RAY),
+    ("xgboost_ray.elastic", "_create_actor", "worker_groups/xgboost_ray.py, here and in xgboost_ray.main", XGB_RAY),
     (
         *("lightgbm.basic", "_ConfigAliases._get_all_param_aliases", "models/families/lightgbm.py"),
         "no public list of its parameters, and an unknown one it ignores",
@@ -88,14 +88,14 @@ EDGES = [
     ),
     (
         *("ray.train.v2.api.data_parallel_trainer", "DataParallelTrainer._initialize_and_run_controller"),
-        *("trainers/controller.py", "`fit` waits for the end; a trial is asked for one report after the other"),
+        *("worker_groups/ray_train.py", "`fit` waits for the end; a trial is asked for one report after the other"),
     ),
-    (f"{TRAIN}.controller", "TrainController._poll_workers", "trainers/controller.py", "callbacks cannot wait"),
-    (f"{TRAIN}.worker_group", "WorkerGroup._create_placement_group", "trainers/controller.py", PLACES),
-    (f"{TRAIN}.worker_group", "WorkerGroup._create_workers", "trainers/controller.py", PLACES),
+    (f"{TRAIN}.controller", "TrainController._poll_workers", "worker_groups/ray_train.py", "callbacks cannot wait"),
+    (f"{TRAIN}.worker_group", "WorkerGroup._create_placement_group", "worker_groups/ray_train.py", PLACES),
+    (f"{TRAIN}.worker_group", "WorkerGroup._create_workers", "worker_groups/ray_train.py", PLACES),
     (
         *(f"{TRAIN}.scaling_policy.fixed", "FixedScalingPolicy._maybe_send_resource_request"),
-        *("trainers/controller.py", "an autoscaler would be asked twice for what Tune has asked for"),
+        *("worker_groups/ray_train.py", "an autoscaler would be asked twice for what Tune has asked for"),
     ),
 ]
 
@@ -116,7 +116,7 @@ HELD = [
     ),
     ("ray.tune.execution.tune_controller", ("_staged_trials",), "execution/bridge.py", STAGED),
     (
-        *(f"{TRAIN}.controller.controller", ("_checkpoint_manager",), "trainers/controller.py"),
+        *(f"{TRAIN}.controller.controller", ("_checkpoint_manager",), "worker_groups/ray_train.py"),
         "no public way to the checkpoint that workers go on from",
     ),
     ("ray.tune.search.ax.ax_search", ("_points_to_evaluate",), "algorithms/wrapped.py", POINTS),

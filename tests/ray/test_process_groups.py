@@ -9,7 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from tuning.models.process_group import CallAnswered, CallRaised, ProcessGroup, ProcessLost, placed, release, reserve
+from tuning.worker_groups.process_group import (
+    CallAnswered,
+    CallRaised,
+    ProcessGroup,
+    ProcessLost,
+    placed,
+    release,
+    reserve,
+)
 
 pytestmark = pytest.mark.ray
 

@@ -16,12 +16,12 @@ from search_spaces import Float, SearchSpace
 from tuning.definition.definition import define
 from tuning.errors import DefinitionError, PlanError, StudyError
 from tuning.evaluation.objective import resolve_objective, steps_of
-from tuning.models.trainers import controller
 from tuning.models.trainers.trainer import TrainWorkers, workers_of
 from tuning.models.trainers.training import Home
 from tuning.notes import PlanCode
 from tuning.planning.plan import make_plan
 from tuning.planning.run_plan import Plan
+from tuning.worker_groups import ray_train
 
 THREE = ScalingConfig(num_workers=3, resources_per_worker={"CPU": 2}, placement_strategy="SPREAD")
 
@@ -134,12 +134,12 @@ def test_a_trainer_that_the_plan_does_not_know_ends_its_study_with_a_reason(
 ) -> None:
     """Ray Train, which is asked here, would else start a Ray of its own."""
     workers = workers_of(objective)
-    home = workers and Home("nowhere", "0", workers)
+    home = workers and Home("nowhere", "0", workers, pytest.fail)
     with pytest.raises(StudyError, match=message):
         list(steps_of(objective, {"eta": 0.1}, "loss", 0, steps=5, home=home))
 
 
-@pytest.mark.parametrize("owner", [controller.TrialController, controller.TrialWorkers])
+@pytest.mark.parametrize("owner", [ray_train.TrialController, ray_train.TrialWorkers])
 def test_ray_train_calls_what_is_extended_as_the_extension_takes_it(owner: type) -> None:
     """What workers do by it is in tests/ray/test_ray_train.py."""
     base = owner.__mro__[1]
@@ -161,5 +161,5 @@ def test_fit_ends_with_what_a_trial_replaces(monkeypatch: pytest.MonkeyPatch) ->
     made = trainer({"eta": 0.1})
     monkeypatch.setattr(made, "_initialize_and_run_controller", Started)
     assert isinstance(made.fit(), Started)
-    inspect.signature(controller.TrainController.__init__).bind(made, **given)
+    inspect.signature(ray_train.TrainController.__init__).bind(made, **given)
     assert {"callbacks", "scaling_policy"} <= given.keys()

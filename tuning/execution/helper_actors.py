@@ -26,7 +26,6 @@ from tuning.execution.nodes import Nodes, ray_nodes
 from tuning.execution.study_run import NoHelpersError, UnfinishedStudyError, unblock_sigterm
 from tuning.execution.warm_up import warm_up
 from tuning.models.compute import trains_with
-from tuning.models.process_group import REACH_S, CallAnswered, CallEnd, CallRaised, ProcessGroup, ProcessLost
 from tuning.notes import EndCode
 from tuning.runs.plan_file import read_shard
 from tuning.steps import Step
@@ -41,6 +40,7 @@ from tuning.study.helpers import (
 )
 from tuning.study.interfaces import Configuration
 from tuning.user_code import ignore_warnings, own_settings
+from tuning.worker_groups.process_group import REACH_S, CallAnswered, CallEnd, CallRaised, ProcessGroup, ProcessLost
 
 if TYPE_CHECKING:
     from ray.util.placement_group import PlacementGroup

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Self
 from search_spaces.values import own_copy
 from tuning.definition.options import Resources
 from tuning.models.gang import Gang
-from tuning.models.process_group import PACK
 from tuning.models.trainers.trainer import TrainWorkers
 from tuning.planning.room import Bundle, Takes
 from tuning.study.interfaces import Configuration
+from tuning.worker_groups.process_group import PACK
 
 if TYPE_CHECKING:
     from ray.tune import PlacementGroupFactory

@@ -11,14 +11,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, Self
 
-from tuning.basics.wording import amount
-from tuning.errors import RunError
 from tuning.models.base import Grown, Hyperparameters, Matrix
 from tuning.models.boosters import feature_types, load_booster, prediction_of
 from tuning.models.compute import threads
 from tuning.models.estimators import float32
-from tuning.models.gang import Gang
-from tuning.models.shards import GangPlace
 from tuning.preprocessing.task import Prediction, Task
 
 if TYPE_CHECKING:
@@ -59,14 +55,6 @@ class GangTraining(Protocol):
 
     def close(self) -> None:
         """End everything that it has started, whatever it is doing."""
-
-
-def no_start(missing: int, gang: Gang, place: GangPlace) -> RunError:
-    """Why a training ends whose actors do not come."""
-    return RunError(
-        f"{missing} of {amount(gang.actors, 'actor')} did not start within {place.patience_s:g} s: there is no room "
-        "for them, or their machine is too busy."
-    )
 
 
 def grown_folds(

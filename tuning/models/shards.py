@@ -8,8 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -18,27 +17,27 @@ from tuning.storage.run_directory import RunDirectory
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from ray.util.placement_group import PlacementGroup
+
+    from tuning.models.gang import Gang
+    from tuning.models.gang_training import GangTraining, TrainingJob
 
 LABEL, WEIGHT = "y", "weight"
 LARGEST = np.finfo(np.float32).max
 
 
-@dataclass(frozen=True)
-class GangPlace:
-    """Where a gang works.
+class GangPlace(Protocol):
+    """Where a gang works, and who starts it."""
 
-    Attributes:
-        group: the placement group: this process is in its first bundle, the actors are in those behind.
-        uri: of the run directory, which all nodes reach.
-        folder: for shards, in it.
-        patience_s: for which an actor's start is waited for.
-    """
+    @property
+    def uri(self) -> str:
+        """Of the run directory, which all nodes reach."""
 
-    group: PlacementGroup
-    uri: str
-    folder: str
-    patience_s: float
+    @property
+    def folder(self) -> str:
+        """For shards, in the run directory."""
+
+    def train(self, works: Sequence[TrainingJob], gang: Gang, family: str) -> GangTraining:
+        """Start a gang that trains the models of a trial. family: of these models."""
 
 
 _PLACES: list[GangPlace] = []

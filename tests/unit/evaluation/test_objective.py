@@ -97,7 +97,7 @@ def _reporting(monkeypatch: pytest.MonkeyPatch, reported: list[tuple[int, Any]])
 
 
 def _trained(steps: int) -> list[int]:
-    home = Home("nowhere", "0", TrainWorkers(1, {"CPU": 1.0}))
+    home = Home("nowhere", "0", TrainWorkers(1, {"CPU": 1.0}), pytest.fail)
     trainer = SimpleNamespace(train_loop_per_worker=print)
     found = objectives.steps_of(lambda config: trainer, {}, "loss", 0, steps=steps, home=home)
     return [step.step for step in found]

@@ -14,17 +14,19 @@ from shown_output import note_texts
 
 from tuning.definition.definition import define
 from tuning.errors import DefinitionError, PlanError, RunError, TuningError
-from tuning.models import xgboost_ray_adapter
+from tuning.models import families
 from tuning.models.base import Matrix
 from tuning.models.families.xgboost import FAMILY as XGBOOST
 from tuning.models.families.xgboost_ray import FAMILY
 from tuning.models.gang import RESTARTS, Gang
 from tuning.models.gang_training import TrainingJob
-from tuning.models.shards import GangPlace, read_shards, shards_of
+from tuning.models.shards import read_shards, shards_of
 from tuning.notes import PlanCode
 from tuning.planning.plan import make_plan
 from tuning.planning.run_plan import Plan
 from tuning.preprocessing.task import REGRESSION, Task
+from tuning.worker_groups import xgboost_ray
+from tuning.worker_groups.start import TrialPlace
 
 ENTRY = {"estimator": "xgboost_ray", "actors": 3, "cpus_per_actor": 2}
 
@@ -162,7 +164,7 @@ def test_without_ray_one_process_trains_what_xgboost_would() -> None:
 
 def test_shards_hold_each_row_once_and_are_written_once(tmp_path: Path) -> None:
     X = np.arange(21.0).reshape(7, 3)
-    rows, place = Matrix(X, X[:, 0] * 2, np.ones(7)), GangPlace(None, str(tmp_path), "shards/one", 1.0)  # type: ignore[arg-type]  # no Ray here
+    rows, place = Matrix(X, X[:, 0] * 2, np.ones(7)), TrialPlace(None, str(tmp_path), "shards/one", 1.0)  # type: ignore[arg-type]  # no Ray here
     names = shards_of(rows, 2, place)
     frames = [pd.read_parquet(tmp_path / name) for name in names]
     assert [list(frame["f0"]) for frame in frames] == [[0, 6, 12, 18], [3, 9, 15]]
@@ -176,14 +178,14 @@ def test_shards_hold_each_row_once_and_are_written_once(tmp_path: Path) -> None:
 
 
 def test_numbers_beyond_float32_become_its_largest(tmp_path: Path) -> None:
-    place = GangPlace(None, str(tmp_path), "shards/one", 1.0)  # type: ignore[arg-type]  # no Ray here
+    place = TrialPlace(None, str(tmp_path), "shards/one", 1.0)  # type: ignore[arg-type]  # no Ray here
     table = read_shards(shards_of(Matrix(np.array([[1e300], [-1e300]]), np.zeros(2)), 1, place), place.uri)
     assert np.isfinite(table.column("f0").to_numpy()).all()
 
 
 def test_another_version_is_refused_and_says_which_works(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        xgboost_ray_adapter, "installed_version", lambda *names: "9.9" if "xgboost" in names else "0.1.19"
+        families.xgboost_ray, "installed_version", lambda *names: "9.9" if "xgboost" in names else "0.1.19"
     )
     with pytest.raises(PlanError, match=r"'xgboost_ray' works with xgboost 3\.2\.\*, and 9\.9 is installed: pip"):
         plan()
@@ -193,8 +195,8 @@ def test_what_is_replaced_in_xgboost_ray_is_what_the_adapter_was_written_for() -
     import xgboost_ray.elastic as elastic
     import xgboost_ray.main as main
 
-    assert xgboost_ray_adapter.unsuitable() == ""
-    replacements = xgboost_ray_adapter.replacements()
+    assert families.xgboost_ray.unsuitable() == ""
+    replacements = xgboost_ray.replacements()
     called = {name for function in (main._train, main.train) for name in function.__code__.co_names}
     assert called >= replacements.keys()
     inspect.signature(replacements["_create_actor"]).bind(**inspect.signature(main._create_actor).parameters)
@@ -207,14 +209,14 @@ def test_xgboost_ray_gives_up_after_three_restarts(monkeypatch: pytest.MonkeyPat
     """With the real library an actor is killed once, in tests/ray/test_gangs.py."""
     tries: list[int] = []
 
-    def lose(training: xgboost_ray_adapter.RayTraining) -> None:
+    def lose(training: xgboost_ray.RayTraining) -> None:
         tries.append(training.number)
         raise RuntimeError("a Ray actor died")
 
-    monkeypatch.setattr(xgboost_ray_adapter.RayTraining, "_train", lose)
+    monkeypatch.setattr(xgboost_ray.RayTraining, "_train", lose)
     work = TrainingJob(shards=(), weighted=False, types=(), params={}, rounds=10, every=10)
-    place = GangPlace(None, "nowhere", "shards", 1.0)  # type: ignore[arg-type]  # no Ray here
-    training = xgboost_ray_adapter.RayTraining(work, Gang(recovery="cold"), place)
+    place = TrialPlace(None, "nowhere", "shards", 1.0)  # type: ignore[arg-type]  # no Ray here
+    training = xgboost_ray.RayTraining(work, Gang(recovery="cold"), place)
     with pytest.raises(RunError, match="XGBoost-Ray could not train: RuntimeError: a Ray actor died"):
         next(training)
     assert len(tries) == RESTARTS + 1

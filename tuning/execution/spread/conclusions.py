@@ -19,7 +19,14 @@ from tuning.execution.spread.trial_worker import opened, place_here
 from tuning.execution.study_run import conclude_study, unblock_sigterm
 from tuning.execution.worker import Worker, open_worker
 from tuning.models.gang import Gang
-from tuning.models.process_group import (
+from tuning.models.shards import gangs_work_in
+from tuning.notes import EndCode, Note
+from tuning.planning.gangs import largest_gang
+from tuning.planning.room import Room, Takes
+from tuning.records.schema import FINISHED, StudyRecord, TrialRecord
+from tuning.study.study import Study
+from tuning.user_code import ignore_warnings, own_settings
+from tuning.worker_groups.process_group import (
     PACK,
     CallAnswered,
     CallRaised,
@@ -29,13 +36,6 @@ from tuning.models.process_group import (
     release,
     reserve,
 )
-from tuning.models.shards import gangs_work_in
-from tuning.notes import EndCode, Note
-from tuning.planning.gangs import largest_gang
-from tuning.planning.room import Room, Takes
-from tuning.records.schema import FINISHED, StudyRecord, TrialRecord
-from tuning.study.study import Study
-from tuning.user_code import ignore_warnings, own_settings
 
 if TYPE_CHECKING:
     from ray import ObjectRef

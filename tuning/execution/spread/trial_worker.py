@@ -34,6 +34,7 @@ from tuning.runs.plan_file import read_spread
 from tuning.storage.names import slug
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import Study
+from tuning.worker_groups.start import TrialPlace, train_with_ray
 
 SHARDS = "shards"
 KEPT_BYTES = 200e6  # of customers' files; in memory they are several times as large
@@ -96,7 +97,7 @@ def place_here(directory: RunDirectory, study: Study, gang: Gang | None) -> Gang
 
     if not ray.is_initialized() or (group := get_current_placement_group()) is None:
         return None
-    return GangPlace(group, directory.uri, shards_folder(study.id), directory.timing.actor_start_s)
+    return TrialPlace(group, directory.uri, shards_folder(study.id), directory.timing.actor_start_s)
 
 
 def shards_folder(study: str) -> str:
@@ -115,7 +116,7 @@ def _home(context: WorkerContext, study: Study, job: TrialJob) -> Home | None:
         return None
     # After a resume, a trial of this number may come again with another configuration.
     digest = hashlib.blake2b(json.dumps(job.config, sort_keys=True).encode(), digest_size=4).hexdigest()
-    return Home(context.directory.locate(train_folder(study.id)), f"{job.trial}-{digest}", workers)
+    return Home(context.directory.locate(train_folder(study.id)), f"{job.trial}-{digest}", workers, train_with_ray)
 
 
 def _restored(directory: RunDirectory, job: TrialJob, checkpoint: str | None) -> SavedState | None:

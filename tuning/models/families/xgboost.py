@@ -31,7 +31,6 @@ from tuning.models.estimators import check_names, float32
 from tuning.models.gang import Gang, without_gang
 from tuning.models.gang_training import GangTraining, TrainingJob, grown_folds
 from tuning.models.shards import GangPlace, place_of_gangs, shards_of
-from tuning.models.xgboost_actors import Actors
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task
 
 if TYPE_CHECKING:
@@ -135,11 +134,7 @@ class XGBoostFamily(SteppedFamily):
             self._work(config, each, task, seed, shards_of(each, gang.actors, place), state)
             for each, state in zip(rows, states, strict=True)
         ]
-        return self.start(works, gang, place)
-
-    def start(self, works: Sequence[TrainingJob], gang: Gang, place: GangPlace) -> GangTraining:
-        """Let a gang train the models of a trial."""
-        return Actors(works, gang, place)
+        return place.train(works, gang, self.name)
 
     def _work(
         self, config: Hyperparameters, rows: Matrix, task: Task, seed: int, shards: Sequence[str], state: State = None

@@ -6,14 +6,24 @@ folds of a trial are trained at the same time, each by XGBoost-Ray's actors of i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
+from tuning.basics.environment import installed_version
 from tuning.models.base import Hyperparameters
 from tuning.models.families.xgboost import XGBoostFamily
 from tuning.models.gang import Gang
-from tuning.models.gang_training import GangTraining, TrainingJob
-from tuning.models.shards import GangPlace
-from tuning.models.xgboost_ray_adapter import Folds, unsuitable
+
+VERSIONS = {"xgboost": "3.2.", "xgboost_ray": "0.1.19"}
+NAMES = {"xgboost": ("xgboost", "xgboost-cpu")}  # of packages that have several
+
+
+def unsuitable() -> str:
+    """Why this cannot work here, as a sentence: a library that is missing or of another version; else empty."""
+    for package, wanted in VERSIONS.items():
+        found = installed_version(*NAMES.get(package, (package,)))
+        if not found.startswith(wanted):
+            have = f"{found} is installed" if found else "it is not installed"
+            pinned = f"{wanted}*" if wanted.endswith(".") else wanted
+            return f"'xgboost_ray' works with {package} {pinned}, and {have}: pip install '{package}=={pinned}'."
+    return ""
 
 
 class XGBoostRayFamily(XGBoostFamily):
@@ -25,9 +35,6 @@ class XGBoostRayFamily(XGBoostFamily):
 
     def gang(self, config: Hyperparameters) -> Gang:
         return Gang.of(config)
-
-    def start(self, works: Sequence[TrainingJob], gang: Gang, place: GangPlace) -> GangTraining:
-        return Folds(works, gang, place)
 
 
 FAMILY = XGBoostRayFamily()

@@ -11,6 +11,7 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import TYPE_CHECKING, TypeGuard
 
 from tuning.basics.wording import amount
@@ -89,11 +90,26 @@ def workers_of(objective: Callable[..., object] | None) -> TrainWorkers | None:
     if parameter is None or not isinstance(parameter.default, known.ScalingConfig):
         return None
     found = asked_by(parameter.default)
-    from tuning.models.trainers.versions import unsuitable
-
-    if why := unsuitable():
+    if why := _unsuitable():
         raise DefinitionError(f"objective: {why}")
     return found
+
+
+def _unsuitable() -> str:
+    """Why Ray Train cannot work here, as a sentence: it lacks what a trial's controller extends; else empty."""
+    here = f"trainers of Ray Train work with Ray 2.60, and {version('ray')} is installed"
+    way_out = "pip install 'ray[train]==2.60.*'."
+    try:
+        from ray.train.v2._internal.execution.controller import TrainController
+        from ray.train.v2._internal.execution.worker_group import WorkerGroup
+    except ImportError as error:
+        return f"{here} ({error}): {way_out}"
+    needed = {
+        TrainController: ("_poll_workers", "worker_group_cls"),
+        WorkerGroup: ("_create_placement_group", "_create_workers"),
+    }
+    missing = [name for kind, names in needed.items() for name in names if not hasattr(kind, name)]
+    return f"{here}, which has no {missing[0]}: {way_out}" if missing else ""
 
 
 def asked_by(scaling: ScalingConfig) -> TrainWorkers:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -23,12 +23,14 @@ Report: TypeAlias = tuple[int, Mapping[str, object]]  # a step's number, from 1,
 class Home:
     """Where a trial's training keeps its checkpoints: a path or URI of a folder, and the name of one inside it.
 
-    A training that finds checkpoints there goes on from the last one. workers: what it has room for.
+    A training that finds checkpoints there goes on from the last one. workers: what it has room for. train: gives the
+    reports of a trainer's workers, which have their checkpoints in a folder under a name.
     """
 
     folder: str
     name: str
     workers: TrainWorkers
+    train: Callable[[DataParallelTrainer, str, str], Generator[Report, None, None]]
 
 
 def keep_ray_data_here() -> None:
@@ -65,6 +67,4 @@ def reports(trainer: DataParallelTrainer, home: Home | None) -> Generator[Report
                 type(trainer).__name__, asked=str(asked), room=str(home.workers), parameter=SCALING
             )
         )
-    from tuning.models.trainers.controller import trained
-
-    yield from trained(trainer, home.folder, home.name)
+    yield from home.train(trainer, home.folder, home.name)

@@ -18,12 +18,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tuning.basics.environment import installed_version
 from tuning.errors import RunError
+from tuning.models.families.xgboost_ray import unsuitable
 from tuning.models.gang import RESTARTS, Gang
-from tuning.models.gang_training import TrainingJob, no_start
-from tuning.models.shards import LABEL, WEIGHT, GangPlace
+from tuning.models.gang_training import TrainingJob
+from tuning.models.shards import LABEL, WEIGHT
 from tuning.storage.run_directory import RunDirectory
+from tuning.worker_groups.place import Place
 
 if TYPE_CHECKING:
     from ray import ObjectRef
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
 
     Started = tuple[RabitTracker, threading.Thread]
 
-VERSIONS = {"xgboost": "3.2.", "xgboost_ray": "0.1.19"}
-NAMES = {"xgboost": ("xgboost", "xgboost-cpu")}  # of packages that have several
 CHECKPOINT_ROUNDS = 5  # XGBoost-Ray goes on from there when it has lost an actor
 TRACKER_S = 0.5
 LOOK_S = 1.0  # between two looks whether the actors have started
@@ -49,17 +48,6 @@ SentStep = tuple[int, bytes]
 _NUMBERS = itertools.count()
 _TRAININGS: dict[int, RayTraining] = {}  # of this process, by number
 _HERE = threading.local()  # .training: the one that a thread is for
-
-
-def unsuitable() -> str:
-    """Why this cannot work here, as a sentence: a library that is missing or of another version; else empty."""
-    for package, wanted in VERSIONS.items():
-        found = installed_version(*NAMES.get(package, (package,)))
-        if not found.startswith(wanted):
-            have = f"{found} is installed" if found else "it is not installed"
-            pinned = f"{wanted}*" if wanted.endswith(".") else wanted
-            return f"'xgboost_ray' works with {package} {pinned}, and {have}: pip install '{package}=={pinned}'."
-    return ""
 
 
 @dataclass(eq=False)
@@ -73,7 +61,7 @@ class RayTraining:
 
     work: TrainingJob
     gang: Gang
-    place: GangPlace
+    place: Place
     share: float = 1.0
     beginnings: list[tuple[float, int]] = field(default_factory=list)
     actors: list[ActorHandle] = field(default_factory=list)  # handles of actors, all that have been started
@@ -128,7 +116,7 @@ class RayTraining:
         for answer in ray.wait(list(starting), num_returns=len(starting), timeout=0)[0] if starting else ():
             del self._starting[answer], starting[answer]
         if any(time.monotonic() - since > self.place.patience_s for since in starting.values()):
-            raise no_start(len(starting), self.gang, self.place)
+            raise self.place.no_start(len(starting), self.gang)
 
     def begin(self, rounds: int) -> None:
         """The actors train, after so many rounds."""
@@ -201,7 +189,7 @@ class RayTraining:
 class Folds:
     """A training for each model of a trial, side by side; see `tuning.models.gang_training.Training`."""
 
-    def __init__(self, works: Sequence[TrainingJob], gang: Gang, place: GangPlace) -> None:
+    def __init__(self, works: Sequence[TrainingJob], gang: Gang, place: Place) -> None:
         self.trainings: list[RayTraining] = []
         try:
             for work in works:

@@ -19,9 +19,10 @@ import numpy as np
 from tuning.basics.wording import amount, raised
 from tuning.errors import RunError
 from tuning.models.gang import RESTARTS, Gang
-from tuning.models.gang_training import TrainingJob, no_start
-from tuning.models.process_group import CallAnswered, CallEnd, CallRaised, ProcessGroup, ProcessLost
-from tuning.models.shards import LABEL, WEIGHT, GangPlace, read_shards
+from tuning.models.gang_training import TrainingJob
+from tuning.models.shards import LABEL, WEIGHT, read_shards
+from tuning.worker_groups.place import Place
+from tuning.worker_groups.process_group import CallAnswered, CallEnd, CallRaised, ProcessGroup, ProcessLost
 
 if TYPE_CHECKING:
     from xgboost import Booster, QuantileDMatrix
@@ -122,7 +123,7 @@ class Actors:
 
     works: Sequence[TrainingJob]
     gang: Gang
-    place: GangPlace
+    place: Place
     beginnings: list[tuple[float, int]] = field(default_factory=list)
     _step: set[int] = field(default_factory=set)  # the actors that train a step now
     _tracker: RabitTracker | None = None
@@ -184,7 +185,7 @@ class Actors:
             if enough:
                 return
             if self._actors.late(self.place.patience_s):
-                raise no_start(len(self._actors.coming), self.gang, self.place)
+                raise self.place.no_start(len(self._actors.coming), self.gang)
 
     def _begin(self) -> None:
         """Divide the shards among those that are there, and train the first step."""

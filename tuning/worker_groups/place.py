@@ -1,0 +1,37 @@
+"""Where the worker group of a trial works: the placement group of the trial."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tuning.basics.wording import amount
+from tuning.errors import RunError
+from tuning.models.gang import Gang
+
+if TYPE_CHECKING:
+    from ray.util.placement_group import PlacementGroup
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a gang works.
+
+    Attributes:
+        group: the placement group: this process is in its first bundle, the actors are in those behind.
+        uri: of the run directory, which all nodes reach.
+        folder: for shards, in it.
+        patience_s: for which an actor's start is waited for.
+    """
+
+    group: PlacementGroup
+    uri: str
+    folder: str
+    patience_s: float
+
+    def no_start(self, missing: int, gang: Gang) -> RunError:
+        """Return why a training ends whose actors do not come."""
+        return RunError(
+            f"{missing} of {amount(gang.actors, 'actor')} did not start within {self.patience_s:g} s: there is no room "
+            "for them, or their machine is too busy."
+        )

@@ -1,0 +1,37 @@
+"""What models and objectives are given to start a worker group with, whichever kind it is."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import TYPE_CHECKING
+
+from tuning.models.families import xgboost_ray
+from tuning.models.gang import Gang
+from tuning.models.gang_training import GangTraining, TrainingJob
+from tuning.worker_groups.place import Place
+
+if TYPE_CHECKING:
+    from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
+
+    from tuning.models.trainers.training import Report
+
+
+class TrialPlace(Place):
+    """The place of a trial's gang; see `tuning.models.shards.GangPlace`."""
+
+    def train(self, works: Sequence[TrainingJob], gang: Gang, family: str) -> GangTraining:
+        """Start a gang that trains the models of a trial."""
+        if family == xgboost_ray.FAMILY.name:
+            from tuning.worker_groups.xgboost_ray import Folds
+
+            return Folds(works, gang, self)
+        from tuning.worker_groups.xgboost_actors import Actors
+
+        return Actors(works, gang, self)
+
+
+def train_with_ray(trainer: DataParallelTrainer, folder: str, name: str) -> Generator[Report, None, None]:
+    """The reports of a trainer's workers, see `tuning.models.trainers.training.Home`."""
+    from tuning.worker_groups.ray_train import trained
+
+    yield from trained(trainer, folder, name)
