@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 from builders import SPACE, valley
 from warm_children import run_script
 
@@ -76,7 +77,7 @@ def crashing(monkeypatch: Any, after: int, when: str = "after", only: str = "") 
         def step(self: RunDirectory, name: str, given: bytes | Iterable[bytes]) -> None:
             if ended:
                 raise Crash(f"a process that had ended wrote {name}")
-            data = given if isinstance(given, bytes) else list(given)
+            data = bytes(given) if isinstance(given, bytes | pa.Buffer) else list(given)
             if only not in name or name == PROGRESS:  # that is written by a clock
                 return action(self, name, data)
             reached.append(name)
