@@ -77,7 +77,7 @@ def found(result: RunResult) -> list[str]:
     records = sorted(result.trial_records, key=lambda record: record.trial)
     return [
         json.dumps([
-            each.trial, each.config, each.state, each.reason, each.score, each.suggested, each.told, each.lineage,
+            each.trial, each.config, each.state, str(each.reason), each.score, each.suggested, each.told, each.lineage,
             each.schedule, each.spent_steps, [(step.step, step.score) for step in each.steps],
         ])
         for each in records
