@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Place:
+class RayPlace:
     """Where a gang works.
 
     Attributes:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tuning.models.families import xgboost_ray
 from tuning.models.gang import Gang
 from tuning.models.gang_training import GangTraining, TrainingJob
-from tuning.worker_groups.place import Place
+from tuning.worker_groups.place import RayPlace
 
 if TYPE_CHECKING:
     from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tuning.models.trainers.training import Report
 
 
-class TrialPlace(Place):
+class TrialPlace(RayPlace):
     """The place of a trial's gang; see `tuning.models.shards.GangPlace`."""
 
     def train(self, works: Sequence[TrainingJob], gang: Gang, family: str) -> GangTraining:

@@ -21,7 +21,7 @@ from tuning.errors import RunError
 from tuning.models.gang import RESTARTS, Gang
 from tuning.models.gang_training import TrainingJob
 from tuning.models.shards import LABEL, WEIGHT, read_shards
-from tuning.worker_groups.place import Place
+from tuning.worker_groups.place import RayPlace
 from tuning.worker_groups.process_group import CallAnswered, CallEnd, CallRaised, ProcessGroup, ProcessLost
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class Actors:
 
     works: Sequence[TrainingJob]
     gang: Gang
-    place: Place
+    place: RayPlace
     beginnings: list[tuple[float, int]] = field(default_factory=list)
     _step: set[int] = field(default_factory=set)  # the actors that train a step now
     _tracker: RabitTracker | None = None

@@ -24,7 +24,7 @@ from tuning.models.gang import RESTARTS, Gang
 from tuning.models.gang_training import TrainingJob
 from tuning.models.shards import LABEL, WEIGHT
 from tuning.storage.run_directory import RunDirectory
-from tuning.worker_groups.place import Place
+from tuning.worker_groups.place import RayPlace
 
 if TYPE_CHECKING:
     from ray import ObjectRef
@@ -61,7 +61,7 @@ class RayTraining:
 
     work: TrainingJob
     gang: Gang
-    place: Place
+    place: RayPlace
     share: float = 1.0
     beginnings: list[tuple[float, int]] = field(default_factory=list)
     actors: list[ActorHandle] = field(default_factory=list)  # handles of actors, all that have been started
@@ -189,7 +189,7 @@ class RayTraining:
 class Folds:
     """A training for each model of a trial, side by side; see `tuning.models.gang_training.Training`."""
 
-    def __init__(self, works: Sequence[TrainingJob], gang: Gang, place: Place) -> None:
+    def __init__(self, works: Sequence[TrainingJob], gang: Gang, place: RayPlace) -> None:
         self.trainings: list[RayTraining] = []
         try:
             for work in works:
