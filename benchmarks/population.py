@@ -5,7 +5,9 @@ step to the last one, and of the whole run, in one process and with helpers; whe
 `--kill` what the death of a helper costs.
 
     python -m benchmarks.population [--members 8] [--steps 40] [--step-seconds 0.5] [--slots 8] [--scheduler pbt]
-        [--kill]
+        [--kill] [--rounds 9]
+
+With `--rounds` only the least that a spread form takes is printed: as many independent Tune trials for each member.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from tuning import RunResult, TuneRunner
 from tuning.steps import Step
 
 SEED = 3
+SPACE = {name: {"type": "float", "low": 0.0, "high": 1.0, "default": 0.5} for name in ("x", "y")}
 
 
 def climbing(steps: int, seconds: float, log: Path) -> Callable[..., Iterator[Step]]:
@@ -58,18 +61,34 @@ def search(folder: Path, placement: str, options: argparse.Namespace) -> Search:
     """One run."""
     log = folder.parent / f"{placement}.log"
     climb = climbing(options.steps, options.step_seconds, log)
-    space = {name: {"type": "float", "low": 0.0, "high": 1.0, "default": 0.5} for name in ("x", "y")}
     runner = TuneRunner(
-        name="population", objective=climb, search_space=space, metric="weight", mode="max", steps=options.steps,
+        name="population", objective=climb, search_space=SPACE, metric="weight", mode="max", steps=options.steps,
         trials=options.members + 1, algorithm="bohb" if options.scheduler == "bohb" else "random",
         scheduler=options.scheduler, seed=SEED, slots=options.slots, placement=placement, mlflow=False,
     )  # fmt: skip
+    return searched(runner, folder, log)
+
+
+def searched(runner: TuneRunner, folder: Path, log: Path) -> Search:
+    """Run it. log: with the times of its steps."""
     began = time.monotonic()
     result = runner.run(folder, progress=False)
     seconds = time.monotonic() - began
     times = [[float(each) for each in line.split()] for line in log.read_text().splitlines()]
     training = max(end for _, end in times) - min(start for start, _ in times)
     return Search(result, seconds, training, len(times))
+
+
+def spread_rounds(folder: Path, options: argparse.Namespace) -> Search:
+    """The rounds of all members as trials of a spread study that nobody waits for."""
+    steps = options.steps // options.rounds
+    log = folder.parent / "rounds.log"
+    runner = TuneRunner(
+        name="rounds", objective=climbing(steps, options.step_seconds, log), search_space=SPACE, metric="weight",
+        mode="max", steps=steps, trials=options.members * options.rounds, algorithm="random", scheduler="fifo",
+        seed=SEED, slots=options.slots, placement="spread", mlflow=False,
+    )  # fmt: skip
+    return searched(runner, folder, log)
 
 
 def found(result: RunResult) -> list[str]:
@@ -114,7 +133,15 @@ def main() -> None:
     parser.add_argument("--slots", type=int, default=8)
     parser.add_argument("--scheduler", default="pbt")
     parser.add_argument("--kill", action="store_true", help="kill a helper in the middle")
+    parser.add_argument("--rounds", type=int, default=0, help="of each member; for the spread form alone")
     options = parser.parse_args()
+    if options.rounds:
+        with tempfile.TemporaryDirectory() as folder:
+            least = spread_rounds(Path(folder) / "rounds", options)
+        print(
+            f"{least.steps} steps of {options.step_seconds} s in rounds: {least.training:.1f} s, run {least.run:.1f} s"
+        )
+        return
     with tempfile.TemporaryDirectory() as folder:
         before = search(Path(folder) / "packed", "packed", options)
         if options.kill:
