@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -57,14 +57,21 @@ class TargetSample:
         return f"customer{'s' if len(self.targets) > 1 else ''} {', '.join(map(repr, self.targets))}"
 
 
-def sample_target(definition: Definition, customers: Customers, code: OwnCode) -> TargetSample:
-    """A look at the target of the largest customers, until enough of them have a usable one."""
+#: Customers with their prepared rows, or why there are none.
+SampledFrames: TypeAlias = "Iterator[tuple[Customer, pd.DataFrame | CustomerError]]"
+
+
+def sample_target(definition: Definition, customers: Customers, frames: SampledFrames) -> TargetSample:
+    """Look at the target of the largest customers, until enough of them have a usable one.
+
+    frames: as `sample_frames` gives them.
+    """
     target = definition.target
     found: dict[str, pd.Series] = {}
-    frames: dict[str, pd.DataFrame] = {}
+    first_rows: dict[str, pd.DataFrame] = {}
     reason = "there is no customer"
     whole = len(customers) <= LOOKED_AT and definition.prepare is None
-    for number, (customer, frame) in enumerate(sample_frames(definition, customers, code), start=1):
+    for number, (customer, frame) in enumerate(frames, start=1):
         if isinstance(frame, CustomerError):
             reason = f"customer {customer.id!r}: {frame}"
             continue
@@ -80,16 +87,14 @@ def sample_target(definition: Definition, customers: Customers, code: OwnCode) -
             reason = f"customer {customer.id!r} has lists or the like in its target {target!r}"
         else:
             found[customer.id] = frame[target]
-            frames[customer.id] = frame[:FIRST_ROWS]
+            first_rows[customer.id] = frame[:FIRST_ROWS]
             if len(found) == ENOUGH:
                 whole = whole and number == len(customers)
                 break
-    return TargetSample(found, reason, whole, frames)
+    return TargetSample(found, reason, whole, first_rows)
 
 
-def sample_frames(
-    definition: Definition, customers: Customers, code: OwnCode
-) -> Iterator[tuple[Customer, pd.DataFrame | CustomerError]]:
+def sample_frames(definition: Definition, customers: Customers, code: OwnCode) -> SampledFrames:
     """Prepared rows of the largest customers, or why there are none; of large files only the first rows.
 
     Who is over a limit gets no model, and so no say in what is guessed for the others, nor their place here. The look

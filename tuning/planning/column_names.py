@@ -11,8 +11,7 @@ from tuning.basics.wording import did_you_mean, name_list, separator_hint
 from tuning.data.customers import Customers, too_large
 from tuning.data.formats.memory_frame import FrameSource
 from tuning.data.keyed_tables import TablePart, find_tables
-from tuning.data.prepared import OwnCode
-from tuning.data.sampling import LOOKED_AT, sample_frames
+from tuning.data.sampling import LOOKED_AT, SampledFrames
 from tuning.data.table_source import TableSource
 from tuning.definition.customer_limits import Extent
 from tuning.definition.definition import Definition
@@ -22,11 +21,11 @@ from tuning.notes import Note, PlanCode
 MOST_LOOKED_AT = 200  # customers, when the first ones do not have a column
 
 
-def check_columns(definition: Definition, customers: Customers, code: OwnCode) -> list[Note]:
+def check_columns(definition: Definition, customers: Customers, frames: SampledFrames) -> list[Note]:
     """Return notes on columns that only some customers have; `PlanError` names one that none has.
 
     Looks at the headers of the largest customers; with `prepare`, at what it gives back for them, since it may make a
-    column. `DataError` when none of them can be read.
+    column. `DataError` when none of them can be read. frames: as of `sample_frames`.
     """
     named = _keys_by_column(definition)
     if definition.objective is not None or not named:
@@ -34,7 +33,7 @@ def check_columns(definition: Definition, customers: Customers, code: OwnCode) -
     found: Counter[str] = Counter()
     unread: list[str] = []
     looked = with_features = 0
-    for names in _headers(definition, customers, code):
+    for names in _headers(definition, customers, frames):
         if isinstance(names, NotLookedAtError):
             continue
         if isinstance(names, CustomerError):
@@ -46,7 +45,7 @@ def check_columns(definition: Definition, customers: Customers, code: OwnCode) -
         with_features += bool(_features(definition, names))
         looked += 1
         all_seen = all(name in found for name in named)
-        if looked >= MOST_LOOKED_AT or (all_seen and (looked >= LOOKED_AT or code.prepare is not None)):
+        if looked >= MOST_LOOKED_AT or (all_seen and (looked >= LOOKED_AT or definition.prepare is not None)):
             break
     if not looked:
         if unread:
@@ -91,10 +90,12 @@ def _taken(definition: Definition, names: Iterable[str]) -> str:
     return f"{name_list(taken)} {is_are} taken by `drop`, `by`, `weight`, `split` or `baseline`"
 
 
-def _headers(definition: Definition, customers: Customers, code: OwnCode) -> Iterator[list[str] | CustomerError]:
+def _headers(
+    definition: Definition, customers: Customers, frames: SampledFrames
+) -> Iterator[list[str] | CustomerError]:
     """The columns of each customer, the largest first, or why they cannot be read."""
-    if code.prepare is not None:
-        for _, frame in sample_frames(definition, customers, code):
+    if definition.prepare is not None:
+        for _, frame in frames:
             yield frame if isinstance(frame, CustomerError) else [str(name) for name in frame.columns]
         return
     for source in _sources(definition, customers):

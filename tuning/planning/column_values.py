@@ -8,9 +8,7 @@ from functools import partial
 
 import pandas as pd
 
-from tuning.data.customers import Customers
-from tuning.data.prepared import OwnCode
-from tuning.data.sampling import sample_frames
+from tuning.data.sampling import SampledFrames
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError, PlanError
 from tuning.notes import Note, PlanCode
@@ -21,17 +19,17 @@ from tuning.preprocessing.roles import check_predictions, read_groups, read_mome
 MOST_ROWS, MOST_COLUMNS = 2000, 50  # of a customer, looked at for odd text
 
 
-def check_values(definition: Definition, customers: Customers, code: OwnCode) -> None:
-    """`PlanError` where no customer looked at has weights, moments, groups or predictions that can be used.
+def check_values(definition: Definition, frames: SampledFrames) -> None:
+    """Raise `PlanError` where no customer looked at has weights, moments, groups or predictions that can be used.
 
-    The first one that has them is enough; the others get their reasons in the run.
+    The first one that has them is enough; the others get their reasons in the run. frames: as of `sample_frames`.
     """
     split = definition.split
     named = (definition.weight, split.column, split.group, definition.baseline_column)
     if definition.objective is not None or not any(named):
         return
     refused: dict[str, list[str]] = {}
-    for customer, frame in sample_frames(definition, customers, code):
+    for customer, frame in frames:
         if isinstance(frame, CustomerError):
             continue
         found = _refusal(definition, frame)

@@ -71,13 +71,13 @@ def check_own_machine(definition: Definition, studies: StudyTable, slots: int) -
         raise PlanError(str(why))
 
 
-def check_shared_folder(definition: Definition, studies: StudyTable, directory: RunDirectory) -> None:
+def check_shared_folder(definition: Definition, studies: StudyTable, folder: str | Path) -> None:
     """Raise `PlanError` for models with actors that read rows from a folder, where the run is on object storage."""
-    if directory.local or definition.objective is not None:
+    if definition.objective is not None:
         return
     for study in studies.first_of_each("space"):
         for name in gangs_in(study.space):
-            if families()[name].gangs_read_files:
+            if families()[name].gangs_read_files and not (directory := RunDirectory(folder)).local:
                 raise PlanError(
                     f"customer {study.customer.id!r}: the actors of {name!r} read their rows from the run directory, "
                     f"{directory.shown}, which must be in a folder that all nodes share; give one, or take `xgboost` "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from itertools import tee
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from tuning.basics.timing import USUAL, Timing
 from tuning.data.customers import Customer, Customers, find_customers
 from tuning.data.prepare_process import PrepareProcess
 from tuning.data.prepared import OwnCode
+from tuning.data.sampling import sample_frames
 from tuning.definition.cpus import default_slots
 from tuning.definition.definition import Definition
 from tuning.definition.run_spec import RunSpec
@@ -77,15 +79,16 @@ def make_plan(
         models.check_built(definition.models)
         with exits_raised(), settings_put_back() if in_process else nullcontext():
             code = OwnCode(definition, process=None if in_process else process).loaded()
-            notes += check_columns(definition, found, code)
-            check_values(definition, found, code)
-            spec, chosen = resolve(definition, found, code)
+            of_columns, of_values, of_targets = tee(sample_frames(definition, found, code), 3)  # each read once
+            notes += check_columns(definition, found, of_columns)
+            check_values(definition, of_values)
+            spec, chosen = resolve(definition, found, code, of_targets)
         check_settings(spec)
         check_fixed(definition, fixed, set(found.texts("id").to_pylist()) if fixed else ())
         studies = make_studies(spec, found, code, fixed)
         beside = None if definition.pool == OFF else studies_beside(spec, found, studies, code)
         check_allowance(studies)
-        check_shared_folder(definition, studies, RunDirectory(definition.storage if run_dir is None else run_dir))
+        check_shared_folder(definition, studies, definition.storage if run_dir is None else run_dir)
         notes += [*chosen, *check_studies(spec, studies, code, models)]
     notes += (PlanCode.NOT_SAMPLED(name, why=why) for name, why in process.lost.items())
     if definition.warm_start and not definition.customers:
@@ -132,7 +135,7 @@ def resumed_plan(
     """
     code = OwnCode(spec.definition, directory).loaded()  # what is wrong with the run's copies ends it here, not workers
     studies = make_studies(spec, added, code, fixed)
-    check_shared_folder(spec.definition, studies, directory)
+    check_shared_folder(spec.definition, studies, directory.uri)
     with ModelProcess(USUAL.prepare_s, in_process) as models:
         notes = [*data_notes(spec.definition, added), *check_studies(spec, studies, code, models)]
     slots, workers = spec.definition.slots or default_slots(), workers_of(code.objective)

@@ -14,7 +14,7 @@ from search_spaces import SearchSpace, SpaceError
 from tuning.basics.wording import did_you_mean, name_list
 from tuning.data.customers import Customers
 from tuning.data.prepared import OwnCode
-from tuning.data.sampling import TargetSample, sample_target
+from tuning.data.sampling import SampledFrames, TargetSample, sample_target
 from tuning.definition.definition import Definition
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import CustomerError, DefinitionError, PlanError
@@ -70,12 +70,17 @@ class _Prediction:
     notes: tuple[Note, ...] = ()
 
 
-def resolve(definition: Definition, customers: Customers, code: OwnCode) -> tuple[RunSpec, list[Note]]:
-    """Return the spec of a definition, and notes on what was chosen for the user; `PlanError` says what cannot work."""
+def resolve(
+    definition: Definition, customers: Customers, code: OwnCode, frames: SampledFrames
+) -> tuple[RunSpec, list[Note]]:
+    """Return the spec of a definition, and notes on what was chosen for the user; `PlanError` says what cannot work.
+
+    frames: as of `sample_frames`.
+    """
     _check_mode(definition)
     found, metric = _Prediction(), definition.metric or "objective"
     if definition.objective is None:
-        found = _predicted(definition, customers, code)
+        found = _predicted(definition, customers, code, frames)
     task = found.task
     try:
         if task is not None:
@@ -137,10 +142,10 @@ def _stopping_rules(definition: Definition) -> tuple[RuleSpec, ...]:
     return (*(rule for rule in rules if rule.name != limit.name), limit)
 
 
-def _predicted(definition: Definition, customers: Customers, code: OwnCode) -> _Prediction:
+def _predicted(definition: Definition, customers: Customers, code: OwnCode, frames: SampledFrames) -> _Prediction:
     """Return what is to be predicted, as the definition says it or guessed from the largest customers."""
     task: str = definition.task
-    sample = sample_target(definition, customers, code)
+    sample = sample_target(definition, customers, frames)
     why: Note | None = None
     if task == "auto":
         if not sample.targets:
