@@ -1,9 +1,11 @@
-"""What is written and said when a run has ended: its outcome, leaderboard, logs that are missing, how to go on."""
+"""What is written and said when a run has ended: outcome, leaderboard, report, missing logs, how to go on."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
+import threading
 from collections.abc import Mapping, Sequence
 
 from tuning.basics.documents import Json
@@ -31,6 +33,45 @@ class LeaderboardFile(RunObserver):
         stopped = end.state is EndState.STOPPED
         if (end.state.in_order or stopped) and self._owned.plan.spec.definition.compare is None:
             self._owned.directory.write_pieces(LEADERBOARD_FILE, end.result.board().csv)
+
+
+class ReportWriter(RunObserver):
+    """Writes the report when a run has ended; not of a comparison, and not where `report` is false.
+
+    The libraries that draw are loaded while the workers go on: not before their first trial, and not in a process that
+    is forked.
+    """
+
+    at_end = "writing the report"
+
+    def __init__(self, owned: OwnedRun) -> None:
+        definition = owned.plan.spec.definition
+        self._wanted = definition.report and definition.compare is None
+        self._studies = len(owned.plan.studies)
+        self._loading: threading.Thread | None = None
+
+    def recorded(self, part: str) -> None:
+        if self._wanted and self._loading is None:
+            self._loading = threading.Thread(target=self._load, name="report", daemon=True)
+            self._loading.start()
+
+    def ended(self, end: RunEnd) -> None:
+        if not (self._wanted and end.state.in_order):
+            return
+        from tuning.runs.report.page import write_report
+
+        if self._loading is not None:
+            self._loading.join()
+        try:
+            write_report(end.result, quick=True)
+        except Exception as error:
+            logger.warning("the run's report could not be written: %s", one_line(error))
+
+    def _load(self) -> None:
+        with contextlib.suppress(Exception):  # `ended` meets it, too
+            from tuning.runs.report.page import load_ahead
+
+            load_ahead(self._studies)
 
 
 class MissingLogs(RunObserver):

@@ -11,7 +11,7 @@ from functools import cache
 from tuning.basics.public import typing
 from tuning.basics.wording import amount, time_text, value_text
 from tuning.driver.display import Display
-from tuning.driver.ending import BudgetAdvice, LeaderboardFile, MissingLogs, write_outcome
+from tuning.driver.ending import BudgetAdvice, LeaderboardFile, MissingLogs, ReportWriter, write_outcome
 from tuning.driver.halt import StopConditions
 from tuning.driver.hosts.choice import hosts_of
 from tuning.driver.log_capture import log_file
@@ -33,7 +33,6 @@ from tuning.runs.observer import EndState, RunEnd, RunObserver
 from tuning.runs.outcome import report_line, sentences
 from tuning.runs.pool_file import check_pool
 from tuning.runs.progress import earlier_rate
-from tuning.runs.report.writer import ReportWriter
 from tuning.runs.results import RunResult
 from tuning.tracking.copy.observer import MLflowCopy
 

@@ -60,9 +60,7 @@ def remarks(result: RunResult, counts: RunCounts) -> list[str]:
     return [
         *_contradicted(counts),
         *_pool(counts),
-        *_fixed(counts),
         *_ensembles(counts),
-        *_constants(counts),
         *_too_good(counts),
         *_without_target(counts),
         *_notes(counts, result.directory.shown),
@@ -97,14 +95,6 @@ def _pool(counts: RunCounts) -> list[str]:
     return [f"The pool, of the rows of {whose}, is a member of {where}."]
 
 
-def _fixed(counts: RunCounts) -> list[str]:
-    found = counts["fixed"]
-    if not found or counts["customers"] == 1:
-        return []
-    was, each = ("was", "it") if found == 1 else ("were", "each")
-    return [f"The configuration of {amount(found, 'model')} {was} known: {each} was fitted once, without a trial."]
-
-
 def _ensembles(counts: RunCounts) -> list[str]:
     found, size = counts["ensembles"], counts["model_bytes"]
     if not found:
@@ -119,14 +109,6 @@ def _ensembles(counts: RunCounts) -> list[str]:
         f"{models} The models take {size_text(size)} in all; {alone} keeps the winners alone, which are smaller and "
         "predict faster."
     ]
-
-
-def _constants(counts: RunCounts) -> list[str]:
-    found = counts["constants"]
-    if not found:
-        return []
-    models = f"{amount(found, 'model')} {'is a constant' if found == 1 else 'are constants'}"
-    return [f"{models}: nothing was better on the folds, and their notes say by how much."]
 
 
 def _too_good(counts: RunCounts) -> list[str]:

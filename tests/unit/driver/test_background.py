@@ -129,7 +129,7 @@ def test_what_takes_its_time_at_the_end_is_said(tmp_path: Path, monkeypatch: pyt
     said: list[str] = []
     known = threading.Event()
 
-    def write(*_: object) -> None:
+    def write(*_: object, **__: object) -> None:
         assert known.wait(60)
         said.append(handle.progress.doing)
 

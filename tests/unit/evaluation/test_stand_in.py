@@ -76,7 +76,7 @@ def test_who_has_too_few_rows_is_answered_by_the_pool_and_its_row_says_so(pooled
     typical = pooled.model("three").predict(numbers(9)[["a", "b"]])
     assert abs(np.median(typical) - 20) < 10, "measured as the typical customer is"
     page = customer_page(pooled, "few")
-    assert "few has no model of its own: 12 rows with a target, fewer than min_rows: 20. For it the run" in page
+    assert "pool answers, as there is no own model: 12 rows with a target, fewer than min_rows: 20; " in page
 
 
 def test_whom_nobody_has_seen_is_answered_as_the_typical_customer(pooled: RunResult) -> None:

@@ -15,7 +15,7 @@ from sklearn.metrics import roc_auc_score
 from tuning import RunResult, TuneRunner
 from tuning.cli.program import main
 from tuning.runs import plots
-from tuning.runs.report.customer import SMALL, Effort, class_pictures, customer_page
+from tuning.runs.report.customer import class_pictures, customer_page
 from tuning.runs.report.page import page
 
 CODE = "def prepare(frame):\n    open('ran', 'w').close()\n    return frame\n"
@@ -43,7 +43,9 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
 
 
 @pytest.mark.long
-def test_a_run_of_one_customer_ends_with_predictions_and_what_matters(tmp_path: Path) -> None:
+def test_a_run_of_one_customer_ends_with_predictions_and_what_matters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     result = run_of(tmp_path, data={"only": rows(0)})
     html = (tmp_path / "run" / "report.html").read_text()
     assert alts(html) == {
@@ -54,7 +56,8 @@ def test_a_run_of_one_customer_ends_with_predictions_and_what_matters(tmp_path: 
     }
     table = html.partition(">predict_ms_per_row<")[2].partition("</table>")[0]
     assert re.findall("<tr.*?><td[^>]*>(.*?)</td>", table) == ["ridge", "knn"]
-    assert "<code>tuning report</code> adds them" in page(result, Effort(seconds=0.0))
+    monkeypatch.setattr("tuning.runs.report.customer.QUICK_S", 0.0)
+    assert "<code>tuning report</code> adds them" in page(result, quick=True)
 
 
 def test_what_is_drawn_is_what_the_model_was_scored_by(many: RunResult) -> None:
@@ -140,5 +143,5 @@ def test_a_report_runs_no_code_of_a_run(tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / "own.py").write_text(CODE)
     result = run_of(tmp_path, data={"only": rows(0)}, prepare="own.py:prepare", report=False)
     (tmp_path / "ran").unlink()
-    assert "runs no code of yours" in page(result, SMALL)
+    assert "runs no code of yours" in page(result, quick=True)
     assert not (tmp_path / "ran").exists()

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from tuning.basics.wording import amount, command, raised, shorten, value_text
+from tuning.basics.wording import amount, command, shorten, value_text
 from tuning.definition.definition import Definition
-from tuning.errors import TuningError
-from tuning.models.pooled import POOL
+from tuning.errors import reason_of
 from tuning.records.schema import STOPPED, TrialRecord, best_first
 from tuning.reporting.html import Block, HtmlTable, Page, Picture, PictureRow, Points, Section, Text, drawn
 from tuning.runs.customer_result import CustomerResult
@@ -37,18 +35,7 @@ MOST_CLASSES = 8  # in one picture
 MOST_ROWS = 30  # of the table of trials
 MOST_TEXT = 240  # characters of a cell
 MOST_COLUMNS_S = 20.0  # that shuffling all columns may take
-
-
-@dataclass(frozen=True)
-class Effort:
-    """What a page may cost, as what it is made of took in the run: seconds of fitting, and cells of the rows."""
-
-    seconds: float = float("inf")
-    cells: float = float("inf")
-
-
-ANY = Effort()
-SMALL = Effort(seconds=5.0, cells=2e6)  # at the end of a run, which somebody waits for
+QUICK_S, QUICK_CELLS = 5.0, 2e6  # of fits and of rows, beyond which nobody is to wait at a run's end
 
 
 def write_customer_report(result: RunResult, customer: str) -> str:
@@ -63,41 +50,32 @@ def customer_page(result: RunResult, customer: str) -> str:
     found, board = result.customer(customer), result.board()
     row = next(each for each in board if each["customer"] == customer)
     run = result.summary()["run"]
-    lead = _without_own(found) if found.params is None else of_one(row, board.metric, board.mode, result.baseline)
+    lead = str(found) if found.params is None else of_one(row, board.metric, board.mode, result.baseline)
     facts = pd.DataFrame(found.facts(), columns=["", "value"])
     blocks: list[Block] = [HtmlTable(facts)] if len(facts) else []
     sections = [
         Section("Result", [*blocks, *([Points([str(note) for note in found.notes])] if found.notes else [])]),
-        *customer_sections(found, ANY),
+        *customer_sections(found),
     ]
     footer = f"Run {run}, {result.directory.shown}. Written on {time.strftime('%Y-%m-%d %H:%M')} by tuning-service."
     return Page(f"{customer} in {run}", lead, [each for each in sections if each.blocks], footer).html()
 
 
-def _without_own(found: CustomerResult) -> str:
-    """What is said first of a customer without a model of its own."""
-    reason = str(found.reason).rstrip(".")
-    if found.study is None or found.study.family != POOL:
-        return f"{found.customer} has no model: {reason}."
-    return f"{found.customer} has no model of its own: {reason}. For it the run's pool answers."
-
-
-def customer_sections(found: CustomerResult, effort: Effort) -> list[Section]:
-    """What was tried, what the winner says of the hold-out rows, and what matters. effort: what this may cost."""
+def customer_sections(found: CustomerResult, *, quick: bool = False) -> list[Section]:
+    """What was tried, what the winner says of the hold-out rows, and what matters. quick: where it takes seconds."""
     sections = [Section("What was tried, and how it did", _trials(found))]
     study = found.study
     if study is None or study.trial is None or study.task == "objective":
         return sections
     where = "On rows that the search never saw"
-    if why := _not_now(found, effort):
+    if why := _not_now(found, quick=quick):
         return [*sections, Section(where, [Text(why)])]
     try:
         winner = found.explained()
         unseen, matters = _unseen(found, winner), _what_matters(winner, found)
-    except TuningError as error:
-        return [*sections, Section(where, [Text(f"The model could not be asked about the hold-out rows: {error}")])]
-    except Exception as error:  # of a library that draws, fits or scores
-        return [*sections, Section(where, [Text(f"The model could not be asked about these rows: {raised(error)}")])]
+    except Exception as error:  # of the data, or of a library that draws, fits or scores
+        why = f"The model could not be asked about the hold-out rows: {reason_of(error)}"
+        return [*sections, Section(where, [Text(why)])]
     return [*sections, Section(where, unseen), Section("What matters", matters)]
 
 
@@ -108,7 +86,7 @@ def own_code(definition: Definition) -> list[str]:
     return [key for key, there in keys.items() if there]
 
 
-def _not_now(found: CustomerResult, effort: Effort) -> str:
+def _not_now(found: CustomerResult, *, quick: bool) -> str:
     """Why the model is not fitted again for the page; empty where it is."""
     study = found.study
     assert study is not None
@@ -121,7 +99,7 @@ def _not_now(found: CustomerResult, effort: Effort) -> str:
     members = [each for each in found.trial_records if each.study == study.study and each.trial in weights_of(study)]
     fitted = {each.key: each.fit_seconds for each in [*_best_of_families(found), *members]}
     seconds = sum(fitted.values())
-    if seconds > effort.seconds or study.rows * max(1, study.features) > effort.cells:
+    if quick and (seconds > QUICK_S or study.rows * max(1, study.features) > QUICK_CELLS):
         return (
             "Predicted against actual, and what matters: `tuning report` adds them. The winner is fitted again for "
             "that, and a run does not wait for it at its end."

@@ -31,7 +31,7 @@ from tuning.runs.leaderboard import SCHEMA, as_recorded_notes
 from tuning.runs.outcome import REPORT, answer, remarks
 from tuning.runs.parameter_effects import MOST_TRIALS, NEEDED, TOO_FEW, parameter_effects
 from tuning.runs.plan_file import frozen_definition, read_spec
-from tuning.runs.report.customer import ANY, Effort, customer_sections
+from tuning.runs.report.customer import customer_sections
 from tuning.runs.results import RunResult
 
 LEAST_DRAWN = 5  # customers; of fewer the table says as much as pictures
@@ -72,9 +72,9 @@ def grouped(notes: Iterable[tuple[str, Note]]) -> list[Group]:
     return sorted(found.values(), key=lambda group: -group.count)
 
 
-def write_report(result: RunResult, effort: Effort = ANY) -> str:
-    """Write a run's page into its folder; the name to show. effort: as of `page`."""
-    result.directory.write(REPORT, page(result, effort).encode())
+def write_report(result: RunResult, *, quick: bool = False) -> str:
+    """Write a run's page into its folder; the name to show. quick: as of `page`."""
+    result.directory.write(REPORT, page(result, quick=quick).encode())
     return result.directory.display(REPORT)
 
 
@@ -85,8 +85,8 @@ def load_ahead(studies: int) -> None:
             importlib.import_module(name)
 
 
-def page(result: RunResult, effort: Effort = ANY) -> str:
-    """A run's page. effort: what the part on a single customer may cost."""
+def page(result: RunResult, *, quick: bool = False) -> str:
+    """A run's page. quick: the part on a single customer fits its model again only where that takes seconds."""
     counts, alone = result.summary(), len(result.board()) == 1
     trials = result.some_trials([*NEEDED, "customer", "reason"], MOST_TRIALS)
     beside = remarks(result, counts)
@@ -94,7 +94,7 @@ def page(result: RunResult, effort: Effort = ANY) -> str:
     sections = [
         *_contradicted(result),
         Section("Result", [*blocks, *pictures(result, trials)]),
-        *([each for each in customer_sections(result.customer(), effort) if each.blocks] if alone else []),
+        *([each for each in customer_sections(result.customer(), quick=quick) if each.blocks] if alone else []),
         Section("Customers", [_customers(result)]),
         *_failures(result, trials),
         *_settled(result),
