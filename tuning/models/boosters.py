@@ -29,6 +29,11 @@ def load_booster(content: bytes) -> Booster:
     return xgboost.Booster({"nthread": threads()}, model_file=bytearray(content))
 
 
+def rounds_of(content: bytes | None) -> int:
+    """Return how many rounds the Booster in a file's content has; 0 without one."""
+    return int(load_booster(content).num_boosted_rounds()) if content else 0
+
+
 def prediction_of(raw: np.ndarray, task: Task) -> Prediction:
     """What a Booster's prediction means."""
     if task.kind == REGRESSION:

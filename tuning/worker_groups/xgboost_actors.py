@@ -18,6 +18,7 @@ import numpy as np
 
 from tuning.basics.wording import amount, raised
 from tuning.errors import RunError
+from tuning.models.boosters import rounds_of
 from tuning.models.gang import RESTARTS, Gang
 from tuning.models.gang_training import TrainingJob
 from tuning.models.shards import LABEL, WEIGHT, read_shards
@@ -132,7 +133,7 @@ class Actors:
 
     def __post_init__(self) -> None:
         self._models = tuple(work.model for work in self.works)
-        self._done = _rounds_of(self._models[0])
+        self._done = rounds_of(self._models[0])
         self._actors = ProcessGroup(self.place.group, GangActor, "ready", first=1)
         self._hire()
 
@@ -266,9 +267,3 @@ def _end(tracker: RabitTracker | None) -> None:
     if tracker is not None:
         with contextlib.suppress(Exception):  # actors have gone without a word
             tracker.free()
-
-
-def _rounds_of(model: bytes | None) -> int:
-    import xgboost
-
-    return int(xgboost.Booster(model_file=bytearray(model)).num_boosted_rounds()) if model else 0

@@ -19,6 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tuning.errors import RunError
+from tuning.models.boosters import rounds_of
 from tuning.models.families.xgboost_ray import unsuitable
 from tuning.models.gang import RESTARTS, Gang
 from tuning.models.gang_training import TrainingJob
@@ -136,7 +137,7 @@ class RayTraining:
 
     def _work(self) -> None:
         _HERE.training = self
-        self._last = _rounds_of(self.work.model), self.work.model or b""
+        self._last = rounds_of(self.work.model), self.work.model or b""
         tries = RESTARTS if self.gang.recovery == "cold" else 0
         try:
             for left in range(tries, -1, -1):
@@ -232,12 +233,6 @@ def _rows(work: TrainingJob, directory: RunDirectory) -> RayDMatrix:
 
 class _ClosedError(BaseException):
     """A training is over; no `Exception`, which XGBoost-Ray takes for a lost actor."""
-
-
-def _rounds_of(model: bytes | None) -> int:
-    import xgboost
-
-    return int(xgboost.Booster(model_file=bytearray(model)).num_boosted_rounds()) if model else 0
 
 
 def _cause(error: BaseException) -> str:
