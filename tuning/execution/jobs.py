@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Self
 
 from search_spaces.values import own_copy
 from tuning.definition.options import Resources
-from tuning.models.gang import Gang
-from tuning.models.trainers.trainer import TrainWorkers
+from tuning.models.gang import PACK, WorkerGroup
 from tuning.planning.room import Bundle, Takes
 from tuning.study.interfaces import Configuration
-from tuning.worker_groups.process_group import PACK
 
 if TYPE_CHECKING:
     from ray.tune import PlacementGroupFactory
@@ -83,22 +81,23 @@ class TrialJob(Job):
     checkpoint: str | None = None
 
     @classmethod
-    def of(
-        cls, study: Study, trial: Trial, checkpoint: str | None = None, gang: Gang | TrainWorkers | None = None
-    ) -> TrialJob:
+    def of(cls, study: Study, trial: Trial, checkpoint: str | None = None, gang: WorkerGroup | None = None) -> TrialJob:
         """The job of a trial of a study.
 
         gang: what trains it, where several processes do. For workers of a trainer the trial's own process only waits,
         so what it would take is for Ray Data.
         """
-        trainer = isinstance(gang, TrainWorkers)
         return cls(
             study=study.id,
             trial=trial.number,
             config=own_copy(trial.config),
             checkpoint=checkpoint,
-            bundles=[*([{}] if trainer else []), study.resources.to_bundle(), *(gang.bundles if gang else [])],
-            strategy=gang.strategy if isinstance(gang, TrainWorkers) else PACK,
+            bundles=[
+                *([{}] if gang and gang.idle_driver else []),
+                study.resources.to_bundle(),
+                *(gang.bundles if gang else []),
+            ],
+            strategy=gang.strategy if gang else PACK,
         )
 
 

@@ -5,9 +5,10 @@ A configuration holds them as constants, so each trial's record says what it was
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Literal, TypeVar, get_args
+from typing import ClassVar, Literal, TypeVar, get_args
 
 T = TypeVar("T")
 Recovery = Literal["warm", "cold", "elastic"]
@@ -16,8 +17,35 @@ RESTARTS = 3  # after lost actors in one training; then the trial has failed
 RECOVERIES: tuple[str, ...] = get_args(Recovery)
 
 
-@dataclass(frozen=True, slots=True)
-class Gang:
+PACK = "PACK"  # Ray's own choice of where bundles are to be: on few machines
+
+
+class WorkerGroup(ABC):
+    """The processes that train one trial together, beside the trial's own process.
+
+    Attributes:
+        noun: what they are called.
+        idle_driver: whether the trial's own process only waits for them.
+        strategy: how Ray is to place them.
+    """
+
+    noun: ClassVar[str]
+    idle_driver: ClassVar[bool] = False
+    strategy: str = PACK
+
+    @property
+    @abstractmethod
+    def bundles(self) -> list[dict[str, float]]:
+        """What they take of a cluster, one bundle each."""
+
+    @property
+    def cpus(self) -> float:
+        """Of all of them."""
+        return sum(bundle.get("CPU", 0.0) for bundle in self.bundles)
+
+
+@dataclass(frozen=True)
+class Gang(WorkerGroup):
     """What the actors of one trial are.
 
     Attributes:
@@ -29,6 +57,7 @@ class Gang:
             last step, or a few rounds before.
     """
 
+    noun: ClassVar[str] = "actors"
     actors: int = 2
     cpus_per_actor: float = 1.0
     gpus_per_actor: float = 0.0
@@ -53,7 +82,6 @@ class Gang:
 
     @property
     def bundles(self) -> list[dict[str, float]]:
-        """What its actors take of a cluster, one bundle each."""
         gpus = {"GPU": float(self.gpus_per_actor)} if self.gpus_per_actor else {}
         return [{"CPU": float(self.cpus_per_actor), **gpus} for _ in range(self.actors)]
 
@@ -61,11 +89,6 @@ class Gang:
     def threads(self) -> int:
         """Of each actor."""
         return max(1, int(self.cpus_per_actor))
-
-    @property
-    def cpus(self) -> float:
-        """Of all actors."""
-        return self.actors * self.cpus_per_actor
 
 
 def _number(value: object) -> bool:

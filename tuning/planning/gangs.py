@@ -12,9 +12,8 @@ from tuning.basics.wording import name_list
 from tuning.definition.definition import Definition
 from tuning.definition.options import Resources
 from tuning.errors import DefinitionError, PlanError
-from tuning.models.gang import GANG_FIELDS, Gang
+from tuning.models.gang import GANG_FIELDS, Gang, WorkerGroup
 from tuning.models.registry import families
-from tuning.models.trainers.trainer import TrainWorkers
 from tuning.notes import Note, PlanCode
 from tuning.planning.model_space import parameters_by_model
 from tuning.planning.room import nvidia_gpus, own_ray
@@ -46,7 +45,7 @@ def gangs_in(space: SearchSpace) -> dict[str, Gang]:
     return found
 
 
-def with_gang(definition: Definition, studies: StudyTable, workers: TrainWorkers | None) -> np.ndarray:
+def with_gang(definition: Definition, studies: StudyTable, workers: WorkerGroup | None) -> np.ndarray:
     """(n,) whether several processes train a trial of each study. workers: of the trainers that an objective makes."""
     if definition.objective is not None:  # its parameters mean what it takes them for
         return np.full(len(studies), workers is not None)
@@ -59,12 +58,12 @@ def largest_gang(spaces: Iterable[SearchSpace]) -> Gang | None:
     return max(found, key=lambda gang: (gang.cpus, gang.gpus_per_actor), default=None)
 
 
-def trial_cpus(driver: Resources, gang: Gang | TrainWorkers | None) -> float:
+def trial_cpus(driver: Resources, gang: WorkerGroup | None) -> float:
     """CPUs of a trial and its gang. driver: resources of the trial's own process."""
     return driver.cpus + (gang.cpus if gang else 0)
 
 
-def check_gangs(packed: StudyTable, pausing: StudyTable, workers: TrainWorkers | None) -> None:
+def check_gangs(packed: StudyTable, pausing: StudyTable, workers: WorkerGroup | None) -> None:
     """`PlanError` where studies with gangs are to be packed, or have schedulers that pause trials.
 
     Each of their trials must be a Tune trial with a placement group of its own. workers: of the trainers that an
@@ -87,7 +86,7 @@ def check_gangs(packed: StudyTable, pausing: StudyTable, workers: TrainWorkers |
 
 
 def gang_notes(
-    studies: StudyTable, takes: Iterable[tuple[Resources, Gang | TrainWorkers | None]], slots: int
+    studies: StudyTable, takes: Iterable[tuple[Resources, WorkerGroup | None]], slots: int
 ) -> Iterator[Note]:
     """Return notes on trials with gangs that a Ray of our own on this machine has no room for.
 
@@ -98,7 +97,7 @@ def gang_notes(
     for study, (driver, gang) in zip(studies, takes, strict=True):
         if gang is None:
             continue
-        options, workers = study.customer.options, "actors" if isinstance(gang, Gang) else "workers"
+        options, workers = study.customer.options, gang.noun
         whose = study.customer.id if options and (options.search_space or options.resources) else ""
         if (cpus := trial_cpus(driver, gang)) > slots:
             yield PlanCode.GROUP_TOO_LARGE(whose, cpus=cpus, slots=slots, workers=workers)

@@ -8,7 +8,7 @@ from tuning.basics.columnar import DictionaryColumn, FieldColumn
 from tuning.data.customers import about_rows
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import PlanError
-from tuning.models.trainers.trainer import TrainWorkers
+from tuning.models.gang import WorkerGroup
 from tuning.notes import Note, PlanCode
 from tuning.planning.gangs import check_gangs, with_gang
 from tuning.planning.room import memory
@@ -20,7 +20,7 @@ SHARE_OF_MEMORY = 0.8  # of a machine, for trials
 
 
 def placements(
-    spec: RunSpec, studies: StudyTable, slots: int, workers: TrainWorkers | None = None
+    spec: RunSpec, studies: StudyTable, slots: int, workers: WorkerGroup | None = None
 ) -> tuple[FieldColumn, list[Note]]:
     """Return the placements of a run's studies and a note on small ones; `PlanError` where one is not possible.
 

@@ -15,7 +15,7 @@ from tuning.data.customers import about_rows
 from tuning.definition.baselines import baseline_name
 from tuning.definition.options import Resources
 from tuning.definition.run_spec import RunSpec
-from tuning.models.gang import Gang
+from tuning.models.gang import WorkerGroup
 from tuning.models.trainers.trainer import TrainWorkers
 from tuning.notes import Note, Shown
 from tuning.notes.note import ordered
@@ -73,7 +73,7 @@ class Plan:
         return self.studies.take(placed(self.studies, SPREAD))
 
     @cached_property
-    def takes(self) -> tuple[tuple[Resources, Gang | TrainWorkers | None], ...]:
+    def takes(self) -> tuple[tuple[Resources, WorkerGroup | None], ...]:
         """Resources of a spread study's trial: of its own process, and of the largest gang of its models."""
         of_models = self.spec.definition.objective is None
         found = self._with_takes
@@ -85,7 +85,7 @@ class Plan:
         return self.spread.first_of_each("resources", "space")
 
     @property
-    def gang(self) -> Gang | TrainWorkers | None:
+    def gang(self) -> WorkerGroup | None:
         """The largest gang of a trial; None where each trial is trained by one process."""
         return max((gang for _, gang in self.takes if gang), key=lambda gang: gang.cpus, default=None)
 

@@ -11,13 +11,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
+from tuning.models.gang import PACK
+
 if TYPE_CHECKING:
     from ray import ObjectRef
     from ray.actor import ActorHandle
     from ray.util.placement_group import PlacementGroup
 
 K = TypeVar("K", bound=Hashable)
-PACK = "PACK"  # Ray's own choice of where bundles are to be: on few machines
 REACH_S = 10.0  # for which a process that has stopped answering is asked whether it lives
 
 

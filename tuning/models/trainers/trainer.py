@@ -12,10 +12,11 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, ClassVar, TypeGuard
 
 from tuning.basics.wording import amount
 from tuning.errors import DefinitionError
+from tuning.models.gang import PACK, WorkerGroup
 
 if TYPE_CHECKING:
     from ray.train import ScalingConfig
@@ -26,7 +27,7 @@ TRAINERS, CONFIGS = "ray.train.v2.api.data_parallel_trainer", "ray.train.v2.api.
 
 
 @dataclass(frozen=True)
-class TrainWorkers:
+class TrainWorkers(WorkerGroup):
     """The workers that train one trial together.
 
     Attributes:
@@ -35,19 +36,15 @@ class TrainWorkers:
         strategy: how Ray is to place them, such as "PACK".
     """
 
+    noun: ClassVar[str] = "workers"
+    idle_driver: ClassVar[bool] = True
     count: int
     each: Mapping[str, float]
-    strategy: str = "PACK"
+    strategy: str = PACK
 
     @property
     def bundles(self) -> list[dict[str, float]]:
-        """What all of them take, one bundle each."""
         return [dict(self.each) for _ in range(self.count)]
-
-    @property
-    def cpus(self) -> float:
-        """Of all workers."""
-        return self.count * self.each.get("CPU", 0.0)
 
     def __str__(self) -> str:
         each = ", ".join(f"{count:g} {name}" for name, count in self.each.items())
