@@ -156,7 +156,7 @@ def test_what_this_machine_has_not_is_refused_before_ray_starts(
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setattr("ray.is_initialized", lambda: False)
     monkeypatch.setattr("ray.init", lambda **_: pytest.fail("Ray was started"))
-    monkeypatch.setattr("tuning.planning.machine_notes.other_gpus", lambda: False)
+    monkeypatch.setattr("tuning.planning.plan_notes.other_gpus", lambda: False)
     made = runner(tmp_path, {"a": None, "b": None}, resources={key: {"disk": 1} if key == "custom" else 1000})
     with pytest.raises(PlanError, match=rf"^resources\.{key}\b.* is more than there is here: .* Request less"):
         made.run(tmp_path / "run", progress=False)

@@ -139,7 +139,7 @@ def _extras() -> Iterator[Finding]:
 
 
 def _shadows() -> Iterator[Finding]:
-    from tuning.planning.machine_notes import shadowed_packages
+    from tuning.planning.plan_notes import shadowed_packages
 
     found = list(map(PlanCode.SHADOWED_PACKAGE, shadowed_packages()))
     for note in found:

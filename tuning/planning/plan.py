@@ -27,11 +27,10 @@ from tuning.notes import PlanCode
 from tuning.planning.allowance import check_allowance
 from tuning.planning.column_names import check_columns
 from tuning.planning.column_values import check_values
-from tuning.planning.data_notes import data_notes
 from tuning.planning.gangs import gang_notes
-from tuning.planning.machine_notes import check_shared_folder, machine_notes, too_large
 from tuning.planning.model_process import ModelProcess
 from tuning.planning.placement import placements
+from tuning.planning.plan_notes import check_shared_folder, data_notes, machine_notes, too_large
 from tuning.planning.pool_notes import OFF, pool_notes
 from tuning.planning.populations import helpers_of, idle_slots
 from tuning.planning.resolution import resolve

@@ -7,11 +7,12 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from schedulers import stopping
 from schedulers.stopping import RuleSpec
 from search_spaces import SearchSpace, SpaceError
-from tuning.basics.wording import did_you_mean, name_list
+from tuning.basics.wording import amount, did_you_mean, name_list
 from tuning.data.customers import Customers
 from tuning.data.prepared import OwnCode
 from tuning.data.sampling import SampledFrames, TargetSample, sample_target
@@ -25,30 +26,19 @@ from tuning.notes import Note, PlanCode
 from tuning.planning.column_values import odd_text_notes
 from tuning.planning.model_space import check_models, common_tasks, space_of
 from tuning.planning.portfolios.sources import check_portfolio, find_portfolio
-from tuning.planning.time_split import time_split
 from tuning.preprocessing.classes import Label, find_label, guess_positive, read_classes
 from tuning.preprocessing.roles import read_target
-from tuning.preprocessing.splitting import STRATIFIED
+from tuning.preprocessing.row_order import date_of, order_text, row_orders
+from tuning.preprocessing.splitting import AUTO, RANDOM, STRATIFIED
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, TASKS, agreed_task
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 SMALLER_IS_BETTER = {
-    *("loss", "logloss", "error", "errors", "err", "rmse", "rmsle", "rmspe", "mse", "mae", "mape"),
-    *(
-        "smape",
-        "wape",
-        "nll",
-        "cost",
-        "costs",
-        "regret",
-        "deviance",
-        "perplexity",
-        "brier",
-        "wer",
-        "cer",
-        "pinball",
-        "crps",
-    ),
-}
+    "loss", "logloss", "error", "errors", "err", "rmse", "rmsle", "rmspe", "mse", "mae", "mape", "smape", "wape", "nll",
+    "cost", "costs", "regret", "deviance", "perplexity", "brier", "wer", "cer", "pinball", "crps",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -156,7 +146,7 @@ def _predicted(definition: Definition, customers: Customers, code: OwnCode, fram
         task, why = agreed_task(sample.targets, of_classes=_of_classes(definition, code))
     _check_task(definition, task)
     undefined = _beyond_metric(definition, sample) if task == REGRESSION else []
-    time_column, order = time_split(definition, task, sample.frames)
+    time_column, order = _time_split(definition, task, sample.frames)
     positive, guess, missing = _positive(definition, task, sample)
     return _Prediction(
         task,
@@ -165,6 +155,25 @@ def _predicted(definition: Definition, customers: Customers, code: OwnCode, fram
         tuple(_guesses(sample, task, why, positive, guess)),
         (*undefined, *order, *odd_text_notes(definition, sample.frames), *missing),
     )
+
+
+def _time_split(definition: Definition, task: str, frames: Mapping[str, pd.DataFrame]) -> tuple[str | None, list[Note]]:
+    """Return the column of a time split that the first rows of some customers call for, and a note on their order.
+
+    Split at random, the scores of such rows would say little of rows to come. None where they have no order by a date,
+    or the definition says how rows are split.
+    """
+    if definition.split.kind != AUTO or definition.target is None:
+        return None, []
+    found, looked_at = row_orders(frames.values(), definition.target, task, definition.dates)
+    if not found:
+        return None, []
+    whose = "" if looked_at == 1 else f"for {len(found)} of the {amount(looked_at, 'customer')} looked at, "
+    shuffled, column = RANDOM if task == REGRESSION else STRATIFIED, date_of(found)
+    why = f"{whose}{order_text(found)}"
+    if column is not None:
+        return column, [PlanCode.SPLIT_BY_TIME(column, why=why, shuffled=shuffled)]
+    return None, [PlanCode.ROWS_IN_ORDER(found[0].column or "COLUMN", why=why, shuffled=shuffled)]
 
 
 def _guesses(

@@ -8,7 +8,7 @@ from tuning.driver.hosts.base import Host
 from tuning.driver.hosts.forks import ForkHost, may_fork
 from tuning.driver.hosts.here import InProcessHost
 from tuning.driver.hosts.ray import RayHost
-from tuning.planning.machine_notes import check_own_machine
+from tuning.planning.plan_notes import check_own_machine
 from tuning.runs.begin import OwnedRun
 
 

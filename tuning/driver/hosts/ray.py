@@ -23,7 +23,7 @@ from tuning.execution.context import WorkerRun
 from tuning.execution.lost_nodes import NodeWatch, alive_nodes
 from tuning.execution.reports import Listener, WorkerError
 from tuning.execution.spread.running import SpreadRun
-from tuning.planning.machine_notes import check_own_machine
+from tuning.planning.plan_notes import check_own_machine
 from tuning.planning.room import Room, machines_now
 from tuning.runs.begin import OwnedRun
 from tuning.runs.results import RunResult

@@ -1,4 +1,4 @@
-"""Notes and refusals of a plan by its machine: what trials take, folders, and what hides a package."""
+"""Notes and refusals of a plan by what is known without reading rows: of its data, its machine, and its folders."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
+from tuning.data.customers import Customers
+from tuning.data.files import left_out
+from tuning.data.keys import look_alikes
 from tuning.definition.definition import Definition
 from tuning.definition.options import Resources
 from tuning.errors import PlanError
@@ -19,9 +22,26 @@ from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import StudyTable, customers_of
 
 MANY_FOLDERS = 10_000  # trials with a folder each
-MOST_NAMED = 10  # customers in a note
+MOST_NAMED = 5  # customers or files in a note
 #: Packages that a run imports.
 PACKAGES = ("tuning", "search_spaces", "schedulers", "numpy", "pandas", "pyarrow", "scipy", "sklearn", "optuna", "ray")
+
+
+def data_notes(definition: Definition, customers: Customers) -> Iterator[Note]:
+    """Return notes on what is known of the data without reading its rows."""
+    if isinstance(definition.data, str | list | tuple) and (names := left_out(definition.data)):
+        yield PlanCode.FILES_LEFT_OUT(files=len(names), first=names[:MOST_NAMED])
+    if definition.by:
+        tables = len(customers.take(customers.present("key")).first_of_each("table"))
+        if tables > 1:
+            yield PlanCode.TABLES_APART(tables=tables)
+    if alike := look_alikes(customers.texts("id")):
+        pairs = [each[:MOST_NAMED] for each in alike[:MOST_NAMED]]
+        yield PlanCode.LOOK_ALIKES(groups=len(alike), pairs=pairs)
+    few = customers.take(customers.numbers("rows", missing=definition.min_rows) < definition.min_rows)
+    if definition.objective is None and len(few):
+        first = few.texts("id")[:MOST_NAMED].to_pylist()
+        yield PlanCode.CUSTOMERS_TOO_SMALL(customers=len(few), least=definition.min_rows, first=first)
 
 
 def machine_notes(definition: Definition, trials: int) -> Iterator[Note]:
