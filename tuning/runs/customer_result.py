@@ -129,7 +129,7 @@ class CustomerResult(Public):
         """How much each hyperparameter decides the score, the largest first; as of `RunResult.parameter_effects`."""
         import pandas as pd
 
-        from tuning.runs.parameter_effects import MOST_TRIALS, NEEDED, parameter_effects
+        from tuning.runs.optuna_study import MOST_TRIALS, NEEDED, parameter_effects
 
         rows = [{**as_row(each), "config": canonical(each.config)} for each in self.trial_records[:MOST_TRIALS]]
         return parameter_effects(pd.DataFrame(rows, columns=[*NEEDED]), rows[0]["mode"] if rows else "min")

@@ -287,7 +287,7 @@ class RunResult(Public):
     def parameter_effects(self) -> dict[str, float]:
         """How much each hyperparameter decides how well a trial does among its customer's, the largest first; from some
         trials where there are many."""
-        from tuning.runs.parameter_effects import MOST_TRIALS, NEEDED, parameter_effects
+        from tuning.runs.optuna_study import MOST_TRIALS, NEEDED, parameter_effects
 
         return parameter_effects(self.some_trials(NEEDED, MOST_TRIALS).to_pandas(), self._plan.mode)
 

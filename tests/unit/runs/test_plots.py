@@ -13,7 +13,7 @@ from matplotlib import pyplot
 
 from tuning.reporting.figure import drawn_svg
 from tuning.runs import plots
-from tuning.runs.parameter_effects import parameter_effects
+from tuning.runs.optuna_study import parameter_effects
 
 TWO = json.dumps([{"family": "ridge", "trial": 1}, {"family": "xgboost", "trial": 2}], separators=(",", ":"))
 CUSTOMERS = pa.table(

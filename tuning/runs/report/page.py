@@ -28,8 +28,8 @@ from tuning.records.tables import has_note
 from tuning.reporting.data_table import DataColumn, DataTable
 from tuning.reporting.html import Block, HtmlTable, Page, Picture, PictureRow, Points, Section, Text, drawn
 from tuning.runs.leaderboard import SCHEMA, as_recorded_notes
+from tuning.runs.optuna_study import MOST_TRIALS, NEEDED, TOO_FEW, parameter_effects
 from tuning.runs.outcome import REPORT, answer, remarks
-from tuning.runs.parameter_effects import MOST_TRIALS, NEEDED, TOO_FEW, parameter_effects
 from tuning.runs.plan_file import frozen_definition, read_spec
 from tuning.runs.report.customer import customer_sections
 from tuning.runs.results import RunResult

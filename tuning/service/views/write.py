@@ -19,10 +19,9 @@ import pyarrow.feather
 from tuning.records.parts import STUDIES, TRIALS
 from tuning.records.tables import no_rows
 from tuning.reporting.html import PictureRow
+from tuning.runs import optuna_study
 from tuning.runs.leaderboard import LEADERBOARD, SCHEMA
 from tuning.runs.outcome import sentences
-from tuning.runs.parameter_effects import MOST_TRIALS as MOST_DRAWN
-from tuning.runs.parameter_effects import NEEDED
 from tuning.runs.report.page import Group, customers_without, pictures
 from tuning.runs.results import RunResult
 from tuning.service.views.tables import (
@@ -95,7 +94,7 @@ def _pictures(result: RunResult, folder: Path) -> list[dict[str, str]]:
     """Each picture's file, and what it shows in words."""
     from tuning.reporting.figure import svg  # matplotlib, which the tables of a run that goes on do not need
 
-    blocks = pictures(result, result.some_trials([*NEEDED, "customer"], MOST_DRAWN))
+    blocks = pictures(result, result.some_trials([*optuna_study.NEEDED, "customer"], optuna_study.MOST_TRIALS))
     drawn = [picture for block in blocks if isinstance(block, PictureRow) for picture in block.pictures]
     listed = []
     for number, picture in enumerate(drawn):
