@@ -300,7 +300,7 @@ def customer_options(values: Mapping[str, object]) -> CustomerOptions:
     try:
         return CustomerOptions(**{str(key): value for key, value in values.items()})
     except ValidationError as error:
-        raise DefinitionError("; ".join(complaints(error, CustomerOptions))) from None
+        raise DefinitionError("\n".join(complaints(error, CustomerOptions))) from None
 
 
 class WarmStart(Options):

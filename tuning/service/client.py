@@ -317,7 +317,7 @@ class RemoteRun(Public):
         place = self._message["place"]
         where = f"{self.state}, place {place} in the queue" if place else str(self.state)
         told = self.progress["line"] if self.progress is not None and self.state in WORKING else ""
-        return ": ".join(text for text in (where, "; ".join(text for text in (self.reason, told) if text)) if text)
+        return ", ".join(filter(None, (where, self.reason, told)))
 
     def _repr_html_(self) -> str:
         """As it is now, not when it was asked for: a cell that is run again shows how far it has come."""

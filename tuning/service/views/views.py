@@ -150,8 +150,7 @@ class Views:
             with contextlib.suppress(OSError):  # of a run that was deleted meanwhile nothing is left
                 folder.parent.rmdir()
                 folder.parent.parent.rmdir()
-            why = str(error).replace(run.run_directory, "its folder")  # the path is the server's own matter
-            raise MissingError(f"run {run.id} has no tables: {self._names(run).text(why)}") from error
+            raise MissingError(f"run {run.id} has no tables: {self._names(run).text(str(error))}") from error
         finally:
             with self._lock:  # first: who is told of a failure may try again at once
                 if self._being_written[run.id][1] == begun:
