@@ -175,14 +175,14 @@ def read_beside(directory: RunDirectory, spec: RunSpec) -> StudyTable | None:
     if not directory.exists(BESIDE):
         return None
     try:
-        return read_studies(spec, directory, [pq.read_table(pa.BufferReader(directory.read(BESIDE)))])
+        return read_studies(spec, directory, pq.read_table(pa.BufferReader(directory.read(BESIDE))))
     except (OSError, ValueError) as error:
         raise StorageError(f"{directory.display(BESIDE)} cannot be read: {error}. {FIRST_WAY_OUT}") from error
 
 
 def read_spec(directory: RunDirectory, term: Term) -> RunSpec:
     """What a term's studies have in common."""
-    header, _ = _read(directory, term, groups=lambda _: ())
+    header = _read(directory, term, groups=lambda _: ())[0]
     return RunSpec.from_dict(header, frozen_definition(directory, term))
 
 
@@ -205,14 +205,14 @@ def _recorded(
     directory: RunDirectory, term: Term, spec: RunSpec | None, groups: Callable[[Json], Sequence[int]] | None = None
 ) -> RecordedPlan:
     """A term's plan with the studies of some row groups. groups: as of `_read`."""
-    header, tables = _read(directory, term, groups)
+    header, studies, ended = _read(directory, term, groups)
     spec = spec or RunSpec.from_dict(header, frozen_definition(directory, term))
     return RecordedPlan(
         run=header["run"],
         spec=spec,
         notes=tuple(map(from_row, header["notes"])),
-        studies=read_studies(spec, directory, tables[: header["left"]]),
-        ended=read_studies(spec, directory, tables[header["left"] :]),
+        studies=read_studies(spec, directory, studies),
+        ended=read_studies(spec, directory, ended),
         shards=header["shards"],
         packs=header["packs"],
     )
@@ -229,7 +229,7 @@ def with_name(studies: pa.Table, name: str) -> pa.Table:
 
 def read_names(directory: RunDirectory, term: Term, study_name: str = "") -> PlannedNames:
     """The ids in a term's plan. study_name: of those that count; by default all."""
-    header, tables = _read(directory, term, columns=["study", "customer"])
+    header, studies, ended = _read(directory, term, columns=["study", "customer"])
     return PlannedNames(
         run=header["run"],
         metric=header["metric"],
@@ -237,19 +237,9 @@ def read_names(directory: RunDirectory, term: Term, study_name: str = "") -> Pla
         of_objective=header["task"] is None,
         notes=tuple(map(from_row, header["notes"])),
         baseline=header["baseline"],
-        studies=with_name(_joined(tables[: header["left"]]), study_name),
-        ended=with_name(_joined(tables[header["left"] :]), study_name),
+        studies=with_name(studies.combine_chunks(), study_name),
+        ended=with_name(ended.combine_chunks(), study_name),
     )
-
-
-def count_studies(directory: RunDirectory, term: Term) -> int:
-    """How many studies a term's plan has, those that had ended under earlier owners included."""
-    return sum(table.num_rows for table in _read(directory, term, columns=[])[1])
-
-
-def _joined(tables: Sequence[pa.Table]) -> pa.Table:
-    none = pa.table({"study": pa.array([], pa.string()), "customer": pa.array([], pa.string())})
-    return pa.concat_tables([table.select(none.column_names) for table in (none, *tables)]).combine_chunks()
 
 
 def _read(
@@ -257,17 +247,20 @@ def _read(
     term: Term,
     groups: Callable[[Json], Sequence[int]] | None = None,
     columns: Sequence[str] | None = None,
-) -> tuple[Json, list[pa.Table]]:
-    """The header of a plan and its row groups, by default all of them and all columns.
+) -> tuple[Json, pa.Table, pa.Table]:
+    """The header of a plan, the studies that were left, and those that had ended; by default all columns.
 
-    groups: the numbers of those that are wanted, by the header.
+    groups: the numbers of the row groups that are wanted, by the header; by default all.
     """
     try:
         with directory.filesystem.open_input_file(directory.path(term.plan)) as stream:
             file = pq.ParquetFile(stream, page_checksum_verification=True)
             header = json.loads(file.metadata.metadata[HEADER])
             wanted = range(file.metadata.num_row_groups) if groups is None else groups(header)
-            return header, [file.read_row_group(group, columns=columns) for group in wanted]
+            left = sum(group < header["left"] for group in wanted)
+            none = file.read_row_groups([], columns=columns)
+            tables = [file.read_row_group(group, columns=columns) for group in wanted]
+            return header, pa.concat_tables([none, *tables[:left]]), pa.concat_tables([none, *tables[left:]])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StorageError(f"{directory.display(term.plan)} cannot be read: {error}. {_way_out(term)}") from error
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 
 import pyarrow as pa
 
@@ -85,9 +84,8 @@ def _text(spec: algorithms.Algorithm | schedulers.SchedulerSpec | SearchSpace) -
     return json.dumps(spec.to_dict())
 
 
-def read_studies(spec: RunSpec, directory: RunDirectory, tables: Sequence[pa.Table]) -> StudyTable:
-    """The studies of some row groups of a plan's file; what they have in common is parsed once."""
-    table = pa.concat_tables(tables) if tables else SCHEMA.empty_table()
+def read_studies(spec: RunSpec, directory: RunDirectory, table: pa.Table) -> StudyTable:
+    """The studies of rows of a plan's file; what they have in common is parsed once."""
     add_own_rows(directory.locate(FOLDER))
 
     def plain(name: str) -> ArrowColumn:

@@ -9,10 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 from tuning.basics.user_folder import user_folder
 from tuning.definition.definition import Definition
@@ -25,30 +24,13 @@ from tuning.user_code import source_of
 FILE = "trusted-code.txt"
 
 
-class _CodePiece(NamedTuple):
-    """A function, a class or a pickled estimator that is named in a run.
-
-    key: of the definition that it is the value of. name: as it stands in the run. content: of its file, or the digest
-    of that; None for a function of a module.
-    """
-
-    key: str
-    name: str
-    content: str | None
-
-    @property
-    def digest(self) -> str:
-        return hashlib.sha256(json.dumps([self.name, self.content]).encode()).hexdigest()
-
-
 def trust(definition: Definition, directory: RunDirectory) -> None:
     """List the code of a run that its user starts or resumes, which is an order to run it.
 
     Where the list cannot be written, the user is asked another time.
     """
-    wanted = {piece.digest for piece in _pieces(definition, directory)}
     path = _list()
-    if path is None or not (new := sorted(wanted - _trusted())):
+    if path is None or not (new := sorted({*_code_of(definition, directory).values()} - _trusted())):
         return
     with suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -59,35 +41,39 @@ def trust(definition: Definition, directory: RunDirectory) -> None:
 def check_definition(definition: Definition, directory: RunDirectory, allow_code: bool) -> None:
     """`UntrustedCodeError` where a winner that is fitted again would run code of somebody else."""
     if not allow_code:
-        _check(_pieces(definition, directory), directory)
+        _check(_code_of(definition, directory), directory)
 
 
 def check_preparation(preparation: Preparation | None, directory: RunDirectory, allow_code: bool) -> None:
     """`UntrustedCodeError` where a saved model holds a `prepare` of somebody else."""
     if preparation is not None and not allow_code:
-        _check([_CodePiece("prepare", preparation.name, preparation.source)], directory)
+        _check({f"prepare ({preparation.name})": _digest(preparation.name, preparation.source)}, directory)
 
 
-def _check(pieces: Iterable[_CodePiece], directory: RunDirectory) -> None:
+def _check(code: Mapping[str, str], directory: RunDirectory) -> None:
     trusted = _trusted()
-    unknown = [f"{piece.key} ({piece.name})" for piece in pieces if piece.digest not in trusted]
-    if unknown:
+    if unknown := [what for what, digest in code.items() if digest not in trusted]:
         raise UntrustedCodeError(
             f"{directory.shown} brings code that no run of yours has run here: {', '.join(unknown)}. Whoever made the "
             "run wrote it. If you trust them, allow it: --allow-code, in Python allow_code=True."
         )
 
 
-def _pieces(definition: Definition, directory: RunDirectory) -> Iterator[_CodePiece]:
-    """All code of the user's that a definition names."""
-    for key, name in definition.own_functions.items():
-        yield _CodePiece(key, name, source_of(name, directory))
+def _code_of(definition: Definition, directory: RunDirectory) -> dict[str, str]:
+    """Return the digests of all code of the user's that a definition names, by key and name."""
+    code = {(key, name): source_of(name, directory) for key, name in definition.own_functions.items()}
     for entry in definition.models:
         estimator = entry.estimator
         if isinstance(estimator, Stored):
-            yield _CodePiece("models", estimator.file, estimator.sha256)
+            code["models", estimator.file] = estimator.sha256
         elif isinstance(estimator, str) and not entry.built_in:
-            yield _CodePiece("models", estimator, source_of(estimator, directory))
+            code["models", estimator] = source_of(estimator, directory)
+    return {f"{key} ({name})": _digest(name, content) for (key, name), content in code.items()}
+
+
+def _digest(name: str, content: str | None) -> str:
+    """content: of the file, or the digest of that; None for a function of a module."""
+    return hashlib.sha256(json.dumps([name, content]).encode()).hexdigest()
 
 
 def _list() -> Path | None:

@@ -141,19 +141,16 @@ def settings_of(
 ) -> TrackingSettings:
     """The settings of the run in a folder; what is None is as the run's definition says."""
     from tuning.definition.options import trials_recorded
-    from tuning.runs.plan_file import (  # pydantic and more: a child is given settings
-        count_studies,
-        frozen_definition,
-        read_names,
-    )
+    from tuning.runs.plan_file import frozen_definition, read_names  # pydantic and more: a child is given settings
 
-    definition, studies = frozen_definition(directory, term), count_studies(directory, term)
+    definition, names = frozen_definition(directory, term), read_names(directory, term)
+    studies = len(names.studies) + len(names.ended)
     options, saves_models = definition.mlflow, definition.objective is None and definition.save_models
     return settings_for(
         directory,
         tracking_uri_of(directory, tracking_uri or options.tracking_uri),
         experiment or options.experiment or definition.name,
-        read_names(directory, term).run,
+        names.run,
         trials_recorded(record_trials or options.record_trials, studies),
         record_models or (settled_models(options.record_models, studies) if saves_models else "none"),
     )
