@@ -110,18 +110,17 @@ def predict_files(
 
 @dataclass(frozen=True)
 class _AskedWindow:
-    """A window of a file that is with the workers, or why the file cannot be read."""
+    """A window of a file that is with the workers; in its place, why the file cannot be read."""
 
     file: NewFile
-    window: Window | None = None
+    window: Window | Note
     answers: Callable[[], list[AnsweredRows]] = list
     columns: pa.Schema | None = None
-    broken: Note | None = None
 
     @property
     def size(self) -> int:
         """Bytes of its rows."""
-        return 0 if self.window is None else int(self.window.rows.nbytes)
+        return int(self.window.rows.nbytes) if isinstance(self.window, Window) else 0
 
 
 @dataclass
@@ -156,7 +155,7 @@ class _Pass:
             except UntrustedCodeError:
                 raise
             except TuningError as error:
-                yield _AskedWindow(file, broken=reason_of(error))
+                yield _AskedWindow(file, reason_of(error))
 
     def _windows(self, file: NewFile) -> Iterator[_AskedWindow]:
         columns = None
@@ -174,9 +173,8 @@ class _Pass:
     def _tables(self, windows: Iterator[_AskedWindow], told: list[AnsweredRows]) -> Iterator[pa.Table]:
         """The rows with their answers. told: gets these."""
         for asked in windows:
-            if asked.window is None:
-                assert asked.broken is not None
-                raise CustomerError(asked.broken)
+            if isinstance(asked.window, Note):
+                raise CustomerError(asked.window)
             answers = asked.answers()
             told += answers
             added = answer_columns(asked.window, answers, asked.columns or answer_schema(answers), self.mark)

@@ -9,10 +9,9 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from functools import lru_cache, partial
-from types import TracebackType
-from typing import Self, TypeAlias
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -34,7 +33,7 @@ MOST_MODELS = 2_000  # in the memory of a process, those used last
 RowsToAnswer: TypeAlias = tuple[str, "pa.Table | None"]
 
 
-class PredictionWorkers:
+class PredictionWorkers(AbstractContextManager["PredictionWorkers"]):
     """So many child processes, each started when it is first needed; a context manager that ends them.
 
     interval: as of `CustomerModel.predict`.
@@ -47,12 +46,7 @@ class PredictionWorkers:
         self._lost: dict[str, Note] = {}  # customers whose model has ended its process too often, and how
         self._closed = False
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._closed = True
         for thread, child in zip(self._threads, self._children, strict=True):
             thread.shutdown(wait=False, cancel_futures=True)
@@ -113,7 +107,7 @@ def _content(rows: pa.Table) -> bytes:
 
 @lru_cache(maxsize=1)
 def _same(models: CustomerModels) -> CustomerModels:
-    """In a child: what it was sent first of all that are equal, which has read what it needs."""
+    """Return the first of equal models that a child was sent: it has read its definition."""
     dump_skops([])  # loads the libraries that all models are loaded by
     return models
 
