@@ -54,8 +54,8 @@ def said_of(definition: dict[str, Any]) -> list[Progress]:
 
     class Watched(Counter):
         @classmethod
-        def of(cls, plan: Plan, recorded: int, best: float | None = None, failed: int = 0) -> Counter:
-            counter = super().of(plan, recorded, best, failed)
+        def for_plan(cls, plan: Plan, recorded: int, best: float | None = None, failed: int = 0) -> Counter:
+            counter = super().for_plan(plan, recorded, best, failed)
             counter.clock = time.process_time
             counter._started = time.process_time()
             return counter

@@ -45,7 +45,7 @@ def own_functions(module: Mapping[str, object]) -> list[str]:
     return sorted(name for name in own if isfunction(module[name]) and not name.startswith("_"))
 
 
-def typing() -> bool:
+def is_interactive() -> bool:
     """Whether somebody types at Python's prompt, or in a notebook: both set `sys.ps1`."""
     return hasattr(sys, "ps1")
 

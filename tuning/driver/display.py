@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
 
-from tuning.basics.public import typing
+from tuning.basics.public import is_interactive
 from tuning.driver.progress import Counter
 from tuning.errors import DefinitionError, TuningError
 from tuning.notes import Note
@@ -105,7 +105,7 @@ class Display:
         for note in notes:
             if self._style == "jsonl":
                 _write(json.dumps({"note": str(note), **note.to_dict()}, ensure_ascii=False))
-            elif self._style == "line" and not (typing() and note in _notes_shown):
+            elif self._style == "line" and not (is_interactive() and note in _notes_shown):
                 _write(f"note: {note}")
                 _notes_shown.add(note)
 

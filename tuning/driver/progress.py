@@ -52,12 +52,12 @@ class Counter:
         work: the work of all studies, in the unit of `Study.budget`.
         done_trials, done_work: recorded so far, by earlier owners of the run too.
         smaller: whether a smaller score is better.
-        relative: as of `Progress`.
+        relative: see `Progress`.
         seen: names of the parts that were reported.
         errors: what kept workers from their work.
         lost_nodes: see `RunOutcome`.
-        doing: as of `Progress`; the next report clears it.
-        customers, slots: as of `Progress`.
+        doing: see `Progress`; the next report clears it.
+        customers, slots: see `Progress`.
         term: of the run's owner.
         on_part: called with the name of each new part.
         stopping: tells whether somebody has stopped the run.
@@ -99,9 +99,11 @@ class Counter:
         self._started = self.clock()
 
     @classmethod
-    def of(cls, plan: Plan, recorded: int, best: float | None = None, failed: int = 0) -> Counter:
-        """For what a plan has left. recorded: trials of it that are recorded already. best: score of these. failed: how
-        many of these have."""
+    def for_plan(cls, plan: Plan, recorded: int, best: float | None = None, failed: int = 0) -> Counter:
+        """Return a counter of what a plan has left.
+
+        recorded: trials of it that are recorded already. best: the best score of these. failed: how many of these have.
+        """
         trials, work, definition = plan.n_trials, total_work(plan.studies), plan.spec.definition
         each = len(plan.studies) <= plan.customers  # else some have several, as in a refresh
         customer = each and definition.compare is None and (definition.objective is None or len(plan.studies) > 1)
@@ -121,7 +123,7 @@ class Counter:
         )
 
     def add_ended(self, studies: pa.Table, gains: np.ndarray) -> None:
-        """Count the studies that had ended under earlier owners. studies: their records. gains: of them."""
+        """Count the studies that had ended under earlier owners. studies: their records. gains: theirs."""
         trials = pc.sum(studies["trials"], min_count=0).as_py()
         work = trials * (self.work / self.n_trials if self.n_trials else 1.0)
         self.n_studies, self.done_studies = self.n_studies + len(studies), self.done_studies + len(studies)
@@ -161,7 +163,7 @@ class Counter:
             self._marks.popleft()
 
     def settle(self) -> None:
-        """All is done, whether or not the last reports of workers have come."""
+        """Count all studies as done, whether or not the last reports of workers have come."""
         self.done_studies = self.n_studies
 
     @property
@@ -232,9 +234,7 @@ class Counter:
 
 
 class Pace:
-    """How fast trials come, from now on: by it what is left is judged. The first ones only set the clock: they wait for
-    libraries.
-    """
+    """The rate of trials from now on. The first ones only set the clock: they wait for libraries."""
 
     def __init__(self, counter: Counter, timing: Timing) -> None:
         self._counter, self._patience = counter, timing.first_trial_s
@@ -242,7 +242,7 @@ class Pace:
         self._first: tuple[float, int] | None = None
 
     def slower_than(self, seconds: float) -> bool:
-        """Whether the rest takes longer than that, as far as is known; so it does where nothing comes."""
+        """Return whether the rest takes longer than that, as far as is known; so it does where nothing comes."""
         now, done = self._counter.clock(), self._counter.done_trials
         if done > self._done:
             self._heard, self._done = now, done

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Unpack, overload
 
-from tuning.basics.public import Public, typing, wait_notice
+from tuning.basics.public import Public, is_interactive, wait_notice
 from tuning.basics.timing import USUAL
 from tuning.basics.wording import resume_advice
 from tuning.definition.definition import Definition
@@ -158,7 +158,7 @@ class TuneRunner(Public):
             return begin(self.definition, run_dir, self.timing, in_process=in_process, fixed=self.fixed)
 
         style = style_of(progress)
-        return (_run_beside if background else _run)(start, run_dir, style, in_process)
+        return (_run_in_background if background else _run)(start, run_dir, style, in_process)
 
     @overload
     @staticmethod
@@ -203,7 +203,7 @@ class TuneRunner(Public):
         def start() -> OwnedRun:
             return resume_run(directory, definition, in_process=in_process)
 
-        return (_run_beside if background else _run)(start, run_dir, style, in_process)
+        return (_run_in_background if background else _run)(start, run_dir, style, in_process)
 
 
 TuneRunner.__doc__ = f"{TuneRunner.__doc__}\n    The keys:\n\n{keys_help()}\n"
@@ -217,13 +217,15 @@ def _run(start: Callable[[], OwnedRun], run_dir: str | Path | None, style: str, 
         try:
             return session.work(style, in_process)
         except RunInterrupted as stop:
-            if not typing():
+            if not is_interactive():
                 raise
             print(stop, file=sys.stderr)  # noqa: T201  # nobody else would say so in a notebook
             return session.result
 
 
-def _run_beside(start: Callable[[], OwnedRun], run_dir: str | Path | None, style: str, in_process: bool) -> RunHandle:
+def _run_in_background(
+    start: Callable[[], OwnedRun], run_dir: str | Path | None, style: str, in_process: bool
+) -> RunHandle:
     """Begin a run, and finish it in a thread of its own. Signals are handled until that thread starts.
 
     A notebook is shown nothing: it would stand in whatever cell runs meanwhile, and the handle says how far the run is.

@@ -8,7 +8,7 @@ import gc
 from dataclasses import replace
 from functools import cache
 
-from tuning.basics.public import typing
+from tuning.basics.public import is_interactive
 from tuning.basics.wording import amount, time_text, value_text
 from tuning.driver.display import Display
 from tuning.driver.ending import BudgetAdvice, LeaderboardFile, MissingLogs, ReportWriter, write_outcome
@@ -43,7 +43,7 @@ class RunSession:
     def __init__(self, owned: OwnedRun, signals: Signals) -> None:
         self.owned, self.signals = owned, signals
         before = None if owned.term.number == 1 else self.result
-        self.counter = Counter.of(owned.plan, owned.recorded, owned.best, owned.failed)
+        self.counter = Counter.for_plan(owned.plan, owned.recorded, owned.best, owned.failed)
         self.counter.term = owned.term
         if before is not None:
             self.counter.customers = len(before)
@@ -67,7 +67,7 @@ class RunSession:
         _end_quickly()
         try:
             result = self.execute(style, in_process)
-            if style == "line" and typing() and self.owned.plan.spec.definition.compare is None:
+            if style == "line" and is_interactive() and self.owned.plan.spec.definition.compare is None:
                 print("\n".join([*sentences(result, result.summary()), *report_line(result)]))  # noqa: T201  # what a terminal shows, a cell would not
             return result
         except PlanError:  # no machine has what a worker takes

@@ -42,22 +42,15 @@ class Signals:
         self._delicate = 0  # frames below this one: a program may itself be an import
 
     def __enter__(self) -> Signals:
-        self.install()
+        if threading.current_thread() is threading.main_thread():
+            self._delicate = _delicate(inspect.currentframe())
+            self._before = {number: signal.signal(number, self._handle) for number in SIGNALS}
         return self
 
     def __exit__(self, *exc: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
         self._before.clear()
-
-    def install(self) -> None:
-        """Take over the signals, also from code that has installed handlers in the meantime."""
-        if threading.current_thread() is not threading.main_thread():
-            return
-        self._delicate = _delicate(inspect.currentframe())
-        for number in SIGNALS:
-            handler = signal.signal(number, self._handle)
-            self._before.setdefault(number, handler)
 
     def leave(self, code: int) -> None:
         """Let a further signal end the process at once, with this exit code."""

@@ -17,7 +17,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from schedulers.direction import worth_of
-from tuning.basics.public import typing
+from tuning.basics.public import is_interactive
 from tuning.basics.seeds import derive
 from tuning.basics.wording import name_list, raised
 from tuning.data.customers import Customer
@@ -338,7 +338,7 @@ def across(
     winners = Winners(directory, plan, [study.customer for study in studies], allow_code)
     rows: list[tuple[str, str, bool, float]] = []
     left_out: dict[str, str] = {}
-    for study in tqdm(studies, "customers", leave=False, disable=not typing()):
+    for study in tqdm(studies, "customers", leave=False, disable=not is_interactive()):
         try:
             table = winners.of(study, trials).importance()
         except UntrustedCodeError:

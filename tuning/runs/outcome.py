@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tuning.basics.public import typing
+from tuning.basics.public import is_interactive
 from tuning.basics.wording import (
     amount,
     better_direction,
@@ -144,7 +144,7 @@ def _without_target(counts: RunCounts) -> list[str]:
 def _notes(counts: RunCounts, run: str) -> list[str]:
     if not counts["with_notes"]:
         return []
-    where = "`result.leaderboard()`" if typing() else f"`{command('leaderboard', run, '--output', 'csv')}`"
+    where = "`result.leaderboard()`" if is_interactive() else f"`{command('leaderboard', run, '--output', 'csv')}`"
     return [
         f"Notes are on {counts['with_notes']:,} of {amount(counts['customers'], 'customer')}, such as a target far "
         f"from all others: the column `notes` of {where}."

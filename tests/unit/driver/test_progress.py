@@ -180,7 +180,7 @@ def test_where_all_trials_are_recorded_the_last_fits_are_still_to_come(tmp_path:
     """They are what a resumed run does then, and take as long as some trials."""
     write_customers(tmp_path, 3)
     plan = TuneRunner(**definition(tmp_path)).plan()
-    counter = Counter.of(plan, recorded=plan.n_trials)
+    counter = Counter.for_plan(plan, recorded=plan.n_trials)
     assert counter.now.done_trials == counter.now.trials == 12
     assert counter.now.share == pytest.approx(4 / (4 + ENDING))
     for study in plan.studies:

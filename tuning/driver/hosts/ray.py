@@ -8,7 +8,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tuning.basics.public import typing
+from tuning.basics.public import is_interactive
 from tuning.basics.wording import amount, one_line
 from tuning.driver.cluster import restart_ray, start_ray
 from tuning.driver.halt import StopConditions
@@ -76,7 +76,7 @@ class RayHost:
         try:
             with head_watched(self.owned, counter.lost_nodes):
                 self._fit_until_done(workers, counter)
-            if typing():
+            if is_interactive():
                 start_workers(self.owned.plan.slots)  # for the next cell
         except KeyboardInterrupt:
             workers.kill()
