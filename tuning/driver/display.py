@@ -14,6 +14,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
 
 from tuning.basics.public import is_interactive
@@ -161,7 +162,7 @@ class _File:
             return
         try:
             check_there(directory, self._owned.term)
-            write_progress(directory, progress)
+            write_progress(directory, replace(progress, doing="") if last else progress)
         except TuningError as error:
             if not self._refused:
                 logger.warning("the progress could not be written: %s", error)

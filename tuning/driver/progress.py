@@ -187,7 +187,7 @@ class Counter:
             seconds=self.clock() - self._started,
             rate=self._rate(),
             seconds_left=None if stopping or self.ended else self._seconds_left(),
-            doing="" if self.ended else "stopping" if stopping else self.doing,
+            doing="stopping" if stopping else self.doing,
             slots=self.slots,
             term=self.term.number,
             owner=self.term.owner,
