@@ -13,9 +13,11 @@ from tuning.basics.seeds import trial_seed
 from tuning.data.customers import Customer
 from tuning.definition.options import Resources
 from tuning.execution.reports import StepReport, TrialLength
+from tuning.execution.spread.conclusions import Conclusions
 from tuning.execution.spread.open_studies import OpenStudies
 from tuning.execution.spread.reports import step_reports, until_failure
 from tuning.execution.spread.spread_study import SpreadStudy
+from tuning.planning.room import Room
 from tuning.records.ownership import Term
 from tuning.records.schema import TrialRecord
 from tuning.steps import Step
@@ -86,7 +88,8 @@ class Workers:
 
 def together(tmp_path: Path, lives: Iterable[SpreadStudy], folder: str = "0001-a") -> OpenStudies:
     directory = RunDirectory(str(tmp_path))
-    studies = OpenStudies(directory, Term(1, folder), lives, 0, lambda report: None, lambda live: None, interval=0.0)
+    fits = Conclusions(gangs=False, room=Room(list), crashed=lambda ended: None)
+    studies = OpenStudies(directory, Term(1, folder), lives, 0, lambda report: None, lambda live: None, fits)
     studies.open()
     return studies
 

@@ -24,11 +24,12 @@ from ray.tune.search.search_algorithm import SearchAlgorithm
 
 from tuning.basics.environment import environment_set
 from tuning.execution.context import WorkerRun
-from tuning.execution.jobs import ShardJob, TrialJob, job_in
+from tuning.execution.jobs import FitJob, ShardJob, TrialJob, job_in
 from tuning.execution.lost_nodes import error_text
 from tuning.execution.packed import run_shard
-from tuning.execution.reports import FailureReport, StepReport, TuneResult, report_in
+from tuning.execution.reports import FailureReport, StepReport, TuneResult, report_in, report_to_tune
 from tuning.execution.run_queue import RunQueue
+from tuning.execution.spread.conclusions import run_fit
 from tuning.execution.spread.open_studies import OpenStudies
 from tuning.execution.spread.trial_worker import forget_run, run_trial
 from tuning.execution.study_run import unblock_sigterm
@@ -54,6 +55,8 @@ def run_trainable(run: WorkerRun, name: str) -> Callable[[dict[str, object]], No
                 run_shard(run, shard)
             case TrialJob() as job:
                 run_trial(run, job)
+            case FitJob() as job:
+                run_fit(run, job, report_to_tune)
 
     trainable.__name__ = name
     return trainable
@@ -169,26 +172,26 @@ class RunScheduler(Uncopied, FIFOScheduler):
             tune_controller.stop_trial(waiting.pop(name))
         if self._queue.idle_end(waiting.keys()):
             tune_controller._cleanup_cached_actors(force_all=True)
-        pending = {name: each for name, each in waiting.items() if _of_shard(each)}
+        if fit := next((each for each in waiting.values() if isinstance(job_in(each.config), FitJob)), None):
+            return fit
+        pending = {name: each for name, each in waiting.items() if isinstance(job_in(each.config), ShardJob)}
         known = dict.fromkeys(name for name in self._waiting if name in pending)
         self._waiting = [*known, *(name for name in pending if name not in known)]
         return pending[self._waiting[-1]] if self._waiting else None
 
 
 class SpreadTrials(Uncopied, tune.Callback):
-    """Tells a queue's spread studies of checkpoints, restarts, each turn of Tune's loop and its end.
+    """Tells a queue's spread studies of checkpoints and restarts.
 
     Kills the workers of trials that hang; their studies go on without them.
-
-    stopped: whether the run is to stop.
     """
 
-    def __init__(self, queue: RunQueue, stopped: Callable[[], bool] = lambda: False) -> None:
-        self._queue, self._stopped = queue, stopped
+    def __init__(self, queue: RunQueue) -> None:
+        self._queue = queue
         self._working: dict[str, tuple[Trial, float, float]] = {}  # since when, and when something was reported
 
     def on_trial_start(self, iteration: int, trials: object, trial: Trial, **info: object) -> None:
-        if not _of_shard(trial):  # it looks after itself
+        if _is_trial(trial):
             now = time.monotonic()
             self._working[trial.trial_id] = trial, now, now
 
@@ -213,7 +216,6 @@ class SpreadTrials(Uncopied, tune.Callback):
     on_trial_complete = on_trial_error
 
     def on_step_end(self, iteration: int, trials: object, **info: object) -> None:
-        self._queue.turn()
         now = time.monotonic()
         for trial_id, (trial, since, heard) in list(self._working.items()):
             studies = _studies_of(self._queue, trial)
@@ -222,18 +224,15 @@ class SpreadTrials(Uncopied, tune.Callback):
                 trial.max_failures = 0  # else Tune starts it again
                 ray.kill(trial.temporary_state.ray_actor)
 
-    def on_experiment_end(self, trials: object, **info: object) -> None:
-        if self._queue.studies is not None:
-            self._queue.studies.finish(self._stopped)
 
-
-def _of_shard(trial: Trial) -> bool:
-    return isinstance(job_in(trial.config), ShardJob)
+def _is_trial(trial: Trial) -> bool:
+    """Whether a Tune trial is one of a spread study: other jobs look after themselves."""
+    return isinstance(job_in(trial.config), TrialJob)
 
 
 def _studies_of(queue: RunQueue, trial: Trial) -> OpenStudies | None:
     """The studies one of which a Tune trial belongs to; None of a shard."""
-    return None if _of_shard(trial) else queue.studies
+    return queue.studies if _is_trial(trial) else None
 
 
 _current: list[tune.Callback] = []

@@ -1,4 +1,4 @@
-"""What a Tune trial is to do: work through a shard, or train one trial of a spread study.
+"""What a Tune trial is to do: work through a shard, train one trial of a spread study, or conclude such a study.
 
 A job is the configuration of its Tune trial. It says what its worker takes of the cluster, too, since a run's shards
 and trials are Tune trials of one trainable.
@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Self
 
 from search_spaces.values import own_copy
 from tuning.definition.options import Resources
-from tuning.models.gang import PACK, WorkerGroup
+from tuning.models.gang import PACK, Gang, WorkerGroup
+from tuning.notes import Note
+from tuning.planning.gangs import largest_gang
 from tuning.planning.room import Bundle, Takes
+from tuning.records.schema import FINISHED, TrialRecord
 from tuning.study.interfaces import Configuration
 
 if TYPE_CHECKING:
@@ -80,6 +83,11 @@ class TrialJob(Job):
     config: Configuration
     checkpoint: str | None = None
 
+    @property
+    def shown(self) -> str:
+        """What messages call it."""
+        return f"a trial of {self.study!r}"
+
     @classmethod
     def of(cls, study: Study, trial: Trial, checkpoint: str | None = None, gang: WorkerGroup | None = None) -> TrialJob:
         """The job of a trial of a study.
@@ -99,6 +107,42 @@ class TrialJob(Job):
             ],
             strategy=gang.strategy if gang else PACK,
         )
+
+
+@dataclass(frozen=True)
+class EndedStudy:
+    """A study whose trials have ended. ended_by, failure: as of `conclude_study`."""
+
+    study: Study
+    records: Sequence[TrialRecord]
+    ended_by: Note | None = None
+    failure: Note | None = None
+
+    @property
+    def fits(self) -> bool:
+        """Whether a model is to be fitted."""
+        known = self.study.fixed is not None
+        return self.failure is None and (known or any(trial.state == FINISHED for trial in self.records))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitJob(Job):
+    """Conclude a spread study: choose its winner, fit and save its model. gang: fits it, where several processes do."""
+
+    ended: EndedStudy
+    gang: Gang | None = None
+
+    @property
+    def shown(self) -> str:
+        """What messages call it."""
+        return f"the last fit of {self.ended.study.id!r}"
+
+    @classmethod
+    def of(cls, ended: EndedStudy, *, gangs: bool) -> FitJob:
+        """gangs: whether several processes train some of the run's models."""
+        gang = largest_gang([ended.study.space]) if gangs and ended.fits else None
+        needs = ended.study.resources if ended.fits else Resources()
+        return cls(ended=ended, gang=gang, bundles=[needs.to_bundle(), *(gang.bundles if gang else [])])
 
 
 def job_in(config: Mapping[str, object]) -> Job:

@@ -1,8 +1,8 @@
-"""What Tune runs next: the run's pool alone, then trials of spread studies, and shards on the slots that these leave.
+"""What Tune runs next: the pool alone, then last fits and trials of spread studies, and shards where these leave slots.
 
 A run would wait for its spread studies last. So their trials wait at most for the shards that are under way: a new
-shard leaves free the CPUs of trials that are to begin, and of last fits by several processes. A trial without room on
-any machine holds nobody up and fails after a while; the studies of a shard then have that as their reason.
+shard leaves free the CPUs of trials that are to begin. A trial or a last fit without room on any machine holds nobody
+up and fails after a while; the studies of a shard then have that as their reason.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
-from tuning.execution.jobs import Job, ShardJob, TrialJob
+from tuning.execution.jobs import FitJob, Job, ShardJob, TrialJob
 from tuning.execution.reports import FailureReport, StepReport
 from tuning.execution.spread.open_studies import OpenStudies
 from tuning.execution.spread.spread_study import SpreadStudy
@@ -18,6 +18,8 @@ from tuning.execution.spread.spread_trial import SpreadTrial
 from tuning.models.pooled import POOL
 from tuning.notes import EndCode, Note
 from tuning.planning.room import Bundle, Room
+
+SPREAD_JOBS = (TrialJob, FitJob)
 
 
 def _of_one_process(study: SpreadStudy, trial: SpreadTrial) -> TrialJob:
@@ -82,14 +84,9 @@ class RunQueue:
         if found is not None:
             name, job = found
             self._flying[name] = job
-            if isinstance(job, TrialJob) and not self.room.has(job.takes):
+            if isinstance(job, SPREAD_JOBS) and not self.room.has(job.takes):
                 self._homeless.add(name)
         return found
-
-    def turn(self) -> None:
-        """Tune's loop has made a turn."""
-        if self.studies is not None:
-            self.studies.turn()
 
     def given_up(self, waiting: Collection[str]) -> list[str]:
         """The Tune trials for which there was no machine for too long: Tune is to stop them, trials have failed.
@@ -99,14 +96,17 @@ class RunQueue:
         if (self.studies is None and not waiting) or (machines := self.room.machines()) is self._looked:
             return []
         self._looked = machines
-        trials = {name: job for name, job in self._flying.items() if isinstance(job, TrialJob)}
+        trials = {name: job for name, job in self._flying.items() if isinstance(job, SPREAD_JOBS)}
         self._homeless = {name for name, job in trials.items() if not self.room.has(job.takes)}
         found = self._shards_left(waiting)
         for name, job in trials.items():
             if self.studies is None or name not in self._homeless or name not in waiting:
                 continue
-            if why := self.room.given_up(job.takes, f"a trial of {job.study!r}"):
-                self.studies.fail(name, EndCode.NO_PLACE("the trial", why=why))
+            if why := self.room.given_up(job.takes, job.shown):
+                if isinstance(job, TrialJob):
+                    self.studies.fail(name, EndCode.NO_PLACE("the trial", why=why))
+                else:
+                    self.studies.conclusions.no_place(name, why)
                 found.append(name)
         return found
 
@@ -127,24 +127,22 @@ class RunQueue:
     def idle_end(self, waiting: Collection[str]) -> bool:
         """Whether workers that Tune keeps for a next trial are to end instead.
 
-        A last fit by several processes waits for such a place; or machines are lost, and so is a part of the place: the
-        next trial would wait in it for processes that never come. waiting: as of `given_up`.
+        Machines are lost, and so is a part of the place: the next trial would wait in it for processes that never come.
+        waiting: as of `given_up`.
         """
-        conclusions = None if self.studies is None else self.studies.conclusions
-        return not self._homeless.isdisjoint(waiting) or (conclusions is not None and conclusions.waits)
+        return not self._homeless.isdisjoint(waiting)
 
     def _pool(self, job: ShardJob) -> tuple[str, ShardJob] | None:
         return None if self._flying else (POOL, job)
 
-    def _trial(self) -> tuple[str, TrialJob] | None:
-        # With nothing under way Tune would keep the last trial's place, and ask for ten minutes before it does
-        # anything else. So a last fit waits for a place then, and no trial for it.
-        fits = len(self._fits) if self._flying else 0
-        trials = fits + sum(isinstance(job, TrialJob) for job in self._flying.values())
-        if self.studies is None or self._without_pool or trials >= self.at_once:
+    def _trial(self) -> tuple[str, TrialJob | FitJob] | None:
+        trials = sum(isinstance(job, SPREAD_JOBS) for job in self._flying.values())
+        if self.studies is None or self._broken or trials >= self.at_once:
             return None
+        if (fit := self.studies.conclusions.next()) is not None:
+            return fit
         if (found := self.studies.next()) is None:
-            return None
+            return self.studies.conclusions.next()  # that study may have been the last one's end
         name, study, trial = found
         return name, self.job_of(study, trial)
 
@@ -158,21 +156,12 @@ class RunQueue:
         return f"shard_{job.shard:05d}", job
 
     def _beside(self, needs: float) -> bool:
-        """Whether a shard has room beside trials of spread studies, and beside as many last fits as it ever has."""
-        trials = any(isinstance(job, TrialJob) for job in self._flying.values())
-        most = self.room.cpus
-        fits = 0.0
-        for each in self._fits:  # the others wait for these, or for all shards to end
-            fits += each if needs + fits + each <= most else 0.0
-        if not trials and not fits:
+        """Whether a shard has room beside trials and last fits of spread studies."""
+        if not any(isinstance(job, SPREAD_JOBS) for job in self._flying.values()):
             return True
+        most = self.room.cpus
         taken = (job.cpus for name, job in self._flying.items() if name not in self._homeless)
-        return needs + fits + sum(each for each in taken if each <= most) <= most
-
-    @property
-    def _fits(self) -> list[float]:
-        """CPUs of last fits that several processes make, or will."""
-        return [] if self.studies is None else self.studies.fits
+        return needs + sum(each for each in taken if each <= most) <= most
 
     def report(self, name: str, report: StepReport | FailureReport) -> bool:
         """What a spread study's trial reports; True when the trial is to stop. name: its id."""
@@ -185,3 +174,5 @@ class RunQueue:
             self.pool, self._without_pool = None, self.pool_is_due()
         if isinstance(job, TrialJob) and self.studies is not None:
             self.studies.end(name, EndCode.WORKER_DIED() if died else None)
+        if isinstance(job, FitJob) and self.studies is not None:
+            self.studies.conclusions.end(name, died=died)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,9 +11,11 @@ import pytest
 from spread_workers import study, together
 
 from tuning.definition.options import Resources
+from tuning.evaluation.fixed import FixedConfiguration
 from tuning.execution.bridge import RunScheduler
-from tuning.execution.jobs import Job, ShardJob, TrialJob
+from tuning.execution.jobs import EndedStudy, FitJob, Job, ShardJob, TrialJob
 from tuning.execution.run_queue import RunQueue
+from tuning.execution.spread.conclusions import Conclusions
 from tuning.models.gang import Gang
 from tuning.planning.room import Room, has_room
 
@@ -29,8 +32,9 @@ def machines(*cpus: float, patience: float = 900.0) -> Room:
 
 
 def kinds(queue: RunQueue) -> str:
-    """What Tune is given until there is nothing now: "t" for a trial, "s" for a shard."""
-    return "".join("s" if isinstance(job, ShardJob) else "t" for _, job in iter(queue.next, None))
+    """What Tune is given until there is nothing now: "t" for a trial, "s" for a shard, "f" for a last fit."""
+    letters = {ShardJob: "s", TrialJob: "t", FitJob: "f"}
+    return "".join(letters[type(job)] for _, job in iter(queue.next, None))
 
 
 def giants(folder: Path, n_trials: int = 6, **fields: Any) -> RunQueue:
@@ -200,39 +204,47 @@ def test_room_is_for_bundles_and_not_for_their_sum(
     assert has_room(there, [{}, *({"CPU": float(each)} for each in bundles)], strategy) is room
 
 
-def fitting(*cpus: float) -> Any:
-    """Studies that are being concluded by several processes."""
-    return SimpleNamespace(busy=True, cpus=list(cpus), waits=True)
+def ended(name: str, **fields: Any) -> EndedStudy:
+    """A study whose only trial has ended."""
+    return EndedStudy(replace(study(name, "random").study, fixed=FixedConfiguration(()), **fields), [])
 
 
-def test_a_last_fit_of_several_processes_has_the_place_of_a_trial(tmp_path: Path) -> None:
+def test_a_last_fit_comes_before_trials_and_has_the_place_of_one(tmp_path: Path) -> None:
     queue = giants(tmp_path, at_once=2)
     assert queue.studies is not None
     assert queue.next() is not None
-    queue.studies.conclusions = fits = fitting(2.0)
-    assert kinds(queue) == "s"  # one CPU each, and two for the fit
-    fits.cpus.clear()  # there are no machines for it any more
-    assert kinds(queue) == "ts"
+    queue.studies.conclusions.add(ended("b", resources=Resources(cpus=2)))
+    assert kinds(queue) == "fs"  # one CPU, two for the fit, and one
 
 
-def test_of_last_fits_that_have_no_room_together_one_has_its_place() -> None:
-    """Else shards would take each CPU that becomes free, and the fits wait for the end of all of them."""
-    studies: Any = SimpleNamespace(broken=None, fits=[3.0, 3.0, 3.0], next=lambda: None)
-    assert kinds(RunQueue(4, machines(4), shards(20), studies)) == "s"
-    studies.fits = [1.0, 3.0, 1.0]
-    assert kinds(RunQueue(4, machines(4), shards(20), studies)) == "ss"
-
-
-def test_where_only_a_last_fit_is_under_way_the_next_one_begins_all_the_same(tmp_path: Path) -> None:
-    """Tune keeps the place of the last trial as long as it has nothing else to do, so the fit would wait for ever."""
-    queue = giants(tmp_path, at_once=1, shards=())
+def test_a_run_goes_on_until_its_last_fits_have_ended(tmp_path: Path) -> None:
+    queue = giants(tmp_path, n_trials=0, shards=())
     assert queue.studies is not None
-    queue.studies.conclusions = fitting(4.0)
-    assert kinds(queue) == "t"
-    alone = giants(tmp_path, n_trials=0)
-    assert alone.studies is not None
-    alone.studies.conclusions = fitting(4.0)
-    assert kinds(alone) == "ssss"  # none has room beside it
+    queue.studies.conclusions.add(ended("b"))
+    assert not queue.closed
+    found = queue.next()
+    assert found is not None
+    assert not queue.closed
+    queue.end(found[0])
+    assert queue.closed
+
+
+def test_a_last_fit_whose_workers_die_is_given_up_unless_their_machine_is_gone(tmp_path: Path) -> None:
+    left, crashed = [1.0, 1.0], list[EndedStudy]()
+    queue = giants(tmp_path, n_trials=0, shards=())
+    assert queue.studies is not None
+    queue.studies.conclusions = Conclusions(gangs=False, room=growing(left, 900.0), crashed=crashed.append)
+    for name in ("b", "c"):
+        queue.studies.conclusions.add(ended(name))
+    first, second = queue.next(), queue.next()
+    assert first is not None
+    assert second is not None
+    queue.end(first[0], died=True)
+    assert [each.study.id for each in crashed] == ["b"]
+    left.pop()
+    queue.end(second[0], died=True)
+    assert [each.study.id for each in crashed] == ["b"]
+    assert queue.closed
 
 
 def test_alone_shards_count_as_slots_whatever_they_take() -> None:

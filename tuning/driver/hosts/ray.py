@@ -138,7 +138,7 @@ class RayHost:
         spread = self._spread_run(partial(hand_on, workers.listener))
         with spread.opened() as studies:
             queue = run_queue(self.owned, spread, studies)
-            of_spread = [] if studies is None else [SpreadTrials(queue, workers.stop_all)]
+            of_spread = [] if studies is None else [SpreadTrials(queue)]
             with handed_over([*of_spread, workers]):
                 build_tuner(self.owned, queue, attempt, workers).fit()
 

@@ -28,7 +28,6 @@ from tuning.storage.run_directory import RunDirectory
 logger = logging.getLogger(__name__)
 
 AT_ONCE = 8  # studies in flight
-WAIT_S = 0.1  # for what is being concluded, between two looks at whether the run is to stop
 
 
 @dataclass(eq=False)
@@ -42,7 +41,7 @@ class OpenStudies:
         total: trials that all of them may have.
         on_end: gets each study once it has ended.
         at_once: how many studies may have trials at the same time.
-        conclusions: records the studies that take a while.
+        conclusions: what is to be concluded by workers.
         recorded: as of `PartWriter`.
     """
 
@@ -52,8 +51,8 @@ class OpenStudies:
     total: int
     report: Listener
     on_end: Callable[[SpreadStudy], None]
+    conclusions: Conclusions
     at_once: int = AT_ONCE
-    conclusions: Conclusions | None = None
     interval: float = 0.0
     recorded: Callable[[Sequence[TrialRecord]], None] = lambda _: None
     #: Why the records could not be written; the search stops then, since nothing more would be kept.
@@ -82,22 +81,13 @@ class OpenStudies:
 
     @property
     def closed(self) -> bool:
-        """No study will have another trial."""
-        return bool(self.broken) or (self._coming is None and all(study.closed for study in self._flying))
+        """No study will have another trial, or is to be concluded."""
+        return bool(self.broken) or self.done
 
     @property
     def done(self) -> bool:
         """All studies have ended and are recorded."""
-        return not self.broken and self._coming is None and not self._flying and not self._concluding
-
-    @property
-    def fits(self) -> list[float]:
-        """CPUs of each study that is being concluded by several processes, and for which machines have room."""
-        return [] if self.conclusions is None else self.conclusions.cpus
-
-    @property
-    def _concluding(self) -> bool:
-        return self.conclusions is not None and self.conclusions.busy
+        return not self.broken and self._coming is None and not self._flying and not self.conclusions.busy
 
     def open(self) -> None:
         """Take studies as long as there is room; those of which nothing but their record is left have it written."""
@@ -225,32 +215,13 @@ class OpenStudies:
         self._flying.remove(study)
         self._budgets.pop(study.study.id, None)
 
-    def turn(self) -> None:
-        """Tune's loop has made a turn."""
-        self._collect(0.0)
-
-    def finish(self, stopped: Callable[[], bool]) -> None:
-        """Tune's loop has ended: wait for what is being concluded, unless the run is to stop."""
-        self.flush()
-        while self._concluding and not self.broken and not stopped():
-            self._collect(WAIT_S)
-
-    def _collect(self, seconds: float) -> None:
-        try:
-            if self.conclusions is not None:
-                self.conclusions.collect(seconds)
-        except Exception as error:
-            self._break(error)
-
     def _flush_when_due(self) -> None:
         if time.monotonic() - self._last >= self.interval:
             self.flush()
 
     def close(self) -> None:
-        """Write what has happened, leave what is not concluded yet, and wait for what is being deleted."""
+        """Write what has happened, and wait for what is being deleted."""
         self.flush()
-        if self.conclusions is not None:
-            self.conclusions.close()
         self._removing.shutdown()
 
     def flush(self) -> None:

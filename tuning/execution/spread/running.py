@@ -13,25 +13,23 @@ from tuning.basics.wording import one_line
 from tuning.errors import StorageError, reason_of
 from tuning.execution.context import WorkerContext, WorkerRun, planned_study
 from tuning.execution.crash_log import FINAL_FITS
-from tuning.execution.jobs import TrialJob
+from tuning.execution.jobs import EndedStudy, TrialJob
 from tuning.execution.limits import HangLimits
-from tuning.execution.part_writer import PartWriter
 from tuning.execution.reports import Listener
-from tuning.execution.spread.conclusions import Conclusions, EndedStudy
+from tuning.execution.spread.conclusions import Conclusions, conclude, last_fit, write_study
 from tuning.execution.spread.open_studies import OpenStudies
 from tuning.execution.spread.predictions import FOLDER as PREDICTIONS
-from tuning.execution.spread.predictions import folder_of
 from tuning.execution.spread.spread_study import DEATHS, SpreadStudy
 from tuning.execution.spread.spread_trial import SpreadTrial
 from tuning.execution.spread.state import basis_of, begun_trials, checkpoints
-from tuning.execution.spread.trial_worker import SHARDS, shards_folder, train_folder, trial_reports
+from tuning.execution.spread.trial_worker import SHARDS, train_folder, trial_reports
 from tuning.execution.study_record import quarantine
 from tuning.execution.worker import Worker
 from tuning.models.registry import gang_of
 from tuning.planning.room import Room, machines_now
 from tuning.planning.run_plan import Plan
-from tuning.records.parts import DRIVER, accepted, read_studies, read_trials, written_by_driver
-from tuning.records.schema import StudyRecord, TrialRecord
+from tuning.records.parts import accepted, read_studies, read_trials, written_by_driver
+from tuning.records.schema import TrialRecord
 from tuning.runs.begin import OwnedRun
 from tuning.runs.trial_logs import TrialLogs
 from tuning.storage.run_directory import RunDirectory
@@ -93,7 +91,15 @@ class SpreadRun:
         stopped: asked between two steps.
         """
         with self.opened() as studies:
-            while studies is not None and not stopped() and (found := studies.next()) is not None:
+            while studies is not None and not stopped():
+                if (fit := self._conclusions.next()) is not None:
+                    last_fit(self.run, fit[1], self.report)
+                    self._conclusions.end(fit[0], died=False)
+                    continue
+                if (found := studies.next()) is None:
+                    if not self._conclusions.busy:
+                        return
+                    continue
                 trial_id, study, trial = found
                 job = self.job_of(study, trial)
                 reports = trial_reports(self.run, job)
@@ -174,53 +180,31 @@ class SpreadRun:
         self._quarantine(live.study, live.records, f"trial {number}", error)
 
     def _record(self, ended: EndedStudy) -> None:
-        """In a worker, unless there is none or nothing of the customer's is to run."""
-        import ray
-
+        """In a worker, unless nothing of the customer's is to run."""
         definition = self.plan.spec.definition
-        harmless = definition.objective is not None and definition.prepare is None
-        if harmless or not ray.is_initialized():
-            self._write(ended.study, ended.conclude(Worker(self._context())))
+        if definition.objective is not None and definition.prepare is None:
+            context = self._context()
+            record = conclude(Worker(context), ended)
+            write_study(context, self.owned.term, ended.study, record, self.report)
         else:
             self._conclusions.add(ended)
 
     @cached_property
     def _conclusions(self) -> Conclusions:
-        definition = self.plan.spec.definition
         return Conclusions(
-            self.run,
-            limit=self.plan.slots,
-            attempts=definition.limits.crashes_before_quarantine,
             gangs=self.plan.workers is None and self.plan.gang is not None,
             room=self.room,
-            written=self._write,
             crashed=lambda ended: self._quarantine(ended.study, ended.records, FINAL_FITS),
         )
 
     def _quarantine(self, study: Study, records: Sequence[TrialRecord], what: str, error: str | None = None) -> None:
         times = self.plan.spec.definition.limits.crashes_before_quarantine
-        record = quarantine(self._context(), study, records, what=what, times=times, cause=DEATHS, error=error)
-        self._write(study, record)
+        context = self._context()
+        record = quarantine(context, study, records, what=what, times=times, cause=DEATHS, error=error)
+        write_study(context, self.owned.term, study, record, self.report)
 
     def _context(self) -> WorkerContext:
         return WorkerContext.open(self.directory, self.owned.run, self.plan.spec)
-
-    def _write(self, study: Study, record: StudyRecord) -> None:
-        writer = PartWriter(self.directory, self.owned.term, DRIVER, self.report, budgets={study.id: study.budget})
-        writer.add([record])
-        writer.flush()
-        for folder in (folder_of(study.id), shards_folder(study.id)):
-            self.directory.remove_folder(folder)
-        if self.plan.workers is not None:
-            self._keep_checkpoints(study, record.trial)
-
-    def _keep_checkpoints(self, study: Study, winner: int | None) -> None:
-        """Delete what trainings have saved, but for the winner's."""
-        folder = train_folder(study.id)
-        trials = {name.removeprefix(f"{folder}/").partition("/")[0] for name in self.directory.list(folder)}
-        for trial in trials:
-            if trial.partition("-")[0] != str(winner):
-                self.directory.remove_folder(f"{folder}/{trial}")
 
 
 def _leave_out(name: str, error: Exception) -> None:
