@@ -158,15 +158,18 @@ def work_shard(run: WorkerRun, shard: int, report: Listener, nodes: Nodes | None
     nodes: with None nothing is noted for the case of a crash, and what hangs or needs too much memory goes on, as when
     somebody debugs in this process.
     """
-    found = [] if nodes is None else crashes(run.directory, run.term, shard, WORK, fetch=nodes.fetch, lost=nodes.lost)
+    directory = run.directory
+    found = [] if nodes is None else crashes(directory, run.term, shard, WORK, fetch=nodes.fetch, lost=nodes.lost)
     if shard == POOL_SHARD:
-        _work_pool(run, report, nodes, found)
+        _work_pool(run, directory, report, nodes, found)
     else:
-        _work_studies(run, shard, report, nodes, found)
+        _work_studies(run, directory, shard, report, nodes, found)
 
 
-def _work_pool(run: WorkerRun, report: Listener, nodes: Nodes | None, found: Sequence[Crash]) -> None:
-    directory, term = run.directory, run.term
+def _work_pool(
+    run: WorkerRun, directory: RunDirectory, report: Listener, nodes: Nodes | None, found: Sequence[Crash]
+) -> None:
+    term = run.term
     if pool_settled(directory):
         return
     plan = read_plan(directory, term, run.spec)
@@ -180,8 +183,10 @@ def _work_pool(run: WorkerRun, report: Listener, nodes: Nodes | None, found: Seq
     report(PartWritten(part))
 
 
-def _work_studies(run: WorkerRun, shard: int, report: Listener, nodes: Nodes | None, found: list[Crash]) -> None:
-    directory, term = run.directory, run.term
+def _work_studies(
+    run: WorkerRun, directory: RunDirectory, shard: int, report: Listener, nodes: Nodes | None, found: list[Crash]
+) -> None:
+    term = run.term
     plan = read_shard(directory, term, shard, run.spec)
     studies = list(plan.studies)
     known, finished = recorded(directory, term, shard)
@@ -222,7 +227,7 @@ def _opened(
             f"the worker of shard {shard} died {amount(starts, 'time')} before its first study: {found[-1].cause}"
         )
     limits = context.spec.definition.limits
-    with ignore_warnings(), ProgressMarker(run.directory, run.term, shard, nodes.name) as marker:
+    with ignore_warnings(), ProgressMarker(context.directory, run.term, shard, nodes.name) as marker:
         before = allocated()
         context.read_together([study.customer for study in studies])
         grace = loading_grace(run.timing.cold_start_s, (crash.loading for crash in found))
