@@ -92,7 +92,7 @@ def test_a_last_fit_that_hangs_costs_its_own_study_only(ray_cluster: None, tmp_p
     data = {name: pd.DataFrame({"x": x, "y": x + level}) for name, level in (("a", 5000.0), ("b", 0.0))}
     runner = TuneRunner(data=data, target="y", task="regression", models=[f"{tmp_path}/stuck.py:Stuck"],
                         algorithm="random", trials=1, placement="spread", slots=2, mlflow=False, allow_code=True,
-                        limits={"trial_seconds": 0.2, "crashes_before_quarantine": 1})  # fmt: skip
+                        limits={"trial_seconds": 1.0, "crashes_before_quarantine": 1})  # fmt: skip
     board = runner.run(str(tmp_path / "run"), progress=False).leaderboard().set_index("customer")
     assert dict(board["status"]) == {"a": "quarantined", "b": "ok"}
     assert board.loc["a", "reason"].startswith("the final fits has ended its worker 1 time: a crash, a time limit")
