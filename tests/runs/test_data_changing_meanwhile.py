@@ -14,20 +14,20 @@ from chaos import Crash, crashing, truth
 
 from tuning import TuneRunner
 from tuning.data.formats.csv_file import CsvSource
-from tuning.driver.hosts import here
+from tuning.driver.hosts import choice
 
 QUIET = {"progress": False, "in_process": True}
 
 
 def changing(monkeypatch: pytest.MonkeyPatch, change: Callable[[], object]) -> None:
     """Has the data change after the plan is written, before anybody has read it."""
-    work = here.work_shard
+    work = choice.work_shard
 
     def changed(*given: Any, **named: Any) -> None:
         change()
         work(*given, **named)
 
-    monkeypatch.setattr(here, "work_shard", changed)
+    monkeypatch.setattr(choice, "work_shard", changed)
 
 
 @pytest.mark.parametrize("back", [False, True], ids=["for good", "and back"])

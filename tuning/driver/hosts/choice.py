@@ -1,15 +1,22 @@
-"""Which hosts a run is given to, and in which order."""
+"""Which hosts a run is given to, and in which order; and the host that is this process itself."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 
-from tuning.driver.hosts.base import Host
+from tuning.driver.halt import StopConditions
+from tuning.driver.hosts.base import POOLING, Host, HostStoppedError
 from tuning.driver.hosts.forks import ForkHost, may_fork
-from tuning.driver.hosts.here import InProcessHost
 from tuning.driver.hosts.ray import RayHost
+from tuning.driver.progress import Counter
+from tuning.execution.context import WorkerRun
+from tuning.execution.packed import work_shard
+from tuning.execution.reports import WorkerReport
 from tuning.planning.plan_notes import check_own_machine
+from tuning.records.parts import POOL_SHARD
 from tuning.runs.begin import OwnedRun
+from tuning.user_code import exits_raised
 
 
 def hosts_of(owned: OwnedRun, *, in_process: bool) -> Iterator[Host]:
@@ -27,3 +34,32 @@ def hosts_of(owned: OwnedRun, *, in_process: bool) -> Iterator[Host]:
     if may_fork(owned):
         yield ForkHost(owned, start_next=ray.start)
     yield ray
+
+
+class InProcessHost:
+    """Works one study after the other in this process, so that a debugger stops in a user's own code.
+
+    A crash of a trial is a crash of the run.
+    """
+
+    def __init__(self, owned: OwnedRun) -> None:
+        self.owned = owned
+
+    def work(self, counter: Counter, halt: StopConditions) -> bool:
+        """As of `Host`."""
+
+        def report(result: WorkerReport) -> None:
+            counter(result)
+            if halt.wanted:
+                raise HostStoppedError
+
+        owned = self.owned
+        # No other slot writes beside this one.
+        run = WorkerRun.of(owned, owned.timing.of_run(0, len(owned.plan.studies)))
+        with contextlib.suppress(HostStoppedError), exits_raised():
+            if owned.pool_is_due:
+                counter.doing = POOLING
+                work_shard(run, POOL_SHARD, report)
+            for shard in range(len(owned.plan.shards)):
+                work_shard(run, shard, report)
+        return False
