@@ -25,7 +25,7 @@ from ray.tune.search.search_algorithm import SearchAlgorithm
 from tuning.basics.environment import environment_set
 from tuning.execution.context import WorkerRun
 from tuning.execution.jobs import FitJob, ShardJob, TrialJob, job_in
-from tuning.execution.lost_nodes import error_text
+from tuning.execution.nodes import error_text
 from tuning.execution.packed import run_shard
 from tuning.execution.reports import FailureReport, StepReport, TuneResult, report_in, report_to_tune
 from tuning.execution.run_queue import RunQueue

@@ -1,9 +1,88 @@
-"""The cluster as one of its workers sees it."""
+"""The machines of the cluster: what a worker can know of them, and what Ray says of those that are gone.
+
+Tune waits without an end or a word when all machines are gone.
+"""
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tuning.basics.wording import amount
+
+if TYPE_CHECKING:
+    from ray.tune.experiment import Trial
+
+logger = logging.getLogger(__name__)
+
+LOOK_EVERY_S = 5.0
+PATIENCE_S = 15.0  # a cluster that restarts, or one whose last machine is being replaced
+
+
+class MachinesLostError(Exception):
+    """No machine of the cluster is alive."""
+
+
+@dataclass
+class NodeWatch:
+    """Looks now and then; `check` is cheap enough to be called at every step of Tune's loop.
+
+    lost: names of machines that are gone; it is told of each.
+    """
+
+    lost: list[str] = field(default_factory=list)
+    every: float = LOOK_EVERY_S
+    patience: float = PATIENCE_S
+    _next: float = field(default_factory=time.monotonic)
+    _gone_since: float | None = None
+    _alive: dict[str, str] = field(default_factory=dict)  # names by id
+
+    def check(self) -> None:
+        """Raise `MachinesLostError` when no machine has been alive for a while."""
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._next = now + self.every
+        if alive := alive_nodes():
+            self._gone_since = None
+            for gone in self._alive.keys() - alive.keys():
+                self.lost.append(self._alive[gone])
+                logger.warning("machine %s of the Ray cluster is gone; what it was at goes on elsewhere", self.lost[-1])
+            self._alive = alive
+        elif self._gone_since is None:
+            self._gone_since = now
+        elif now - self._gone_since >= self.patience:
+            raise MachinesLostError(
+                f"no machine of the Ray cluster has been alive for {amount(self.patience, 'second')}"
+            )
+
+
+def worker_died(text: str) -> bool:
+    """Whether Tune's words on why a trial ended are of a process that died, and not of an exception in it (its code
+    could not be loaded, say): those come with the lines of a stack."""
+    return '  File "' not in text
+
+
+def error_text(trial: Trial) -> str:
+    """What Tune has written down of a trial's last error; empty when that is nothing."""
+    try:
+        return Path(trial.error_file).read_text(encoding="utf-8", errors="replace")
+    except (OSError, TypeError):
+        return ""
+
+
+def alive_nodes() -> dict[str, str]:
+    """The machines that Ray calls alive, names by id; none where it does not answer."""
+    import ray
+
+    try:
+        return {node["NodeID"]: node["NodeName"] for node in ray.nodes() if node["Alive"]}
+    except Exception:  # its head does not answer
+        return {}
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Processes that work together in a placement group: they get their room, are started, lost, started again and ended.
+"""Processes that work together in a placement group: they are started, lost, started again and ended.
 
 What a loss means is for their user to say: whether a trial is to blame, whether the others go on, and from where.
 """
@@ -6,7 +6,7 @@ What a loss means is for their user to say: whether a trial is to blame, whether
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
@@ -224,24 +224,3 @@ class ProcessGroup:
         owed = [reference for number in list(self._actors) for reference in self.end(number) if number in starting]
         if owed and seconds:
             ray.wait(owed, num_returns=len(owed), timeout=seconds)
-
-
-def reserve(bundles: Sequence[Mapping[str, float]]) -> PlacementGroup:
-    """A new placement group, which has its place as soon as machines have room for all bundles at once."""
-    import ray
-
-    return ray.util.placement_group([dict(bundle) for bundle in bundles], PACK)
-
-
-def placed(group: PlacementGroup) -> bool:
-    """Whether the first bundle of a placement group has its place; some of the others may be lost."""
-    import ray
-
-    return bool(ray.util.placement_group_table(group)["bundles_to_node_id"].get(0))
-
-
-def release(group: PlacementGroup) -> None:
-    """Give back the room of a placement group; what works in it is ended."""
-    import ray
-
-    ray.util.remove_placement_group(group)

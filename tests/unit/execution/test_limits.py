@@ -21,8 +21,7 @@ from tuning.execution.context import WorkerRun
 from tuning.execution.crash_log import ProgressMarker
 from tuning.execution.jobs import TrialJob
 from tuning.execution.limits import MemoryLimit, TimeLimits, TrialTimeoutError, study_limit, within
-from tuning.execution.lost_nodes import worker_died
-from tuning.execution.nodes import Nodes
+from tuning.execution.nodes import Nodes, worker_died
 from tuning.execution.packed import work_shard
 from tuning.execution.reports import report_in
 from tuning.execution.spread.trial_worker import run_trial

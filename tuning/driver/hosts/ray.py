@@ -20,7 +20,7 @@ from tuning.driver.progress import Counter, hand_on
 from tuning.driver.tuner import build_tuner, run_queue
 from tuning.errors import DiskFullError, MachineError, RunError, StorageError, code_of
 from tuning.execution.context import WorkerRun
-from tuning.execution.lost_nodes import NodeWatch, alive_nodes
+from tuning.execution.nodes import NodeWatch, alive_nodes
 from tuning.execution.reports import Listener, WorkerError
 from tuning.execution.spread.running import SpreadRun
 from tuning.planning.plan_notes import check_own_machine

@@ -14,7 +14,7 @@ from ray import tune
 from tuning.driver.halt import StopConditions
 from tuning.driver.progress import hand_on
 from tuning.execution.bridge import Uncopied
-from tuning.execution.lost_nodes import NodeWatch, error_text, worker_died
+from tuning.execution.nodes import NodeWatch, error_text, worker_died
 from tuning.execution.reports import Listener, TuneResult, report_in
 
 if TYPE_CHECKING:

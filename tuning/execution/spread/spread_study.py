@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from schedulers.protocols import Scheduler
 from tuning.errors import StudyError, reason_of
 from tuning.execution.limits import HangLimits
-from tuning.execution.lost_nodes import worker_died
+from tuning.execution.nodes import worker_died
 from tuning.execution.reports import FailureReport, StepReport
 from tuning.execution.spread.spread_trial import SpreadTrial
 from tuning.execution.spread.state import BegunTrial
