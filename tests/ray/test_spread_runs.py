@@ -93,6 +93,7 @@ def test_a_last_fit_that_hangs_costs_its_own_study_only(ray_cluster: None, tmp_p
     runner = TuneRunner(data=data, target="y", task="regression", models=[f"{tmp_path}/stuck.py:Stuck"],
                         algorithm="random", trials=1, placement="spread", slots=2, mlflow=False, allow_code=True,
                         limits={"trial_seconds": 1.0, "crashes_before_quarantine": 1})  # fmt: skip
+    runner.timing = Timing(cold_start_s=30.0)
     board = runner.run(str(tmp_path / "run"), progress=False).leaderboard().set_index("customer")
     assert dict(board["status"]) == {"a": "quarantined", "b": "ok"}
     assert board.loc["a", "reason"].startswith("the final fits has ended its worker 1 time: a crash, a time limit")

@@ -11,8 +11,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
-from tuning.models.gang import PACK
-
 if TYPE_CHECKING:
     from ray import ObjectRef
     from ray.actor import ActorHandle
