@@ -94,7 +94,7 @@ def test_xgboost_ray_trains_a_table_about_as_one_process_does(
     (record,), (board,) = found.trial_records, found.board()
     assert record.state == "finished", (record.reason, record.error)
     assert board["model"] == "xgboost_ray"
-    assert board["test_score"] == pytest.approx(alone.board().first(1)[0]["test_score"], rel=0.1)
+    assert board["test_score"] == pytest.approx(alone.board().ends(1)[0]["test_score"], rel=0.1)
     assert len(found.model().predict(pd.read_csv(housing)[:3])) == 3
 
 

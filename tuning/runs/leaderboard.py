@@ -127,11 +127,7 @@ class Leaderboard:
         for row, params in zip(self._rows(places).to_pylist(), _configs(self._best(places)), strict=True):
             yield {**row, "params": params, **as_recorded_notes(row)}
 
-    def first(self, rows: int) -> list[FigureRow]:
-        """The first rows."""
-        return self.ends(rows, 0)
-
-    def ends(self, first: int, last: int) -> list[FigureRow]:
+    def ends(self, first: int, last: int = 0) -> list[FigureRow]:
         """That many first and last rows; all rows where there are no more."""
         rest = max(first, len(self) - last)
         return list(self._plain(np.concatenate([self.order[:first], self.order[rest:]])))
@@ -145,10 +141,9 @@ class Leaderboard:
         last = len(lacking) if len(self) > SHOWN else 0
         return notebook_table(self.ends(SHOWN - last, last), len(self), last, of_objective=of_objective)
 
-    def frame(self, rows: int | None = None) -> pd.DataFrame:
-        """The first rows, by default all of them, as a table of pandas."""
-        batches = self.batches() if rows is None else [self._rows(self.order[:rows])]
-        table = pa.concat_tables([SCHEMA.empty_table(), *batches])
+    def frame(self) -> pd.DataFrame:
+        """The rows as a table of pandas."""
+        table = pa.concat_tables([SCHEMA.empty_table(), *self.batches()])
         return pd.DataFrame({name: _series(as_cells(table[name], name)) for name in LEADERBOARD})
 
     @property

@@ -49,7 +49,7 @@ def answer(result: RunResult, counts: RunCounts) -> list[str]:
     left = f"The run has not ended, {amount(result.unfinished, 'study')} left: " if stopped else ""
     board = result.board()
     if counts["customers"] == counts["succeeded"] == 1:
-        return [left + of_one(board.first(1)[0], board.metric, board.mode, result.baseline)]
+        return [left + of_one(board.ends(1)[0], board.metric, board.mode, result.baseline)]
     counted = f"{left}{result.outcome(counts)}{without}; {amount(counts['trials'], 'trial')}."
     told = of_many(counts["typical"], board.metric, board.mode, result.baseline) if counts["succeeded"] else ""
     return [*filter(None, (to_use(counts, board.standings, result.baseline), counted, told))]

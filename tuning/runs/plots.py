@@ -13,7 +13,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -42,19 +42,12 @@ MOST_DOTS = 2000  # each of them is a line of the file
 MOST_NAMES = 12  # of families and parameters
 
 
-class Kind(NamedTuple):
-    """How trials that ended alike are drawn."""
-
-    colour: str
-    mark: str
-    what: str = ""
-
-
+#: How trials that ended alike are drawn: colour, mark, and what the legend says of them.
 KINDS = {
-    "best": Kind(ORANGE, "o"),
-    FINISHED: Kind(BLUE, "o", "more went the whole way"),
-    STOPPED: Kind(GREY, "x", "stopped early"),
-    FAILED: Kind(RED, "X", "failed"),
+    "best": (ORANGE, "o", ""),
+    FINISHED: (BLUE, "o", "more went the whole way"),
+    STOPPED: (GREY, "x", "stopped early"),
+    FAILED: (RED, "X", "failed"),
 }
 
 
@@ -83,18 +76,18 @@ def learning_curves(
     best = next((trial for trial in best_first(drawn)), None)
     counts = Counter(trial.state for trial in drawn if trial is not best)
     for trial in drawn:
-        kind = KINDS["best" if trial is best else trial.state]
+        colour, mark, _ = KINDS["best" if trial is best else trial.state]
         steps, scores = [step.step for step in trial.steps], [value(step) for step in trial.steps]
-        axes.plot(steps, scores, color=kind.colour, linewidth=2.4 if trial is best else 0.9, zorder=2 + (trial is best))
-        axes.plot(steps[-1], scores[-1], kind.mark, color=kind.colour, markersize=5, zorder=3)
+        axes.plot(steps, scores, color=colour, linewidth=2.4 if trial is best else 0.9, zorder=2 + (trial is best))
+        axes.plot(steps[-1], scores[-1], mark, color=colour, markersize=5, zorder=3)
     if best is not None:
         axes.plot([], [], color=ORANGE, marker="o", label=f"the best: trial {best.trial}")
         counted = next((step for step in best.steps if step.step == best.best_step), None)
         if counted is not None and counted is not best.steps[-1]:  # its line may end far below others
             axes.plot(counted.step, value(counted), "*", color=ORANGE, markersize=12, label="its step that counts")
-    for state, kind in KINDS.items():
+    for state, (colour, mark, what) in KINDS.items():
         if counts[state]:
-            axes.plot([], [], color=kind.colour, marker=kind.mark, label=f"{counts[state]} {kind.what}")
+            axes.plot([], [], color=colour, marker=mark, label=f"{counts[state]} {what}")
     every = [each for trial in drawn for step in trial.steps if math.isfinite(each := value(step))]
     # Bad trials would flatten the others: of errors, which have no end. What has one, as an accuracy, is to be seen.
     errors = max(every, default=0) > 1 if figure else any(t.mode == "min" for t in trials)

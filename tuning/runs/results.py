@@ -103,7 +103,7 @@ class RunResult(Public):
         return f"RunResult({counts['run']!r}: {left}{self.outcome(counts)}{so_far})"
 
     def _repr_html_(self) -> str:
-        given = repr(str(self.board().first(1)[0]["customer"])) if len(self) > 1 else ""
+        given = repr(str(self.board().ends(1)[0]["customer"])) if len(self) > 1 else ""
         best = f"best_config({given})" if self._plan.of_objective else f"model({given}).predict(new_rows)"
         steps = [f"result.customer({given})", f"result.{best}", "result.leaderboard()"]
         if self.unfinished:

@@ -274,7 +274,7 @@ def _settled(result: RunResult) -> list[Section]:
 
 def _next(result: RunResult) -> list[str]:
     """Commands to type, each with what it does."""
-    where, customer = result.directory.shown, "".join(result.board().frame(1)["customer"])
+    where, customer = result.directory.shown, "".join(str(row["customer"]) for row in result.board().ends(1))
     lines = [f"`{command('resume', where)}`: go on with what is left"] if result.unfinished else []
     lines += [
         f"`{command('show', where, '--customer', customer)}`: everything about one customer",

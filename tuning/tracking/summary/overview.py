@@ -87,7 +87,7 @@ def _note(said: list[str], board: Leaderboard, unfinished: int, where: str) -> s
         "| " + " | ".join(each.name for each in COLUMNS) + " |",
         "|" + "---|" * len(COLUMNS),
     ]
-    lines += ["| " + " | ".join(_cell(each.text(row)) for each in COLUMNS) + " |" for row in board.first(SHOWN)]
+    lines += ["| " + " | ".join(_cell(each.text(row)) for each in COLUMNS) + " |" for row in board.ends(SHOWN)]
     if len(board) > SHOWN:
         lines.append(f"\n… and {len(board) - SHOWN} more.")
     return "\n".join(lines)
