@@ -18,7 +18,6 @@ from trainers import WORKERS, alone, fail, lightgbm_trainer, torch_trainer, trai
 from search_spaces import Choice, Constant, SearchSpace
 from tuning import RunResult, TuneRunner
 from tuning.basics.timing import USUAL, Timing
-from tuning.errors import PlanError
 
 ROUNDS = 12
 
@@ -82,9 +81,11 @@ def large(config: dict[str, Any], scaling_config: ScalingConfig = FOUR) -> Any:
     return trainer(config, scaling_config)
 
 
-def test_workers_that_never_have_room_are_refused(ray_cluster: None, tmp_path: Path) -> None:
-    with pytest.raises(PlanError, match=r"objective: a trial takes 0.5 CPU and 4 workers of 1 CPU; there is no room"):
-        search(tmp_path / "run", large, 0.3)
+def test_workers_that_never_have_room_are_the_reason_of_their_trial(ray_cluster: None, tmp_path: Path) -> None:
+    found = search(tmp_path / "run", large, 0.3, timing=Timing(own_room_s=1.0))
+    (record,) = found.trial_records
+    assert record.state == "failed"
+    assert "for which the machines that are there have no room" in str(record.reason)
 
 
 @pytest.mark.slow
