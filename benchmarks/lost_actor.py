@@ -27,12 +27,12 @@ import numpy as np
 from tuning.basics.timing import USUAL
 from tuning.models.base import Matrix
 from tuning.models.families.xgboost import FAMILY as XGBOOST
-from tuning.models.gang import RECOVERIES, Gang
 from tuning.models.registry import families
+from tuning.models.worker_group import RECOVERIES, ActorGroup
 from tuning.preprocessing.task import REGRESSION, Task
 from tuning.worker_groups.start import TrialPlace
 
-ACTORS = {"xgboost": "ray::GangActor", "xgboost_ray": "ray::_RemoteRayXGBoostActor"}  # their processes
+ACTORS = {"xgboost": "ray::GroupActor", "xgboost_ray": "ray::_RemoteRayXGBoostActor"}  # their processes
 NOTHING = "nothing is lost"
 HALT_S = 3.0
 TASK, SEED = Task(REGRESSION, ()), 3
@@ -74,7 +74,9 @@ def rows_of(count: int, seed: int) -> Matrix:
     return Matrix(X, 2 * X[:, 0] + X[:, 1] * X[:, 2] + np.sin(3 * X[:, 3]))
 
 
-def trained(model: str, gang: Gang, place: TrialPlace, rows: int, rounds: int, kill_after: int | None) -> Trained:
+def trained(
+    model: str, worker_group: ActorGroup, place: TrialPlace, rows: int, rounds: int, kill_after: int | None
+) -> Trained:
     """Train in the actors of a placement group, whose first bundle this process is in.
 
     model: "xgboost" or "xgboost_ray". kill_after: the step after which an actor is killed; None kills none.
@@ -83,7 +85,7 @@ def trained(model: str, gang: Gang, place: TrialPlace, rows: int, rounds: int, k
     train, unseen = rows_of(rows, 0), rows_of(1_000, 1)
     config = {"n_estimators": rounds, "max_depth": 4, "learning_rate": 0.05}
     before, began = set(siblings(model)), time.monotonic()
-    training: Any = families()[model].train(place, {**config, **asdict(gang)}, [train], TASK, SEED, [None])
+    training: Any = families()[model].train(place, {**config, **asdict(worker_group)}, [train], TASK, SEED, [None])
     steps, last, first, kill = list[int](), b"", 0.0, _Kill()
     try:
         for (said,) in training:
@@ -158,18 +160,18 @@ def _proc_file(pid: int, name: str) -> str:
         return ""
 
 
-def run(model: str, gang: Gang, rows: int, rounds: int, kill_after: int | None = None) -> Trained:
+def run(model: str, worker_group: ActorGroup, rows: int, rounds: int, kill_after: int | None = None) -> Trained:
     """`trained` by a worker of the cluster that this process is connected to."""
     import ray
     from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-    group = ray.util.placement_group([{"CPU": gang.cpus_per_actor}, *gang.bundles])
+    group = ray.util.placement_group([{"CPU": worker_group.cpus_per_actor}, *worker_group.bundles])
     placed = PlacementGroupSchedulingStrategy(group, 0)
     with tempfile.TemporaryDirectory() as folder:
         try:
             task = ray.remote(trained).options(num_cpus=0, max_retries=0, scheduling_strategy=placed)
             place = TrialPlace(group, folder, "shards", USUAL.actor_start_s)
-            found: Trained = ray.get(task.remote(model, gang, place, rows, rounds, kill_after))
+            found: Trained = ray.get(task.remote(model, worker_group, place, rows, rounds, kill_after))
         finally:
             ray.util.remove_placement_group(group)
     return found
@@ -191,8 +193,8 @@ def main(rows: int, rounds: int, actors: int, models: Sequence[str], output: str
     for model in models:
         undisturbed: Trained | None = None
         for recovery in ("", *RECOVERIES):
-            gang = Gang.of({"actors": actors, "recovery": recovery or "warm"})
-            one = run(model, gang, rows, rounds, rounds // 20 if recovery else None)
+            worker_group = ActorGroup.of({"actors": actors, "recovery": recovery or "warm"})
+            one = run(model, worker_group, rows, rounds, rounds // 20 if recovery else None)
             undisturbed = undisturbed or one
             figures = {
                 "first_step_s": round(one.first_s, 2),

@@ -64,7 +64,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def _says_ray(path: Path) -> bool:
-    return path.parent.name == "ray" or re.search(r"mark\.ray|ray_cluster|gang_cluster", path.read_text()) is not None
+    return path.parent.name == "ray" or re.search(r"mark\.ray|ray_cluster|group_cluster", path.read_text()) is not None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -114,9 +114,9 @@ def ray_cluster() -> Iterator[None]:
 
 
 @pytest.fixture
-def gang_cluster(ray_cluster: None) -> Iterator[None]:
+def group_cluster(ray_cluster: None) -> Iterator[None]:
     """The same, for trials that several processes train: nothing of them may be left."""
-    from gangs import left_over
+    from worker_groups import left_over
 
     yield
     assert left_over() == {}

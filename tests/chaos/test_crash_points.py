@@ -84,7 +84,7 @@ WRITERS = {
     ("tuning/tracking/summary/summary.py", "save_summary"): "a copy for MLflow: test_mlflow_outage.py",
     ("tuning/tracking/release_copy.py", "copy_releases"): "what is in MLflow, looked for without it",
     ("tuning/tracking/release_folder.py", "write"): "a folder that MLflow copies, in no run",
-    ("tuning/models/shards.py", "shards_of"): "by the rows' digest, read where it is whole: ray/test_gangs.py",
+    ("tuning/models/shards.py", "shards_of"): "by the rows' digest, read where it is whole: ray/test_worker_groups.py",
     ("tuning/runs/trial_logs.py", "_write"): "made from the records again: runs/test_trial_logs.py",
     ("tuning/runs/report/page.py", "write_report"): "made from the records again by `tuning report RUN`",
     ("tuning/driver/log_capture.py", "_file_handler"): "messages of libraries, which may be lost",

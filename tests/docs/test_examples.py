@@ -77,7 +77,7 @@ def example(name: str, housing: Path, **changes: Any) -> TuneRunner:
 
 
 @pytest.mark.slow
-def test_ray_train_trains_a_table_that_ray_data_reads(gang_cluster: None, housing: Path, tmp_path: Path) -> None:
+def test_ray_train_trains_a_table_that_ray_data_reads(group_cluster: None, housing: Path, tmp_path: Path) -> None:
     (record,) = example("ray_train.yaml", housing).run(tmp_path / "run", progress=False).trial_records
     assert record.state == "finished", (record.reason, record.error)
     assert [step.step for step in record.steps] == list(range(1, ray_train.ROUNDS + 1))
@@ -86,7 +86,7 @@ def test_ray_train_trains_a_table_that_ray_data_reads(gang_cluster: None, housin
 
 @pytest.mark.slow
 def test_xgboost_ray_trains_a_table_about_as_one_process_does(
-    gang_cluster: None, housing: Path, tmp_path: Path
+    group_cluster: None, housing: Path, tmp_path: Path
 ) -> None:
     runner = example("xgboost_ray.yaml", housing)
     found = runner.run(tmp_path / "run", progress=False)

@@ -42,8 +42,8 @@ def loss(y, said):
 def main() -> None:
     import ray
     from chaos import wait_for
-    from gang_nodes import small_nodes
-    from gangs import left_over, nodes_of
+    from group_nodes import small_nodes
+    from worker_groups import left_over, nodes_of
 
     from tuning import RunResult, TuneRunner
     from tuning.basics.timing import Timing
@@ -55,7 +55,7 @@ def main() -> None:
         searching = threading.Thread(target=runner.run, args=(str(run),), kwargs={"progress": False})
         searching.start()  # nodes are made in the main thread: they set signal handlers
         wait_for((folder / "waiting").exists, PATIENCE_S, "the second trial")
-        victim = nodes_of("GangActor")[-1]
+        victim = nodes_of("GroupActor")[-1]
         cluster.remove_node(next(node for node in nodes if node.node_id == victim), allow_graceful=False)
         wait_for(lambda: sum(node["Alive"] for node in ray.nodes()) == len(nodes), PATIENCE_S, "the loss of a node")
         (folder / "lost").touch()

@@ -88,7 +88,7 @@ class Workers:
 
 def together(tmp_path: Path, lives: Iterable[SpreadStudy], folder: str = "0001-a") -> OpenStudies:
     directory = RunDirectory(str(tmp_path))
-    fits = Conclusions(gangs=False, room=Room(list), crashed=lambda ended: None)
+    fits = Conclusions(worker_groups=False, room=Room(list), crashed=lambda ended: None)
     studies = OpenStudies(directory, Term(1, folder), lives, 0, lambda report: None, lambda live: None, fits)
     studies.open()
     return studies

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from builders import SPACE
 from chaos import command, duplicates, hazard, hazards, truth, wait_for, write_hazards
-from gangs import left_over, nodes_of
+from worker_groups import left_over, nodes_of
 
 from benchmarks.lost_actor import processes
 from tuning import RunResult, TuneRunner
@@ -120,9 +120,9 @@ def test_what_crashes_is_put_aside_in_either_placement_and_costs_the_others_noth
     assert trials(result, "c0000") == trials(healthy, "c0000")
 
 
-GANG = {"model": "xgboost", "actors": 2, "cpus_per_actor": 0.5, "max_depth": 3, "n_estimators": 10}
-OF_A_GANG: dict[str, Any] = {
-    **{name: {"type": "constant", "value": value} for name, value in GANG.items()},
+GROUP = {"model": "xgboost", "actors": 2, "cpus_per_actor": 0.5, "max_depth": 3, "n_estimators": 10}
+OF_A_GROUP: dict[str, Any] = {
+    **{name: {"type": "constant", "value": value} for name, value in GROUP.items()},
     "learning_rate": {"type": "float", "low": 0.1, "high": 0.5, "default": 0.3},
 }
 
@@ -130,7 +130,7 @@ OF_A_GANG: dict[str, Any] = {
 @pytest.mark.timeout(400)
 @pytest.mark.slow
 def test_giants_whose_files_are_broken_get_a_reason_and_the_others_what_they_get_without_them(
-    gang_cluster: None, tmp_path: Path
+    group_cluster: None, tmp_path: Path
 ) -> None:
     rows(60_000, 99).to_parquet(tmp_path / "torn.parquet")  # spread for its size
     content = bytearray((tmp_path / "torn.parquet").read_bytes())
@@ -139,7 +139,7 @@ def test_giants_whose_files_are_broken_get_a_reason_and_the_others_what_they_get
     (tmp_path / "text.csv").write_bytes(b"\xff\xfe\x00")  # spread for its actors
     giants: dict[str, Any] = {
         "torn": {"path": str(tmp_path / "torn.parquet")},
-        "text": {"path": str(tmp_path / "text.csv"), "search_space": OF_A_GANG},
+        "text": {"path": str(tmp_path / "text.csv"), "search_space": OF_A_GROUP},
     }
     small: dict[str, Any] = {}
     for number in range(6):
@@ -162,11 +162,11 @@ def test_giants_whose_files_are_broken_get_a_reason_and_the_others_what_they_get
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
-def test_ctrl_c_twice_leaves_nothing_of_a_gang_on_a_ray_that_is_not_ours_and_the_run_goes_on(
-    gang_cluster: None, tmp_path: Path
+def test_ctrl_c_twice_leaves_nothing_of_a_group_on_a_ray_that_is_not_ours_and_the_run_goes_on(
+    group_cluster: None, tmp_path: Path
 ) -> None:
     rows(4_000, 99).to_csv(tmp_path / "giant.csv", index=False)
-    space = OF_A_GANG | {"n_estimators": {"type": "constant", "value": 100}}
+    space = OF_A_GROUP | {"n_estimators": {"type": "constant", "value": 100}}
     data: dict[str, Any] = {"giant": {"path": str(tmp_path / "giant.csv"), "search_space": space}}
     for number in range(2):
         rows(60, number).to_csv(tmp_path / f"c{number}.csv", index=False)
@@ -178,7 +178,7 @@ def test_ctrl_c_twice_leaves_nothing_of_a_gang_on_a_ray_that_is_not_ours_and_the
     pids: set[int] = set()
 
     def twice() -> None:
-        wait_for(lambda: len(nodes_of("GangActor")) == 2, 120, "the actors")
+        wait_for(lambda: len(nodes_of("GroupActor")) == 2, 120, "the actors")
         pids.update(processes("xgboost"))
         for _ in range(2):
             os.kill(os.getpid(), signal.SIGINT)

@@ -43,7 +43,7 @@ class Worker:
 
 
 @pytest.fixture
-def group(gang_cluster: None) -> Iterator[ProcessGroup]:
+def group(group_cluster: None) -> Iterator[ProcessGroup]:
     place = reserve([{"CPU": PARTS_OF_A_CPU}] * 3)
     processes = ProcessGroup(place, Worker, "ready", first=1)
     yield processes

@@ -10,10 +10,10 @@ from typing import Any
 import made_up
 import pytest
 from chaos import command, wait_for
-from gangs import left_over, processes_of
 from paths import ROOT
 from ray.train import ScalingConfig
 from trainers import WORKERS, alone, fail, lightgbm_trainer, torch_trainer, trainer
+from worker_groups import left_over, processes_of
 
 from search_spaces import Choice, Constant, SearchSpace
 from tuning import RunResult, TuneRunner
@@ -151,7 +151,7 @@ def test_what_a_worker_raises_is_the_trials_reason(ray_cluster: None, tmp_path: 
 @pytest.mark.chaos
 @pytest.mark.timeout(600)
 def test_ray_train_ends_with_its_model_after_its_worker_and_its_driver_were_killed(
-    gang_cluster: None, tmp_path: Path
+    group_cluster: None, tmp_path: Path
 ) -> None:
     """Both after a checkpoint, from which training goes on: the example's callback then reports its end once more."""
     import ray

@@ -72,7 +72,7 @@ def runner(folder: Path, needs: dict[str, Any], **fields: Any) -> TuneRunner:
     return made
 
 
-def gangs(folder: Path, actors: dict[str, int | None], model: str = "xgboost", **fields: Any) -> TuneRunner:
+def worker_groups(folder: Path, actors: dict[str, int | None], model: str = "xgboost", **fields: Any) -> TuneRunner:
     """actors: customers and how many actors train a trial of each; None for what the run says. model: of those."""
     made = runner(folder, dict.fromkeys(actors)).definition.to_dict()
     data = {name: dict(given) for name, given in made["data"].items()}
@@ -111,7 +111,7 @@ def test_a_customer_who_asks_for_too_much_costs_the_others_nothing(
 
 def test_actors_that_cannot_read_from_object_storage_are_refused(tmp_path: Path, bucket: Bucket) -> None:
     run = bucket.uri("run", credentials=True)
-    made = gangs(tmp_path, {"large": 1, "usual": None}, "xgboost_ray")
+    made = worker_groups(tmp_path, {"large": 1, "usual": None}, "xgboost_ray")
     said = r"^customer 'large': the actors of 'xgboost_ray' read their rows from the run directory, .* in a folder"
     with pytest.raises(PlanError, match=said) as caught:
         made.run(run, progress=False)

@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 from search_spaces.errors import rule
 from tuning.basics.documents import Json
 from tuning.basics.wording import did_you_mean, shorten
-from tuning.models.gang import GANG_FIELDS
+from tuning.models.worker_group import GROUP_FIELDS
 from tuning.storage.names import mask_in
 
 ELSEWHERE = (
@@ -75,7 +75,7 @@ def _sentence(found: Json, kind: type[BaseModel]) -> tuple[str, str]:
         ours = next((key for key, words in OF_OTHERS.items() if found["loc"][-1] in words and key in known), None)
         if ours:
             return f"{path}: unknown key. Here it is `{ours}`: {_first_sentence(known[ours])}", ""
-        hint = ELSEWHERE if found["loc"][-1] in GANG_FIELDS else did_you_mean(found["loc"][-1], known)
+        hint = ELSEWHERE if found["loc"][-1] in GROUP_FIELDS else did_you_mean(found["loc"][-1], known)
         return f"{path}: unknown key.{hint}", f"{', '.join(sorted(known))}."
     given = found.get("input")
     if found["type"] == "string_type" and callable(given):

@@ -22,8 +22,8 @@ from tuning.definition.fields import NAME, Logger
 from tuning.definition.options import RECORD_TRIALS, Options
 from tuning.models.bounds import AUTO, OFF
 from tuning.models.entries import INPUTS
-from tuning.models.gang import RECOVERIES
 from tuning.models.registry import families
+from tuning.models.worker_group import RECOVERIES
 
 Schema = dict[str, Any]
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Self
 
 from search_spaces.values import own_copy
 from tuning.definition.options import Resources
-from tuning.models.gang import PACK, Gang, WorkerGroup
+from tuning.models.worker_group import PACK, ActorGroup, WorkerGroup
 from tuning.notes import Note
-from tuning.planning.gangs import largest_gang
 from tuning.planning.room import Bundle, Takes
+from tuning.planning.worker_groups import largest_group
 from tuning.records.schema import FINISHED, TrialRecord
 from tuning.study.interfaces import Configuration
 
@@ -89,11 +89,13 @@ class TrialJob(Job):
         return f"a trial of {self.study!r}"
 
     @classmethod
-    def of(cls, study: Study, trial: Trial, checkpoint: str | None = None, gang: WorkerGroup | None = None) -> TrialJob:
+    def of(
+        cls, study: Study, trial: Trial, checkpoint: str | None = None, worker_group: WorkerGroup | None = None
+    ) -> TrialJob:
         """The job of a trial of a study.
 
-        gang: what trains it, where several processes do. For workers of a trainer the trial's own process only waits,
-        so what it would take is for Ray Data.
+        worker_group: what trains it, where several processes do. For workers of a trainer the trial's own process only
+        waits, so what it would take is for Ray Data.
         """
         return cls(
             study=study.id,
@@ -101,11 +103,11 @@ class TrialJob(Job):
             config=own_copy(trial.config),
             checkpoint=checkpoint,
             bundles=[
-                *([{}] if gang and gang.idle_driver else []),
+                *([{}] if worker_group and worker_group.idle_driver else []),
                 study.resources.to_bundle(),
-                *(gang.bundles if gang else []),
+                *(worker_group.bundles if worker_group else []),
             ],
-            strategy=gang.strategy if gang else PACK,
+            strategy=worker_group.strategy if worker_group else PACK,
         )
 
 
@@ -127,10 +129,13 @@ class EndedStudy:
 
 @dataclass(frozen=True, kw_only=True)
 class FitJob(Job):
-    """Conclude a spread study: choose its winner, fit and save its model. gang: fits it, where several processes do."""
+    """Conclude a spread study: choose its winner, fit and save its model.
+
+    worker_group: fits it, where several processes do.
+    """
 
     ended: EndedStudy
-    gang: Gang | None = None
+    worker_group: ActorGroup | None = None
 
     @property
     def shown(self) -> str:
@@ -138,11 +143,15 @@ class FitJob(Job):
         return f"the last fit of {self.ended.study.id!r}"
 
     @classmethod
-    def of(cls, ended: EndedStudy, *, gangs: bool) -> FitJob:
-        """gangs: whether several processes train some of the run's models."""
-        gang = largest_gang([ended.study.space]) if gangs and ended.fits else None
+    def of(cls, ended: EndedStudy, *, worker_groups: bool) -> FitJob:
+        """worker groups: whether several processes train some of the run's models."""
+        worker_group = largest_group([ended.study.space]) if worker_groups and ended.fits else None
         needs = ended.study.resources if ended.fits else Resources()
-        return cls(ended=ended, gang=gang, bundles=[needs.to_bundle(), *(gang.bundles if gang else [])])
+        return cls(
+            ended=ended,
+            worker_group=worker_group,
+            bundles=[needs.to_bundle(), *(worker_group.bundles if worker_group else [])],
+        )
 
 
 def job_in(config: Mapping[str, object]) -> Job:

@@ -21,8 +21,8 @@ from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias
 
 import numpy as np
 
-from tuning.models.gang import GANG_FIELDS, Gang
 from tuning.models.skops_format import dump_skops, load_skops
+from tuning.models.worker_group import GROUP_FIELDS, ActorGroup
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task
 
 #: Name -> value, under the estimator's own argument names.
@@ -91,8 +91,8 @@ class Family(ABC):
         file: name of the fitted model's file.
         libraries: the package that reads the file, where that is not scikit-learn; of several names the one installed.
         opens: parameters that name files or addresses, which the library opens by itself, by all of their names.
-        gangs: whether several processes can train a trial together; then a configuration may hold what a `Gang` is.
-        gangs_read_files: whether those can read their rows from a folder only, not from object storage.
+        worker_groups: whether several processes can train a trial; a configuration may then hold an `ActorGroup`.
+        groups_read_files: whether those can read their rows from a folder only, not from object storage.
     """
 
     name: ClassVar[str]
@@ -104,8 +104,8 @@ class Family(ABC):
     file: ClassVar[str] = "model.skops"
     libraries: ClassVar[tuple[str, ...]] = ()
     opens: ClassVar[frozenset[str]] = frozenset()
-    gangs: ClassVar[bool] = False
-    gangs_read_files: ClassVar[bool] = False
+    worker_groups: ClassVar[bool] = False
+    groups_read_files: ClassVar[bool] = False
 
     @property
     def preprocessing(self) -> tuple[str, bool]:
@@ -128,9 +128,9 @@ class Family(ABC):
         """Whether a classifier with this configuration has probabilities (log loss needs them)."""
         return True
 
-    def gang(self, config: Hyperparameters) -> Gang | None:
+    def worker_group(self, config: Hyperparameters) -> ActorGroup | None:
         """The actors that train a trial of this configuration; None where its own process does."""
-        return Gang.of(config) if self.gangs and any(name in config for name in GANG_FIELDS) else None
+        return ActorGroup.of(config) if self.worker_groups and any(name in config for name in GROUP_FIELDS) else None
 
     def at_step(self, config: Hyperparameters, steps: int) -> Hyperparameters:
         """The configuration that says by itself what a refit up to a step gives."""

@@ -1,4 +1,4 @@
-"""XGBoost's Boosters as a trial's own process and the actors of a gang have them: rows, files and predictions."""
+"""XGBoost's Boosters as a trial's own process and the actors of a group have them: rows, files and predictions."""
 
 from __future__ import annotations
 

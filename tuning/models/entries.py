@@ -9,7 +9,7 @@ An entry is a family's name, `package.module:factory` (a class, a function that 
     search_space  parameters that vary, under the estimator's names (`svc__C` inside a pipeline is written so too)
     input         "encoded", "frame" or "auto" (see `tuning.models.own`)
     actors, cpus_per_actor, gpus_per_actor, recovery
-                  of a family whose trials are trained by several processes (see `tuning.models.gang`)
+                  of a family whose trials are trained by several processes (see `tuning.models.worker_group`)
 
 An entry without a search space is one point. Estimators given as objects travel to the workers as import path and
 parameters where that says everything, else as a file that the run writes into its directory and knows by digest.
@@ -29,16 +29,16 @@ from search_spaces import SearchSpace
 from tuning.basics.wording import did_you_mean, name_list
 from tuning.errors import DefinitionError, RunError
 from tuning.models.base import Family, Hyperparameters
-from tuning.models.gang import GANG_FIELDS, Gang
 from tuning.models.own import OwnFamily, dump_pickle
 from tuning.models.registry import families as built_in
 from tuning.models.skops_format import dump_skops, load_skops
+from tuning.models.worker_group import GROUP_FIELDS, ActorGroup
 from tuning.storage.names import slug
 from tuning.storage.run_directory import RunDirectory
 from tuning.user_code import check_form, copy_into, is_file, load_function, name_inside
 
 FOLDER = "estimators"
-FIELDS = ("estimator", "name", "params", "search_space", "input", *GANG_FIELDS)
+FIELDS = ("estimator", "name", "params", "search_space", "input", *GROUP_FIELDS)
 INPUTS = ("auto", "encoded", "frame")
 
 
@@ -52,7 +52,7 @@ class ModelEntry:
         params: fixed parameters.
         search_space: parameters that vary; None for the family's own, or for none.
         input: "encoded", "frame" or "auto".
-        gang: values that the entry gives of a family's actors.
+        worker_group: values that the entry gives of a family's actors.
     """
 
     name: str
@@ -60,7 +60,7 @@ class ModelEntry:
     params: Hyperparameters = field(default_factory=dict)
     search_space: SearchSpace | None = None
     input: str = "auto"
-    gang: Hyperparameters = field(default_factory=dict)
+    worker_group: Hyperparameters = field(default_factory=dict)
 
     @property
     def built_in(self) -> bool:
@@ -69,7 +69,7 @@ class ModelEntry:
 
     def to_dict(self) -> str | dict[str, object]:
         """The entry's YAML form; an estimator that cannot be written down is shown by its own text."""
-        if self.built_in and self.search_space is None and not self.gang:
+        if self.built_in and self.search_space is None and not self.worker_group:
             return str(self.estimator)
         path, params = _described(self.estimator) or (repr(self.estimator), {})
         document: dict[str, object] = {"name": self.name, "estimator": path}
@@ -81,7 +81,7 @@ class ModelEntry:
             document["search_space"] = self.search_space.to_dict()
         if self.input != "auto":
             document["input"] = self.input
-        return {**document, **self.gang}
+        return {**document, **self.worker_group}
 
 
 @dataclass(frozen=True)
@@ -174,9 +174,11 @@ def _entry(item: object, position: int) -> ModelEntry:
     name = item.get("name", "")
     if not isinstance(name, str):
         raise ValueError(f"{where}, name: {name!r} is not text.")
-    gang = _gang({str(key): value for key, value in item.items()}, where)
-    entry = ModelEntry(name, estimator, dict(params), _space(item.get("search_space"), where), how, gang)
-    if entry.search_space and (twice := [each.name for each in entry.search_space.parameters if each.name in gang]):
+    worker_group = _group({str(key): value for key, value in item.items()}, where)
+    entry = ModelEntry(name, estimator, dict(params), _space(item.get("search_space"), where), how, worker_group)
+    if entry.search_space and (
+        twice := [each.name for each in entry.search_space.parameters if each.name in worker_group]
+    ):
         raise ValueError(f"{where}: give {name_list(twice)} beside the estimator or in its search_space, not in both.")
     if entry.built_in:
         if entry.name not in ("", estimator):
@@ -191,14 +193,14 @@ def _entry(item: object, position: int) -> ModelEntry:
     return entry
 
 
-def _gang(item: Mapping[str, object], where: str) -> Hyperparameters:
-    given: dict[str, object] = {name: item[name] for name in GANG_FIELDS if name in item}
+def _group(item: Mapping[str, object], where: str) -> Hyperparameters:
+    given: dict[str, object] = {name: item[name] for name in GROUP_FIELDS if name in item}
     estimator = item["estimator"]
-    if given and not (isinstance(estimator, str) and estimator in built_in() and built_in()[estimator].gangs):
-        able = ", ".join(name for name, family in built_in().items() if family.gangs)
+    if given and not (isinstance(estimator, str) and estimator in built_in() and built_in()[estimator].worker_groups):
+        able = ", ".join(name for name, family in built_in().items() if family.worker_groups)
         raise ValueError(f"{where}: {name_list(given)} are for models that several processes train: {able}.")
     try:
-        Gang.of(given)
+        ActorGroup.of(given)
     except ValueError as error:
         raise ValueError(f"{where}, {error}") from error
     return given

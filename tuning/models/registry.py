@@ -10,7 +10,7 @@ from tuning.basics.wording import did_you_mean
 from tuning.errors import DefinitionError
 from tuning.models import families as folder
 from tuning.models.base import Family, Hyperparameters
-from tuning.models.gang import Gang
+from tuning.models.worker_group import ActorGroup
 
 
 @cache
@@ -32,7 +32,7 @@ def family(name: str) -> Family:
     return known[name]
 
 
-def gang_of(config: Hyperparameters) -> Gang | None:
+def group_of(config: Hyperparameters) -> ActorGroup | None:
     """The actors that train a trial of a configuration; None where its own process does, as with a user's own model."""
     found = families().get(str(config.get("model")))
-    return None if found is None else found.gang(config)
+    return None if found is None else found.worker_group(config)

@@ -1,4 +1,4 @@
-"""Where a gang works: its placement group, and the rows as sharded Parquet, which its actors read for themselves.
+"""Where a group works: its placement group, and the rows as sharded Parquet, which its actors read for themselves.
 
 Shards are named by the digest of what they hold, so that trials, folds and workers of a study write equal rows once.
 """
@@ -18,15 +18,15 @@ from tuning.storage.run_directory import RunDirectory
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tuning.models.gang import Gang
-    from tuning.models.gang_training import GangTraining, TrainingJob
+    from tuning.models.group_training import GroupTraining, TrainingJob
+    from tuning.models.worker_group import ActorGroup
 
 LABEL, WEIGHT = "y", "weight"
 LARGEST = np.finfo(np.float32).max
 
 
-class GangPlace(Protocol):
-    """Where a gang works, and who starts it."""
+class GroupPlace(Protocol):
+    """Where a worker group works, and who starts it."""
 
     @property
     def uri(self) -> str:
@@ -36,16 +36,16 @@ class GangPlace(Protocol):
     def folder(self) -> str:
         """For shards, in the run directory."""
 
-    def train(self, works: Sequence[TrainingJob], gang: Gang, family: str) -> GangTraining:
-        """Start a gang that trains the models of a trial. family: of these models."""
+    def train(self, works: Sequence[TrainingJob], worker_group: ActorGroup, family: str) -> GroupTraining:
+        """Start a worker group that trains the models of a trial. family: of these models."""
 
 
-_PLACES: list[GangPlace] = []
+_PLACES: list[GroupPlace] = []
 
 
 @contextmanager
-def gangs_work_in(place: GangPlace | None) -> Iterator[None]:
-    """Meanwhile this process trains with gangs; None changes nothing."""
+def groups_work_in(place: GroupPlace | None) -> Iterator[None]:
+    """Meanwhile this process trains with worker groups; None changes nothing."""
     if place is None:
         yield
         return
@@ -56,12 +56,12 @@ def gangs_work_in(place: GangPlace | None) -> Iterator[None]:
         _PLACES.remove(place)
 
 
-def place_of_gangs() -> GangPlace | None:
-    """Where gangs work now; None where a process trains alone."""
+def place_of_groups() -> GroupPlace | None:
+    """Where worker groups work now; None where a process trains alone."""
     return _PLACES[-1] if _PLACES else None
 
 
-def shards_of(rows: Matrix, count: int, place: GangPlace) -> list[str]:
+def shards_of(rows: Matrix, count: int, place: GroupPlace) -> list[str]:
     """The names of a matrix's shards in the run directory, written when they are not there yet.
 
     rows: to be divided: shard k has the rows k, k + count, k + 2 * count, … Their numbers are float32, which is what

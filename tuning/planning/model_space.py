@@ -94,8 +94,11 @@ def _of_entries(entries: Sequence[ModelEntry], task: str) -> Members:
             found[entry.name] = parameters_by_model(presets.load(entry.name, task))[entry.name]
         else:
             found[entry.name] = []
-        gang = [Constant(name, value) for name, value in entry.gang.items()]
-        found[entry.name] = [*(each for each in found[entry.name] if each.name not in entry.gang), *gang]
+        worker_group = [Constant(name, value) for name, value in entry.worker_group.items()]
+        found[entry.name] = [
+            *(each for each in found[entry.name] if each.name not in entry.worker_group),
+            *worker_group,
+        ]
     return found
 
 

@@ -8,10 +8,10 @@ from tuning.basics.columnar import DictionaryColumn, FieldColumn
 from tuning.data.customers import about_rows
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import PlanError
-from tuning.models.gang import WorkerGroup
+from tuning.models.worker_group import WorkerGroup
 from tuning.notes import Note, PlanCode
-from tuning.planning.gangs import check_gangs, with_gang
 from tuning.planning.room import memory
+from tuning.planning.worker_groups import check_groups, with_group
 from tuning.study.study import PACKED, SPREAD, StudyTable, customers_of, work_amounts
 
 LONG_ROWS = 25_000  # from here on even a linear model takes about half a second per trial
@@ -26,7 +26,7 @@ def placements(
 
     A customer's placement in the manifest counts before the definition's. With `auto` a study is spread where one slot
     would take longer for it than all slots for the whole run, or lacks the memory. It is packed if its scheduler pauses
-    trials, if the run is a comparison, or if its configuration is fixed. A study with gangs is spread in any case.
+    trials, if the run is a comparison, or if its configuration is fixed. A study with groups is spread in any case.
 
     workers: of the trainers that an objective makes.
 
@@ -41,10 +41,10 @@ def placements(
     spread, packed = wanted.test(lambda each: each == SPREAD), wanted.test(lambda each: each == PACKED)
     _check_own(studies, pauses & own.test(lambda each: each == SPREAD))
     spread &= ~pauses  # helpers train their trials
-    several = with_gang(definition, studies, workers)
+    several = with_group(definition, studies, workers)
     fixed = studies.present("fixed")  # there is one fit
     spread &= ~fixed
-    check_gangs(studies.take(several & packed), studies.take(several & pauses), workers)
+    check_groups(studies.take(several & packed), studies.take(several & pauses), workers)
     amounts, needs = work_amounts(studies), TRIAL_BYTES * customers_of(studies).numbers("size")
     free = ~(spread | packed | several | pauses | fixed) & (definition.compare is None)
     late = tail(amounts / max(1.0, float(amounts.sum())), slots) & _long(spec, studies)

@@ -27,7 +27,6 @@ from tuning.notes import PlanCode
 from tuning.planning.allowance import check_allowance
 from tuning.planning.column_names import check_columns
 from tuning.planning.column_values import check_values
-from tuning.planning.gangs import gang_notes
 from tuning.planning.model_process import ModelProcess
 from tuning.planning.placement import placements
 from tuning.planning.plan_notes import check_shared_folder, data_notes, machine_notes, too_large
@@ -46,6 +45,7 @@ from tuning.planning.studies import (
     make_studies,
     studies_beside,
 )
+from tuning.planning.worker_groups import group_notes
 from tuning.storage.backend import check_writable
 from tuning.storage.run_directory import RunDirectory
 from tuning.study import warm_start
@@ -166,6 +166,6 @@ def _placed(plan: Plan, code: OwnCode) -> Plan:
     definition, studies = plan.spec.definition, plan.studies
     column, small = placements(plan.spec, studies, plan.slots, plan.workers)
     placed = replace(plan, studies=studies.with_columns(placement=column))
-    gangs = gang_notes(placed._with_takes, placed.takes, plan.slots)
-    placed = placed.with_notes([*small, *gangs, *too_large(definition, studies, plan.slots)])
+    worker_groups = group_notes(placed._with_takes, placed.takes, plan.slots)
+    placed = placed.with_notes([*small, *worker_groups, *too_large(definition, studies, plan.slots)])
     return placed if placed.spread else _with_helpers(placed, code)

@@ -16,8 +16,8 @@ from tuning.definition.options import Resources
 from tuning.errors import PlanError
 from tuning.models.registry import families
 from tuning.notes import Note, PlanCode
-from tuning.planning.gangs import gangs_in
 from tuning.planning.room import memory, nvidia_gpus, other_gpus, own_ray
+from tuning.planning.worker_groups import groups_in
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import StudyTable, customers_of
 
@@ -96,8 +96,8 @@ def check_shared_folder(definition: Definition, studies: StudyTable, folder: str
     if definition.objective is not None:
         return
     for study in studies.first_of_each("space"):
-        for name in gangs_in(study.space):
-            if families()[name].gangs_read_files and not (directory := RunDirectory(folder)).local:
+        for name in groups_in(study.space):
+            if families()[name].groups_read_files and not (directory := RunDirectory(folder)).local:
                 raise PlanError(
                     f"customer {study.customer.id!r}: the actors of {name!r} read their rows from the run directory, "
                     f"{directory.shown}, which must be in a folder that all nodes share; give one, or take `xgboost` "

@@ -15,13 +15,13 @@ from tuning.data.customers import about_rows
 from tuning.definition.baselines import baseline_name
 from tuning.definition.options import Resources
 from tuning.definition.run_spec import RunSpec
-from tuning.models.gang import WorkerGroup
 from tuning.models.trainers.trainer import TrainWorkers
+from tuning.models.worker_group import WorkerGroup
 from tuning.notes import Note, Shown
 from tuning.notes.note import ordered
-from tuning.planning.gangs import largest_gang, trial_cpus
 from tuning.planning.placement import TRIAL_BYTES, slot_bytes
 from tuning.planning.shards import make_shards
+from tuning.planning.worker_groups import largest_group, trial_cpus
 from tuning.study import warm_start
 from tuning.study.interfaces import Configuration
 from tuning.study.study import PACKED, SPREAD, StudyTable, customers_of, family_of, placed
@@ -74,10 +74,10 @@ class Plan:
 
     @cached_property
     def takes(self) -> tuple[tuple[Resources, WorkerGroup | None], ...]:
-        """Resources of a spread study's trial: of its own process, and of the largest gang of its models."""
+        """Resources of a spread study's trial: of its own process, and of the largest worker group of its models."""
         of_models = self.spec.definition.objective is None
         found = self._with_takes
-        return tuple((study.resources, largest_gang([study.space]) if of_models else self.workers) for study in found)
+        return tuple((study.resources, largest_group([study.space]) if of_models else self.workers) for study in found)
 
     @property
     def _with_takes(self) -> StudyTable:
@@ -85,9 +85,13 @@ class Plan:
         return self.spread.first_of_each("resources", "space")
 
     @property
-    def gang(self) -> WorkerGroup | None:
-        """The largest gang of a trial; None where each trial is trained by one process."""
-        return max((gang for _, gang in self.takes if gang), key=lambda gang: gang.cpus, default=None)
+    def worker_group(self) -> WorkerGroup | None:
+        """The largest worker group of a trial; None where each trial is trained by one process."""
+        return max(
+            (worker_group for _, worker_group in self.takes if worker_group),
+            key=lambda worker_group: worker_group.cpus,
+            default=None,
+        )
 
     def spread_at_once(self, cpus: float) -> int:
         """How many trials of spread studies have room, by their CPUs and their memory; one at least.

@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 from tuning.basics.documents import Json
 from tuning.basics.wording import guarded
 from tuning.models.customer_model import described_as
-from tuning.models.gang import gang_last
 from tuning.models.registry import families
+from tuning.models.worker_group import group_last
 from tuning.notes import from_row
 from tuning.records.columns import NOTE, FigureRow
 from tuning.records.figures import RECORDED, STUDY_FIGURES, named, notebook_table, shown_in
@@ -249,7 +249,7 @@ def exact_config(config: Config | None, family: str | None, best_step: int | Non
 
 def parameters(config: Config) -> Config:
     """A configuration of a model as tables show it: without the model's name, what its actors are at the end."""
-    return gang_last({name: value for name, value in config.items() if name != MODEL})
+    return group_last({name: value for name, value in config.items() if name != MODEL})
 
 
 def _configs(studies: pa.Table) -> list[Config | None]:

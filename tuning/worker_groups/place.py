@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tuning.basics.wording import amount
 from tuning.errors import RunError
-from tuning.models.gang import Gang
+from tuning.models.worker_group import ActorGroup
 
 if TYPE_CHECKING:
     from ray.util.placement_group import PlacementGroup
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RayPlace:
-    """Where a gang works.
+    """Where a worker group works.
 
     Attributes:
         group: the placement group: this process is in its first bundle, the actors are in those behind.
@@ -29,9 +29,9 @@ class RayPlace:
     folder: str
     patience_s: float
 
-    def no_start(self, missing: int, gang: Gang) -> RunError:
+    def no_start(self, missing: int, worker_group: ActorGroup) -> RunError:
         """Return why a training ends whose actors do not come."""
         return RunError(
-            f"{missing} of {amount(gang.actors, 'actor')} did not start within {self.patience_s:g} s: there is no room "
-            "for them, or their machine is too busy."
+            f"{missing} of {amount(worker_group.actors, 'actor')} did not start within {self.patience_s:g} s: there is "
+            "no room for them, or their machine is too busy."
         )

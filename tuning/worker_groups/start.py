@@ -6,8 +6,8 @@ from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING
 
 from tuning.models.families import xgboost_ray
-from tuning.models.gang import Gang
-from tuning.models.gang_training import GangTraining, TrainingJob
+from tuning.models.group_training import GroupTraining, TrainingJob
+from tuning.models.worker_group import ActorGroup
 from tuning.worker_groups.place import RayPlace
 
 if TYPE_CHECKING:
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 
 class TrialPlace(RayPlace):
-    """The place of a trial's gang; see `tuning.models.shards.GangPlace`."""
+    """The place of a trial's worker group; see `tuning.models.shards.GroupPlace`."""
 
-    def train(self, works: Sequence[TrainingJob], gang: Gang, family: str) -> GangTraining:
-        """Start a gang that trains the models of a trial."""
+    def train(self, works: Sequence[TrainingJob], worker_group: ActorGroup, family: str) -> GroupTraining:
+        """Start a worker group that trains the models of a trial."""
         if family == xgboost_ray.FAMILY.name:
             from tuning.worker_groups.xgboost_ray import Folds
 
-            return Folds(works, gang, self)
+            return Folds(works, worker_group, self)
         from tuning.worker_groups.xgboost_actors import Actors
 
-        return Actors(works, gang, self)
+        return Actors(works, worker_group, self)
 
 
 def train_with_ray(trainer: DataParallelTrainer, folder: str, name: str) -> Generator[Report, None, None]:

@@ -19,9 +19,9 @@ import numpy as np
 from tuning.basics.wording import amount, raised
 from tuning.errors import RunError
 from tuning.models.boosters import rounds_of
-from tuning.models.gang import RESTARTS, Gang
-from tuning.models.gang_training import TrainingJob
+from tuning.models.group_training import TrainingJob
 from tuning.models.shards import LABEL, WEIGHT, read_shards
+from tuning.models.worker_group import RESTARTS, ActorGroup
 from tuning.worker_groups.place import RayPlace
 from tuning.worker_groups.process_group import CallAnswered, CallEnd, CallRaised, ProcessGroup, ProcessLost
 
@@ -35,7 +35,7 @@ LEAVE_S = 5.0  # for which the others have to notice that one is lost; then they
 SETTLE_S = 60.0
 
 
-class GangActor:
+class GroupActor:
     """One of the processes that train; a Ray actor."""
 
     def __init__(self, uri: str, threads: int) -> None:
@@ -111,11 +111,11 @@ class _LostError(Exception):
 
 @dataclass(eq=False)
 class Actors:
-    """A gang of such actors, from when it is made; see `tuning.models.gang_training.Training`.
+    """A worker group of such actors, from when it is made; see `tuning.models.group_training.Training`.
 
     Attributes:
         works: the models, of equally many rounds and steps.
-        gang, place: which actors, and where: the first of them in the second bundle of the placement group.
+        worker_group, place: which actors, and where: the first of them in the second bundle of the placement group.
         beginnings: when training has begun, again after each lost actor (`time.monotonic`), and after how many rounds.
 
     Raises:
@@ -123,7 +123,7 @@ class Actors:
     """
 
     works: Sequence[TrainingJob]
-    gang: Gang
+    worker_group: ActorGroup
     place: RayPlace
     beginnings: list[tuple[float, int]] = field(default_factory=list)
     _step: set[int] = field(default_factory=set)  # the actors that train a step now
@@ -134,7 +134,7 @@ class Actors:
     def __post_init__(self) -> None:
         self._models = tuple(work.model for work in self.works)
         self._done = rounds_of(self._models[0])
-        self._actors = ProcessGroup(self.place.group, GangActor, "ready", first=1)
+        self._actors = ProcessGroup(self.place.group, GroupActor, "ready", first=1)
         self._hire()
 
     @property
@@ -173,20 +173,20 @@ class Actors:
 
     def _hire(self) -> None:
         """Start those that are missing."""
-        for number in range(self.gang.actors):
+        for number in range(self.worker_group.actors):
             if number not in self._actors.there and number not in self._actors.coming:
-                self._actors.start(number, self.place.uri, self.gang.threads)
+                self._actors.start(number, self.place.uri, self.worker_group.threads)
 
     def _gather(self) -> None:
         """Wait for those that are starting; after a loss not for the lost ones with `elastic`, if others are there."""
         while self._actors.coming:
-            enough = self.gang.recovery == "elastic" and self._losses > 0 and bool(self._actors.there)
+            enough = self.worker_group.recovery == "elastic" and self._losses > 0 and bool(self._actors.there)
             ends = self._actors.wait(0.0 if enough else LOOK_S, self._actors.coming)
             _check(ends, [end.key for end in ends if isinstance(end, ProcessLost)])
             if enough:
                 return
             if self._actors.late(self.place.patience_s):
-                raise self.place.no_start(len(self._actors.coming), self.gang)
+                raise self.place.no_start(len(self._actors.coming), self.worker_group)
 
     def _begin(self) -> None:
         """Divide the shards among those that are there, and train the first step."""
@@ -241,7 +241,7 @@ class Actors:
         """Start lost actors again, as `recovery` says."""
         self._losses += 1
         self._step = set()
-        for number in [*self._actors.there, *lost] if self.gang.recovery == "cold" else lost:
+        for number in [*self._actors.there, *lost] if self.worker_group.recovery == "cold" else lost:
             self._actors.end(number)
         if self._losses > RESTARTS:
             raise RunError(

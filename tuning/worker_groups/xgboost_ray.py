@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING
 from tuning.errors import RunError
 from tuning.models.boosters import rounds_of
 from tuning.models.families.xgboost_ray import unsuitable
-from tuning.models.gang import RESTARTS, Gang
-from tuning.models.gang_training import TrainingJob
+from tuning.models.group_training import TrainingJob
 from tuning.models.shards import LABEL, WEIGHT
+from tuning.models.worker_group import RESTARTS, ActorGroup
 from tuning.storage.run_directory import RunDirectory
 from tuning.worker_groups.place import RayPlace
 
@@ -55,13 +55,14 @@ _HERE = threading.local()  # .training: the one that a thread is for
 class RayTraining:
     """One training in a thread of its own, from when it is made; an iterator of (rounds, model) after each step.
 
-    gang, place: which actors, and where: the first of them in the second bundle of the placement group. share: of what
-    each actor has. beginnings: when training has begun, again after each lost actor (`time.monotonic`), and after how
-    many rounds. Raises `RunError` where actors are lost more than `RESTARTS` times or do not start, or XGBoost refuses.
+    worker_group, place: which actors, and where: the first of them in the second bundle of the placement group. share:
+    of what each actor has. beginnings: when training has begun, again after each lost actor (`time.monotonic`), and
+    after how many rounds. Raises `RunError` where actors are lost more than `RESTARTS` times or do not start, or
+    XGBoost refuses.
     """
 
     work: TrainingJob
-    gang: Gang
+    worker_group: ActorGroup
     place: RayPlace
     share: float = 1.0
     beginnings: list[tuple[float, int]] = field(default_factory=list)
@@ -117,7 +118,7 @@ class RayTraining:
         for answer in ray.wait(list(starting), num_returns=len(starting), timeout=0)[0] if starting else ():
             del self._starting[answer], starting[answer]
         if any(time.monotonic() - since > self.place.patience_s for since in starting.values()):
-            raise self.place.no_start(len(starting), self.gang)
+            raise self.place.no_start(len(starting), self.worker_group)
 
     def begin(self, rounds: int) -> None:
         """The actors train, after so many rounds."""
@@ -138,7 +139,7 @@ class RayTraining:
     def _work(self) -> None:
         _HERE.training = self
         self._last = rounds_of(self.work.model), self.work.model or b""
-        tries = RESTARTS if self.gang.recovery == "cold" else 0
+        tries = RESTARTS if self.worker_group.recovery == "cold" else 0
         try:
             for left in range(tries, -1, -1):
                 try:
@@ -164,9 +165,9 @@ class RayTraining:
 
         self.check_open()
         work, (done, model) = self.work, self._last
-        threads = max(1, int(self.gang.cpus_per_actor * self.share))
-        within = self.gang.recovery != "cold"  # XGBoost-Ray itself brings lost actors back
-        elastic = self.gang.recovery == "elastic" and self.gang.actors > 1
+        threads = max(1, int(self.worker_group.cpus_per_actor * self.share))
+        within = self.worker_group.recovery != "cold"  # XGBoost-Ray itself brings lost actors back
+        elastic = self.worker_group.recovery == "elastic" and self.worker_group.actors > 1
         xgboost_ray.train(
             {**work.params, "nthread": threads},
             _rows(work, RunDirectory(self.place.uri)),
@@ -175,11 +176,11 @@ class RayTraining:
             verbose_eval=False,
             callbacks=[_reporting(self.number, work.every, work.rounds)],
             ray_params=xgboost_ray.RayParams(
-                num_actors=self.gang.actors,
+                num_actors=self.worker_group.actors,
                 cpus_per_actor=threads,  # as many as it would allow; what it reserves is said below
                 gpus_per_actor=0,
                 elastic_training=elastic,
-                max_failed_actors=self.gang.actors - 1 if elastic else 0,
+                max_failed_actors=self.worker_group.actors - 1 if elastic else 0,
                 max_actor_restarts=RESTARTS if within else 0,
                 checkpoint_frequency=CHECKPOINT_ROUNDS,
                 verbose=False,
@@ -188,13 +189,13 @@ class RayTraining:
 
 
 class Folds:
-    """A training for each model of a trial, side by side; see `tuning.models.gang_training.Training`."""
+    """A training for each model of a trial, side by side; see `tuning.models.group_training.Training`."""
 
-    def __init__(self, works: Sequence[TrainingJob], gang: Gang, place: RayPlace) -> None:
+    def __init__(self, works: Sequence[TrainingJob], worker_group: ActorGroup, place: RayPlace) -> None:
         self.trainings: list[RayTraining] = []
         try:
             for work in works:
-                self.trainings.append(RayTraining(work, gang, place, share=1 / len(works)))
+                self.trainings.append(RayTraining(work, worker_group, place, share=1 / len(works)))
         except BaseException:
             self.close()
             raise
@@ -338,7 +339,9 @@ def _actor(rank: int, queue: Queue | None = None, **options: object) -> ActorHan
     training: RayTraining = _HERE.training
     training.check_open()
     actor = main._RemoteRayXGBoostActor.options(
-        num_cpus=0, num_gpus=training.gang.gpus_per_actor * training.share, scheduling_strategy=_placed(rank + 1)
+        num_cpus=0,
+        num_gpus=training.worker_group.gpus_per_actor * training.share,
+        scheduling_strategy=_placed(rank + 1),
     ).remote(
         rank=rank,
         num_actors=options["num_actors"],

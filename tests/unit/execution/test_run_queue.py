@@ -16,7 +16,7 @@ from tuning.execution.bridge import RunScheduler
 from tuning.execution.jobs import EndedStudy, FitJob, Job, ShardJob, TrialJob
 from tuning.execution.run_queue import RunQueue
 from tuning.execution.spread.conclusions import Conclusions
-from tuning.models.gang import Gang
+from tuning.models.worker_group import ActorGroup
 from tuning.planning.room import Room, has_room
 
 ONE = Resources()
@@ -63,13 +63,13 @@ def test_as_many_trials_at_once_as_have_room_and_shards_beside_them(tmp_path: Pa
     assert kinds(giants(tmp_path, at_once=1)) == "tsss"
 
 
-def with_gang(live: Any, trial: Any) -> TrialJob:
+def with_group(live: Any, trial: Any) -> TrialJob:
     """A trial of three CPUs."""
-    return TrialJob.of(live.study, trial, gang=Gang(actors=2))
+    return TrialJob.of(live.study, trial, worker_group=ActorGroup(actors=2))
 
 
-def test_no_shard_begins_on_cpus_that_a_trial_with_a_gang_is_to_have(tmp_path: Path) -> None:
-    queue = giants(tmp_path, at_once=1, job_of=with_gang)
+def test_no_shard_begins_on_cpus_that_a_trial_with_a_group_is_to_have(tmp_path: Path) -> None:
+    queue = giants(tmp_path, at_once=1, job_of=with_group)
     assert kinds(queue) == "ts"  # three CPUs and one
     queue.end("shard_00000")
     assert kinds(queue) == "s"
@@ -91,7 +91,7 @@ def test_a_trial_that_machines_have_no_room_for_any_more_holds_up_no_shard(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     left = [4.0]
-    queue = giants(tmp_path, at_once=1, job_of=with_gang, room=growing(left, 900.0))
+    queue = giants(tmp_path, at_once=1, job_of=with_group, room=growing(left, 900.0))
     assert kinds(queue) == "ts"
     left[:] = [0.5, 0.5, 1.0, 1.0]  # a machine is lost; for three bundles of one CPU each there is no room on these
     assert queue.given_up([]) == []
@@ -118,7 +118,7 @@ def test_a_trial_for_which_no_machine_comes_fails_with_a_reason_and_those_after_
     left = [4.0]
     now = [0.0]
     monkeypatch.setattr("tuning.planning.room.time", SimpleNamespace(monotonic=lambda: now[0]))
-    queue = giants(tmp_path, at_once=1, job_of=with_gang, room=growing(left, 900.0))
+    queue = giants(tmp_path, at_once=1, job_of=with_group, room=growing(left, 900.0))
     queue.next()
     (first,) = waiting(queue)
     left[:] = [1.0, 1.0]
@@ -233,7 +233,7 @@ def test_a_last_fit_whose_workers_die_is_given_up_unless_their_machine_is_gone(t
     left, crashed = [1.0, 1.0], list[EndedStudy]()
     queue = giants(tmp_path, n_trials=0, shards=())
     assert queue.studies is not None
-    queue.studies.conclusions = Conclusions(gangs=False, room=growing(left, 900.0), crashed=crashed.append)
+    queue.studies.conclusions = Conclusions(worker_groups=False, room=growing(left, 900.0), crashed=crashed.append)
     for name in ("b", "c"):
         queue.studies.conclusions.add(ended(name))
     first, second = queue.next(), queue.next()

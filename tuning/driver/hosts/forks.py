@@ -106,7 +106,7 @@ def may_fork(owned: OwnedRun) -> bool:
         sys.platform == "linux"
         and threading.current_thread() is threading.main_thread()
         and definition.placement == "auto"
-        and owned.plan.gang is None
+        and owned.plan.worker_group is None
         and not os.environ.get("RAY_ADDRESS")
         and not (ray is not None and ray.is_initialized())
         and not (torch is not None and torch.cuda.is_initialized())

@@ -19,7 +19,7 @@ from tuning.execution.spread.predictions import folder_of, read_predictions
 from tuning.execution.spread.trial_worker import opened, place_here, shards_folder, train_folder
 from tuning.execution.study_run import conclude_study
 from tuning.execution.worker import Worker, open_worker
-from tuning.models.shards import gangs_work_in
+from tuning.models.shards import groups_work_in
 from tuning.models.trainers.trainer import workers_of
 from tuning.notes import EndCode
 from tuning.planning.room import Room
@@ -36,12 +36,12 @@ class Conclusions:
     """The studies that are to be concluded, and those that are being concluded.
 
     Attributes:
-        gangs: whether there are models that several processes train.
+        worker_groups: whether there are models that several processes train.
         room: of the machines.
         crashed: told a study that has ended its workers.
     """
 
-    gangs: bool
+    worker_groups: bool
     room: Room
     crashed: Callable[[EndedStudy], None]
     _waiting: deque[EndedStudy] = field(default_factory=deque)
@@ -65,7 +65,7 @@ class Conclusions:
         self._given += 1
         name = f"fit_{self._given:06d}"
         self._running[name] = ended, len(self.room.machines())
-        return name, FitJob.of(ended, gangs=self.gangs)
+        return name, FitJob.of(ended, worker_groups=self.worker_groups)
 
     def no_place(self, name: str, why: str) -> None:
         """No machine comes that has room for a job; the study's record has that as its reason."""
@@ -90,7 +90,7 @@ def run_fit(run: WorkerRun, job: FitJob, report: Listener) -> None:
 def last_fit(run: WorkerRun, job: FitJob, report: Listener) -> None:
     """Conclude a study in this process and record it."""
     context, _ = opened(run)
-    place = gangs_work_in(place_here(context.directory, job.ended.study, job.gang))
+    place = groups_work_in(place_here(context.directory, job.ended.study, job.worker_group))
     with place, open_worker(context, grace=run.timing.cold_start_s) as worker:
         record = conclude(worker, job.ended)
     write_study(context, run.term, job.ended.study, record, report)

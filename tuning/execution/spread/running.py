@@ -25,7 +25,7 @@ from tuning.execution.spread.state import basis_of, begun_trials, checkpoints
 from tuning.execution.spread.trial_worker import SHARDS, train_folder, trial_reports
 from tuning.execution.study_record import quarantine
 from tuning.execution.worker import Worker
-from tuning.models.registry import gang_of
+from tuning.models.registry import group_of
 from tuning.planning.room import Room, machines_now
 from tuning.planning.run_plan import Plan
 from tuning.records.parts import accepted, read_studies, read_trials, written_by_driver
@@ -114,8 +114,8 @@ class SpreadRun:
     def job_of(self, study: SpreadStudy, trial: SpreadTrial) -> TrialJob:
         """What the worker of a trial is to do."""
         of_models = self.plan.spec.definition.objective is None
-        gang = gang_of(trial.config) if of_models else self.plan.workers
-        return TrialJob.of(study.study, trial, trial.checkpoint, gang)
+        worker_group = group_of(trial.config) if of_models else self.plan.workers
+        return TrialJob.of(study.study, trial, trial.checkpoint, worker_group)
 
     def open(self) -> OpenStudies:
         """The unfinished studies, those in flight made; to be closed."""
@@ -192,7 +192,7 @@ class SpreadRun:
     @cached_property
     def _conclusions(self) -> Conclusions:
         return Conclusions(
-            gangs=self.plan.workers is None and self.plan.gang is not None,
+            worker_groups=self.plan.workers is None and self.plan.worker_group is not None,
             room=self.room,
             crashed=lambda ended: self._quarantine(ended.study, ended.records, FINAL_FITS),
         )

@@ -25,11 +25,11 @@ from tuning.execution.spread.reports import Reported, step_reports, until_failur
 from tuning.execution.spread.state import BegunTrial, SavedState, basis_of, read_state, write_state
 from tuning.execution.worker import open_worker
 from tuning.models.compute import trains_with
-from tuning.models.gang import Gang
-from tuning.models.registry import gang_of
-from tuning.models.shards import GangPlace, gangs_work_in
+from tuning.models.registry import group_of
+from tuning.models.shards import GroupPlace, groups_work_in
 from tuning.models.trainers.trainer import workers_of
 from tuning.models.trainers.training import Home
+from tuning.models.worker_group import ActorGroup
 from tuning.runs.plan_file import read_spread
 from tuning.storage.names import slug
 from tuning.storage.run_directory import RunDirectory
@@ -73,8 +73,8 @@ def _reports(run: WorkerRun, job: TrialJob, checkpoint: str | None) -> Generator
     grace = 0.0 if (run.uri, run.term.folder) in _OPEN else run.timing.cold_start_s
     context, studies = opened(run)
     study = studies[job.study]
-    gang = gang_of(job.config) if context.objective is None else None
-    place = gangs_work_in(place_here(context.directory, study, gang))
+    worker_group = group_of(job.config) if context.objective is None else None
+    place = groups_work_in(place_here(context.directory, study, worker_group))
     with open_worker(context, grace=grace) as worker, place, trains_with(study.resources.compute):
         data = context.data(study.customer)
         training = context.training(study, data, _home(context, study, job))
@@ -88,9 +88,9 @@ def _reports(run: WorkerRun, job: TrialJob, checkpoint: str | None) -> Generator
         yield from reports
 
 
-def place_here(directory: RunDirectory, study: Study, gang: Gang | None) -> GangPlace | None:
-    """Where a gang of this study works: in this process's placement group; None without a gang, or without Ray."""
-    if gang is None:
+def place_here(directory: RunDirectory, study: Study, worker_group: ActorGroup | None) -> GroupPlace | None:
+    """Where a group of this study works: in this process's placement group; None without a group, or without Ray."""
+    if worker_group is None:
         return None
     import ray
     from ray.util.placement_group import get_current_placement_group

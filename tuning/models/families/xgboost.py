@@ -12,8 +12,8 @@ is 64 up to 2,000 training rows: a third of the time and equally good there (doc
 noise of values that stand in few rows. `min_child_weight` is at most a fifth of what all training rows weigh, or few
 rows, and rows with small weights, cannot be split at all.
 
-A configuration that also holds `actors` (`tuning.models.gang`) is trained by several processes, where this one has a
-place for them (`tuning.models.shards`); else, as while a plan is made or without Ray, by this process alone.
+A configuration that also holds `actors` (`tuning.models.worker_group`) is trained by several processes, where this one
+has a place for them (`tuning.models.shards`); else, as while a plan is made or without Ray, by this process alone.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from tuning.models.base import Grown, Hyperparameters, Matrix, State, SteppedFam
 from tuning.models.boosters import feature_types, load_booster, prediction_of
 from tuning.models.compute import on_gpu, threads
 from tuning.models.estimators import check_names, float32
-from tuning.models.gang import Gang, without_gang
-from tuning.models.gang_training import GangTraining, TrainingJob, grown_folds
-from tuning.models.shards import GangPlace, place_of_gangs, shards_of
+from tuning.models.group_training import GroupTraining, TrainingJob, grown_folds
+from tuning.models.shards import GroupPlace, place_of_groups, shards_of
+from tuning.models.worker_group import ActorGroup, without_group
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class XGBoostFamily(SteppedFamily):
     step_length = 10
     total_steps = 20
     frozen = frozenset({"booster"})
-    gangs = True
+    worker_groups = True
     simpler = (("max_depth", "smaller"), ("min_child_weight", "larger"), ("reg_lambda", "larger"))
 
     def fit(self, config: Hyperparameters, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Booster:
@@ -116,32 +116,32 @@ class XGBoostFamily(SteppedFamily):
         training = self.train(place, config, [rows for rows, _ in folds], task, seed, states)
         return grown_folds(training, folds, task, states, config)
 
-    def _place(self, config: Hyperparameters) -> GangPlace | None:
-        return None if self.gang(config) is None else place_of_gangs()
+    def _place(self, config: Hyperparameters) -> GroupPlace | None:
+        return None if self.worker_group(config) is None else place_of_groups()
 
     def train(
         self,
-        place: GangPlace,
+        place: GroupPlace,
         config: Hyperparameters,
         rows: Sequence[Matrix],
         task: Task,
         seed: int,
         states: Sequence[State],
-    ) -> GangTraining:
-        """Let the gang of a configuration train a model on each of several rows. states: to go on from, or None."""
-        gang = Gang.of(config)
+    ) -> GroupTraining:
+        """Let the group of a configuration train a model on each of several rows. states: to go on from, or None."""
+        worker_group = ActorGroup.of(config)
         works = [
-            self._work(config, each, task, seed, shards_of(each, gang.actors, place), state)
+            self._work(config, each, task, seed, shards_of(each, worker_group.actors, place), state)
             for each, state in zip(rows, states, strict=True)
         ]
-        return place.train(works, gang, self.name)
+        return place.train(works, worker_group, self.name)
 
     def _work(
         self, config: Hyperparameters, rows: Matrix, task: Task, seed: int, shards: Sequence[str], state: State = None
     ) -> TrainingJob:
-        """What a gang is to train on rows. shards: their files. state: to go on from."""
+        """What a worker group is to train on rows. shards: their files. state: to go on from."""
         params = {name: value for name, value in self._params(config, rows, task, seed).items() if name != "nthread"}
-        device = "cuda" if Gang.of(config).gpus_per_actor else "cpu"
+        device = "cuda" if ActorGroup.of(config).gpus_per_actor else "cpu"
         return TrainingJob(
             shards=shards,
             weighted=rows.weight is not None,
@@ -173,7 +173,7 @@ class XGBoostFamily(SteppedFamily):
 
     @staticmethod
     def _params(config: Hyperparameters, train: Matrix, task: Task, seed: int) -> Hyperparameters:
-        config = without_gang(config)
+        config = without_group(config)
         check_names(FAMILY, config, _known())
         params = {
             "objective": OBJECTIVES[task.kind],

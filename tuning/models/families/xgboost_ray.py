@@ -1,7 +1,8 @@
 """XGBoost on several processes through XGBoost-Ray: parameters, steps and saved models are those of `xgboost`.
 
-Each trial is trained by the actors that its configuration says (`tuning.models.gang`), two where it says nothing. The
-folds of a trial are trained at the same time, each by XGBoost-Ray's actors of its own, which share the bundles.
+Each trial is trained by the actors that its configuration says (`tuning.models.worker_group`), two where it says
+nothing. The folds of a trial are trained at the same time, each by XGBoost-Ray's actors of its own, which share the
+bundles.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from tuning.basics.environment import installed_version
 from tuning.models.base import Hyperparameters
 from tuning.models.families.xgboost import XGBoostFamily
-from tuning.models.gang import Gang
+from tuning.models.worker_group import ActorGroup
 
 VERSIONS = {"xgboost": "3.2.", "xgboost_ray": "0.1.19"}
 NAMES = {"xgboost": ("xgboost", "xgboost-cpu")}  # of packages that have several
@@ -28,13 +29,13 @@ def unsuitable() -> str:
 
 class XGBoostRayFamily(XGBoostFamily):
     name = "xgboost_ray"
-    gangs_read_files = True
+    groups_read_files = True
 
     def untrainable(self) -> str:
         return unsuitable()
 
-    def gang(self, config: Hyperparameters) -> Gang:
-        return Gang.of(config)
+    def worker_group(self, config: Hyperparameters) -> ActorGroup:
+        return ActorGroup.of(config)
 
 
 FAMILY = XGBoostRayFamily()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeGuard
 
 from tuning.basics.wording import amount
 from tuning.errors import DefinitionError
-from tuning.models.gang import PACK, WorkerGroup
+from tuning.models.worker_group import PACK, WorkerGroup
 
 if TYPE_CHECKING:
     from ray.train import ScalingConfig

@@ -1,6 +1,6 @@
 """A run on a cluster of three nodes with one CPU each, which a trial fills: a node with one of its actors is lost.
 
-    python tests/helpers/gang_nodes.py RUN RECOVERY
+    python tests/helpers/group_nodes.py RUN RECOVERY
 
 The head has no CPUs. The metric waits at the first trial's second step until the node is lost. A new one comes when
 that trial has ended, for the second one. Prints a line of JSON: state and reason of each trial, and what is left over.
@@ -71,7 +71,7 @@ def lose_one(cluster: Any, nodes: list[Any], run: Path, recovery: str) -> None:
     import pandas as pd
     import ray
     from chaos import wait_for
-    from gangs import left_over, nodes_of
+    from worker_groups import left_over, nodes_of
 
     from tuning import RunResult, TuneRunner
     from tuning.basics.timing import Timing
@@ -110,7 +110,7 @@ def lose_one(cluster: Any, nodes: list[Any], run: Path, recovery: str) -> None:
     searching = threading.Thread(target=search)
     searching.start()  # nodes are made in the main thread: they set signal handlers
     wait_for((folder / "waiting").exists, PATIENCE_S, "the second step")
-    victim = nodes_of("GangActor")[-1]
+    victim = nodes_of("GroupActor")[-1]
     cluster.remove_node(next(node for node in nodes if node.node_id == victim), allow_graceful=False)
     wait_for(lambda: alive() == 3, PATIENCE_S, "the loss of a node")
     (folder / "lost").touch()

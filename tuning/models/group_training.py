@@ -46,8 +46,8 @@ class TrainingJob:
     model: bytes | None = None
 
 
-class GangTraining(Protocol):
-    """A gang that trains models of equally many rounds; an iterator of all of them after each step, as UBJSON."""
+class GroupTraining(Protocol):
+    """A group that trains models of equally many rounds; an iterator of all of them after each step, as UBJSON."""
 
     def __iter__(self) -> Self: ...
 
@@ -58,13 +58,13 @@ class GangTraining(Protocol):
 
 
 def grown_folds(
-    training: GangTraining,
+    training: GroupTraining,
     folds: Sequence[tuple[Matrix, Matrix]],
     task: Task,
     states: Sequence[bytes | None],
     config: Hyperparameters,
 ) -> Generator[tuple[Grown, ...], None, None]:
-    """The steps of a trial that a gang trains. folds, states: as of `SteppedFamily.grow_folds`."""
+    """The steps of a trial that a worker group trains. folds, states: as of `SteppedFamily.grow_folds`."""
     steady = config.get("booster") in TREES
     try:
         unseen = [

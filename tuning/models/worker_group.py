@@ -1,4 +1,4 @@
-"""The actors that train one trial together, beside the trial's own process: as many Ray actors as a model asks for.
+"""The processes that train one trial together: as many Ray actors as a model asks for, or the workers of Ray Train.
 
 A configuration holds them as constants, so each trial's record says what it was trained on.
 """
@@ -45,7 +45,7 @@ class WorkerGroup(ABC):
 
 
 @dataclass(frozen=True)
-class Gang(WorkerGroup):
+class ActorGroup(WorkerGroup):
     """What the actors of one trial are.
 
     Attributes:
@@ -76,9 +76,9 @@ class Gang(WorkerGroup):
             raise ValueError(f"recovery: {self.recovery!r} is not one of {', '.join(RECOVERIES)}.")
 
     @classmethod
-    def of(cls, values: Mapping[str, object]) -> Gang:
-        """The gang that a configuration holds; `ValueError` says what is wrong with a value."""
-        return cls(**{name: values[name] for name in GANG_FIELDS if name in values})  # type: ignore[arg-type]  # checked there
+    def of(cls, values: Mapping[str, object]) -> ActorGroup:
+        """The worker group that a configuration holds; `ValueError` says what is wrong with a value."""
+        return cls(**{name: values[name] for name in GROUP_FIELDS if name in values})  # type: ignore[arg-type]  # checked there
 
     @property
     def bundles(self) -> list[dict[str, float]]:
@@ -95,14 +95,14 @@ def _number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-GANG_FIELDS = tuple(field.name for field in fields(Gang))
+GROUP_FIELDS = tuple(field.name for field in fields(ActorGroup))
 
 
-def without_gang(config: Mapping[str, T]) -> dict[str, T]:
+def without_group(config: Mapping[str, T]) -> dict[str, T]:
     """A configuration's parameters of the model itself."""
-    return {name: value for name, value in config.items() if name not in GANG_FIELDS}
+    return {name: value for name, value in config.items() if name not in GROUP_FIELDS}
 
 
-def gang_last(config: Mapping[str, T]) -> dict[str, T]:
+def group_last(config: Mapping[str, T]) -> dict[str, T]:
     """A configuration with what the actors are at the end: tables show the beginning, and that does not vary."""
-    return {**without_gang(config), **{name: config[name] for name in GANG_FIELDS if name in config}}
+    return {**without_group(config), **{name: config[name] for name in GROUP_FIELDS if name in config}}

@@ -18,9 +18,9 @@ from tuning.models import families
 from tuning.models.base import Matrix
 from tuning.models.families.xgboost import FAMILY as XGBOOST
 from tuning.models.families.xgboost_ray import FAMILY
-from tuning.models.gang import RESTARTS, Gang
-from tuning.models.gang_training import TrainingJob
+from tuning.models.group_training import TrainingJob
 from tuning.models.shards import read_shards, shards_of
+from tuning.models.worker_group import RESTARTS, ActorGroup
 from tuning.notes import PlanCode
 from tuning.planning.plan import make_plan
 from tuning.planning.run_plan import Plan
@@ -41,7 +41,7 @@ def plan(**fields: Any) -> Plan:
 def test_an_entry_says_what_a_trial_takes() -> None:
     found = plan()
     assert found.placement == "spread"
-    assert found.gang == Gang(actors=3, cpus_per_actor=2)
+    assert found.worker_group == ActorGroup(actors=3, cpus_per_actor=2)
     assert found.at_once == 1
     assert found.studies[0].space.default()["actors"] == 3
     assert define({**found.spec.definition.to_dict(), "data": "rows.csv"}).models[0].to_dict() == {
@@ -53,7 +53,7 @@ def test_an_entry_says_what_a_trial_takes() -> None:
 def test_a_plan_says_what_this_machine_is_too_small_for_and_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setattr("ray.is_initialized", lambda: False)
-    monkeypatch.setattr("tuning.planning.gangs.nvidia_gpus", lambda: 1)
+    monkeypatch.setattr("tuning.planning.worker_groups.nvidia_gpus", lambda: 1)
     said = "a trial takes 7 CPUs with its actors, more than the 4 slots: take fewer actors, or more `slots`."
     assert said in note_texts(plan(slots=4))
     said = "a trial takes 1.5 GPUs with its actors, more than this machine has: 1."
@@ -82,8 +82,8 @@ def test_what_one_customer_asks_for_in_vain_holds_up_nobody_elses_trials(
 def test_xgboost_with_actors_is_trained_by_them_and_without_by_one_process() -> None:
     found = plan(models=[{**ENTRY, "estimator": "xgboost"}])
     assert found.placement == "spread"
-    assert found.gang == Gang(actors=3, cpus_per_actor=2)
-    assert plan(models=["xgboost"]).gang is None
+    assert found.worker_group == ActorGroup(actors=3, cpus_per_actor=2)
+    assert plan(models=["xgboost"]).worker_group is None
     known = {"model": "xgboost", "max_depth": 5}  # of a portfolio, or somebody's, who knew of no actors
     assert found.studies[0].space.complete(known)["actors"] == 3
 
@@ -93,8 +93,8 @@ def test_its_search_space_is_that_of_xgboost() -> None:
         return [each.name for each in plan(models=[name]).studies[0].space.parameters]
 
     assert parameters("xgboost_ray") == parameters("xgboost")
-    assert plan(models=["xgboost_ray"]).gang == Gang()
-    assert plan(models=["xgboost"]).gang is None
+    assert plan(models=["xgboost_ray"]).worker_group == ActorGroup()
+    assert plan(models=["xgboost"]).worker_group is None
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_what_is_replaced_in_xgboost_ray_is_what_the_adapter_was_written_for() -
 
 
 def test_xgboost_ray_gives_up_after_three_restarts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the real library an actor is killed once, in tests/ray/test_gangs.py."""
+    """With the real library an actor is killed once, in tests/ray/test_worker_groups.py."""
     tries: list[int] = []
 
     def lose(training: xgboost_ray.RayTraining) -> None:
@@ -216,7 +216,7 @@ def test_xgboost_ray_gives_up_after_three_restarts(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(xgboost_ray.RayTraining, "_train", lose)
     work = TrainingJob(shards=(), weighted=False, types=(), params={}, rounds=10, every=10)
     place = TrialPlace(None, "nowhere", "shards", 1.0)  # type: ignore[arg-type]  # no Ray here
-    training = xgboost_ray.RayTraining(work, Gang(recovery="cold"), place)
+    training = xgboost_ray.RayTraining(work, ActorGroup(recovery="cold"), place)
     with pytest.raises(RunError, match="XGBoost-Ray could not train: RuntimeError: a Ray actor died"):
         next(training)
     assert len(tries) == RESTARTS + 1

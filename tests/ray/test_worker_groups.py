@@ -14,7 +14,7 @@ from benchmarks.lost_actor import run
 from tuning import RunResult, TuneRunner
 from tuning.basics.timing import USUAL, Timing
 from tuning.errors import PlanError
-from tuning.models.gang import RESTARTS, Gang
+from tuning.models.worker_group import RESTARTS, ActorGroup
 
 
 def frame(rows: int = 400) -> pd.DataFrame:
@@ -68,10 +68,10 @@ RATES = {"type": "float", "low": 0.1, "high": 0.3, "default": 0.2}
     ],
 )
 def test_several_processes_make_what_one_makes_and_leave_nothing(
-    gang_cluster: None, request: pytest.FixtureRequest, tmp_path: Path, model: str, where: str
+    group_cluster: None, request: pytest.FixtureRequest, tmp_path: Path, model: str, where: str
 ) -> None:
-    folder = str(tmp_path / "gang")
-    run = folder if where == "local" else request.getfixturevalue("bucket").uri("runs/gang", credentials=True)
+    folder = str(tmp_path / "group")
+    run = folder if where == "local" else request.getfixturevalue("bucket").uri("runs/group", credentials=True)
     found = search(run, {"estimator": model, "actors": 2, "cpus_per_actor": 0.5})
     alone = search(tmp_path / "alone", {"estimator": "xgboost"}, in_process=True)
     (trial,), (expected,) = found.trial_records, alone.trial_records
@@ -87,21 +87,21 @@ def test_several_processes_make_what_one_makes_and_leave_nothing(
     assert list(found.directory.list("shards")) == []
 
 
-def test_actors_of_xgboost_ray_make_what_one_process_makes(gang_cluster: None) -> None:
-    found = run("xgboost_ray", Gang.of({"actors": 2, "cpus_per_actor": 0.5}), rows=400, rounds=20)
+def test_actors_of_xgboost_ray_make_what_one_process_makes(group_cluster: None) -> None:
+    found = run("xgboost_ray", ActorGroup.of({"actors": 2, "cpus_per_actor": 0.5}), rows=400, rounds=20)
     assert (found.steps, found.starts, found.actors) == ((10, 20), (0,), 2)
     assert found.distance < 1e-5
 
 
-def test_xgboost_ray_is_refused_where_its_actors_cannot_read(gang_cluster: None, bucket: Bucket) -> None:
+def test_xgboost_ray_is_refused_where_its_actors_cannot_read(group_cluster: None, bucket: Bucket) -> None:
     with pytest.raises(PlanError, match=r"must be in a folder that all nodes share; give one, or take `xgboost`"):
-        search(bucket.uri("runs/gang", credentials=True), {"estimator": "xgboost_ray", "cpus_per_actor": 0.5})
+        search(bucket.uri("runs/group", credentials=True), {"estimator": "xgboost_ray", "cpus_per_actor": 0.5})
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_a_giant_for_which_no_machine_comes_ends_with_a_reason_and_the_others_have_models(
-    gang_cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    group_cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RAY_ADDRESS", "there:6379")  # where a machine may come; this process has its Ray already
     frame().to_csv(tmp_path / "rows.csv", index=False)
@@ -176,7 +176,7 @@ def of_depths(model: str, rounds: int = 60) -> dict[str, Any]:
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("model", ["xgboost", "xgboost_ray"])
 def test_trials_are_stopped_go_on_after_their_process_is_killed_and_leave_nothing(
-    gang_cluster: None, tmp_path: Path, model: str
+    group_cluster: None, tmp_path: Path, model: str
 ) -> None:
     rates = {"type": "choice", "values": [0.3, 0.2, 1e-7, 1e-8]}
     space = {"n_estimators": {"type": "constant", "value": 80}, "learning_rate": rates}
@@ -205,7 +205,7 @@ def test_trials_are_stopped_go_on_after_their_process_is_killed_and_leave_nothin
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_a_trial_whose_actors_die_again_and_again_fails_and_its_study_goes_on(
-    gang_cluster: None, tmp_path: Path
+    group_cluster: None, tmp_path: Path
 ) -> None:
     metric = metric_that(f"end_actor('xgboost', {RESTARTS + 1}, signal.SIGKILL)", tmp_path)
     found = search(tmp_path / "run", {}, **of_depths("xgboost", 300), metric=metric)  # it outlasts them all
@@ -218,7 +218,7 @@ def test_a_trial_whose_actors_die_again_and_again_fails_and_its_study_goes_on(
 
 @pytest.mark.slow
 @pytest.mark.timeout(700)
-def test_a_last_fit_does_not_wait_for_the_trials_of_others(gang_cluster: None, tmp_path: Path) -> None:
+def test_a_last_fit_does_not_wait_for_the_trials_of_others(group_cluster: None, tmp_path: Path) -> None:
     """The place of the trial before it is free; other trials go on, here until the model is there."""
     for name, rows in (("large", 1000), ("small", 200)):  # hold-outs of 200 and 40 rows
         frame(rows).to_csv(tmp_path / f"{name}.csv", index=False)
@@ -236,7 +236,7 @@ def test_a_last_fit_does_not_wait_for_the_trials_of_others(gang_cluster: None, t
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
-def test_last_fits_for_which_there_is_room_one_after_the_other_all_end(gang_cluster: None, tmp_path: Path) -> None:
+def test_last_fits_for_which_there_is_room_one_after_the_other_all_end(group_cluster: None, tmp_path: Path) -> None:
     """Each takes 1.5 of the two CPUs, and so does each trial."""
     frame(200).to_csv(tmp_path / "rows.csv", index=False)
     fields = {**of_depths("xgboost", 20), "trials": 1, "data": dict.fromkeys("abcd", f"{tmp_path}/rows.csv")}
@@ -248,7 +248,7 @@ def test_last_fits_for_which_there_is_room_one_after_the_other_all_end(gang_clus
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(("model", "rounds"), [("xgboost", 60), ("xgboost_ray", 2000)])
 def test_an_actor_that_hangs_costs_its_trial_and_nothing_else(
-    gang_cluster: None, tmp_path: Path, model: str, rounds: int
+    group_cluster: None, tmp_path: Path, model: str, rounds: int
 ) -> None:
     """XGBoost-Ray tells steps about once a second, and has trained many by then."""
     metric = metric_that(f"end_actor({model!r}, 1, signal.SIGSTOP)", tmp_path)
@@ -266,11 +266,11 @@ def test_an_actor_that_hangs_costs_its_trial_and_nothing_else(
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("recovery", ["warm", "cold", "elastic"])
 @pytest.mark.parametrize("model", ["xgboost", "xgboost_ray"])
-def test_a_killed_actor_costs_some_rounds_and_no_result(gang_cluster: None, model: str, recovery: str) -> None:
+def test_a_killed_actor_costs_some_rounds_and_no_result(group_cluster: None, model: str, recovery: str) -> None:
     """warm: one actor more than the two there were; cold: two more; elastic: on with one, and with two again."""
-    gang = Gang.of({"actors": 2, "cpus_per_actor": 0.5, "recovery": recovery})
+    worker_group = ActorGroup.of({"actors": 2, "cpus_per_actor": 0.5, "recovery": recovery})
     rounds = 3_000 if (model, recovery) == ("xgboost", "elastic") else 600  # till the lost one is back
-    found = run(model, gang, rows=20_000, rounds=rounds, kill_after=2)
+    found = run(model, worker_group, rows=20_000, rounds=rounds, kill_after=2)
     print(model, recovery, found)
     assert found.steps == tuple(range(10, rounds + 1, 10))  # none is told twice, none is missing
     assert found.starts == (4 if recovery == "cold" else 3)
@@ -282,7 +282,7 @@ def test_a_killed_actor_costs_some_rounds_and_no_result(gang_cluster: None, mode
 
 @pytest.mark.slow
 @pytest.mark.timeout(240)
-def test_a_known_configuration_is_fitted_by_several_processes_again(gang_cluster: None, tmp_path: Path) -> None:
+def test_a_known_configuration_is_fitted_by_several_processes_again(group_cluster: None, tmp_path: Path) -> None:
     model = {"estimator": "xgboost", "actors": 2, "cpus_per_actor": 0.5}
     first = search(tmp_path / "first", model)
     again = search(tmp_path / "again", model, fixed=first.fixed_configurations())

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 import yaml
 from chaos import command, duplicates, environment, wait_for
-from gang_nodes import ACTOR_START_S
+from group_nodes import ACTOR_START_S
 from paths import HELPERS
 
 from benchmarks.lost_actor import processes
@@ -29,7 +29,7 @@ PATIENCE_S = 600  # a loaded machine is no failure
 def test_a_node_with_half_of_the_actors_vanishes(tmp_path: Path, recovery: str) -> None:
     """Without a place for a new actor, `warm` gives the trial up after a while, and `elastic` goes on with the rest."""
     done = subprocess.run(
-        [sys.executable, str(HELPERS / "gang_nodes.py"), str(tmp_path / "run"), recovery],
+        [sys.executable, str(HELPERS / "group_nodes.py"), str(tmp_path / "run"), recovery],
         env=environment(),
         capture_output=True,
         text=True,
