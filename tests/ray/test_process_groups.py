@@ -14,9 +14,6 @@ from tuning.worker_groups.process_group import (
     CallRaised,
     ProcessGroup,
     ProcessLost,
-    placed,
-    release,
-    reserve,
 )
 
 pytestmark = pytest.mark.ray
@@ -44,11 +41,13 @@ class Worker:
 
 @pytest.fixture
 def group(group_cluster: None) -> Iterator[ProcessGroup]:
-    place = reserve([{"CPU": PARTS_OF_A_CPU}] * 3)
+    import ray
+
+    place = ray.util.placement_group([{"CPU": PARTS_OF_A_CPU}] * 3)
     processes = ProcessGroup(place, Worker, "ready", first=1)
     yield processes
     processes.close()
-    release(place)
+    ray.util.remove_placement_group(place)
 
 
 def settled(group: ProcessGroup, count: int) -> dict[int, object]:
@@ -67,7 +66,6 @@ def test_a_group_says_how_each_call_has_ended_and_starts_a_process_again(group: 
     assert group.late(0.0)
     assert settled(group, 2) == {number: CallAnswered(number, "ready") for number in range(2)}
     assert (group.there, set(group.coming), group.late(0.0)) == ({0, 1}, set(), False)
-    assert placed(group.place)
     group.ask(0, "divide", 6, 3)
     group.ask(1, "divide", 6, 0)
     ends = settled(group, 2)
