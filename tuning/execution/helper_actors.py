@@ -185,7 +185,7 @@ class RayLink:
             found = self._processes.wait()
         return [self._answered(end) if end.key in self._asked else self._started(end) for end in found]
 
-    def _started(self, end: CallEnd[int]) -> HelperReady | HelperLost:
+    def _started(self, end: CallEnd) -> HelperReady | HelperLost:
         helper = end.key
         if isinstance(end, CallAnswered):
             assert isinstance(end.answer, tuple)  # of `HelperActor.site`
@@ -194,7 +194,7 @@ class RayLink:
         self._false_starts[helper] += 1
         return self._replaced(helper) if self._false_starts[helper] < FALSE_STARTS else self._left_out(helper)
 
-    def _answered(self, end: CallEnd[int]) -> HelperAnswered | HelperLost:
+    def _answered(self, end: CallEnd) -> HelperAnswered | HelperLost:
         from ray.exceptions import ObjectLostError, OwnerDiedError
 
         helper = end.key

@@ -6,101 +6,44 @@ What a loss means is for their user to say: whether a trial is to blame, whether
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Hashable
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from ray import ObjectRef
     from ray.actor import ActorHandle
     from ray.util.placement_group import PlacementGroup
 
-K = TypeVar("K", bound=Hashable)
 REACH_S = 10.0  # for which a process that has stopped answering is asked whether it lives
 
 
 @dataclass(frozen=True, slots=True)
-class CallAnswered(Generic[K]):
+class CallAnswered:
     """A process has done what it was asked."""
 
-    key: K
+    key: int
     answer: object
 
 
 @dataclass(frozen=True, slots=True)
-class CallRaised(Generic[K]):
+class CallRaised:
     """The code of a process has raised; the process lives."""
 
-    key: K
+    key: int
     error: BaseException
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessLost(Generic[K]):
+class ProcessLost:
     """A process has died or cannot be reached, or what it was to work with is lost. error: Ray's own."""
 
-    key: K
+    key: int
     error: BaseException
 
 
-CallEnd: TypeAlias = CallAnswered[K] | CallRaised[K] | ProcessLost[K]
-
-
-class Calls(Generic[K]):
-    """What processes have been asked and have not answered; each has a key."""
-
-    def __init__(self) -> None:
-        self._keys: dict[ObjectRef[object], K] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._keys)
-
-    def add(self, key: K, reference: ObjectRef[object]) -> None:
-        """A process has been asked something. reference: of its answer."""
-        self._keys[reference] = key
-
-    def drop(self, key: K) -> list[ObjectRef[object]]:
-        """Nobody waits for a process's answers any more; they come back as references."""
-        found = [reference for reference, each in self._keys.items() if each == key]
-        for reference in found:
-            del self._keys[reference]
-        return found
-
-    def heard(self, keys: Collection[K]) -> bool:
-        """Whether `wait` has something of these processes at once."""
-        import ray
-
-        asked = self._of(keys)
-        return bool(asked and ray.wait(asked, timeout=0)[0])
-
-    def wait(self, seconds: float | None = None, keys: Collection[K] | None = None) -> list[CallEnd[K]]:
-        """How calls have ended, by now or by the time that one has.
-
-        seconds: to wait for one at most; None without an end. keys: of the processes; None for all.
-        """
-        import ray
-
-        if not (asked := self._of(keys)):
-            return []
-        ray.wait(asked, timeout=seconds)
-        done, _ = ray.wait(asked, num_returns=len(asked), timeout=0)
-        return [self._end(reference) for reference in done]
-
-    def _of(self, keys: Collection[K] | None) -> list[ObjectRef[object]]:
-        return [reference for reference, key in self._keys.items() if keys is None or key in keys]
-
-    def _end(self, reference: ObjectRef[object]) -> CallEnd[K]:
-        import ray
-        from ray.exceptions import RayError, RayTaskError
-
-        key = self._keys.pop(reference)
-        try:
-            return CallAnswered(key, ray.get(reference))
-        except RayTaskError as error:
-            return CallRaised(key, error.cause)
-        except RayError as error:
-            return ProcessLost(key, error)
+CallEnd: TypeAlias = CallAnswered | CallRaised | ProcessLost
 
 
 @dataclass(eq=False)
@@ -126,7 +69,7 @@ class ProcessGroup:
     starts: int = 0
     _actors: dict[int, ActorHandle] = field(default_factory=dict)
     _since: dict[int, float] = field(default_factory=dict)  # of those that are starting
-    _calls: Calls[int] = field(default_factory=Calls)
+    _asked: dict[ObjectRef[object], int] = field(default_factory=dict)  # the answers that are owed, and by whom
 
     @property
     def size(self) -> int:
@@ -157,7 +100,7 @@ class ProcessGroup:
             ),
         }
         actor = self._actors[number] = ray.remote(self.actor).options(**options).remote(*arguments)
-        self._calls.add(number, getattr(actor, self.ready).remote())
+        self._asked[getattr(actor, self.ready).remote()] = number
         self._since[number] = time.monotonic()
         self.starts += 1
 
@@ -168,23 +111,46 @@ class ProcessGroup:
         """
         found = getattr(self._actors[number], method).options(num_returns=returns).remote(*arguments)
         answer, *others = found if returns > 1 else [found]
-        self._calls.add(number, answer)
+        self._asked[answer] = number
         return others
 
-    def wait(self, seconds: float | None = None, numbers: Collection[int] | None = None) -> list[CallEnd[int]]:
-        """What has come of starts and questions; as of `Calls.wait`."""
-        found = self._calls.wait(seconds, numbers)
-        for end in found:
-            self._since.pop(end.key, None)
-            if isinstance(end, ProcessLost):
-                self.there.discard(end.key)
-            else:
-                self.there.add(end.key)
-        return found
+    def wait(self, seconds: float | None = None, numbers: Collection[int] | None = None) -> list[CallEnd]:
+        """How starts and questions have ended, by now or by the time that one has.
+
+        seconds: to wait for one at most; None without an end. numbers: of the actors; None for all.
+        """
+        import ray
+
+        if not (owed := self._owed(numbers)):
+            return []
+        ray.wait(owed, timeout=seconds)
+        done, _ = ray.wait(owed, num_returns=len(owed), timeout=0)
+        return [self._ended(reference) for reference in done]
 
     def heard(self, numbers: Collection[int]) -> bool:
         """Whether `wait` has something of these actors at once."""
-        return self._calls.heard(numbers)
+        import ray
+
+        owed = self._owed(numbers)
+        return bool(owed and ray.wait(owed, timeout=0)[0])
+
+    def _owed(self, numbers: Collection[int] | None) -> list[ObjectRef[object]]:
+        return [reference for reference, number in self._asked.items() if numbers is None or number in numbers]
+
+    def _ended(self, reference: ObjectRef[object]) -> CallEnd:
+        import ray
+        from ray.exceptions import RayError, RayTaskError
+
+        number = self._asked.pop(reference)
+        self._since.pop(number, None)
+        self.there.add(number)
+        try:
+            return CallAnswered(number, ray.get(reference))
+        except RayTaskError as error:
+            return CallRaised(number, error.cause)
+        except RayError as error:
+            self.there.discard(number)
+            return ProcessLost(number, error)
 
     def late(self, patience: float) -> bool:
         """Whether an actor has been starting for longer than so many seconds: most likely there is no room for it."""
@@ -212,7 +178,10 @@ class ProcessGroup:
         if (actor := self._actors.pop(number, None)) is not None:
             with suppress(Exception):  # it is gone already
                 ray.kill(actor)
-        return self._calls.drop(number)
+        owed = self._owed({number})
+        for reference in owed:
+            del self._asked[reference]
+        return owed
 
     def close(self, seconds: float = 0.0) -> None:
         """End all actors. seconds: for which it is waited until those that were starting are gone."""

@@ -218,7 +218,7 @@ class Actors:
     def _answers(self, asked: Collection[int]) -> list[object]:
         """What all say. `_LostError`: some have died, or do not answer although others have failed."""
         waiting, until = set(asked), math.inf
-        found, lost = list[CallEnd[int]](), list[int]()
+        found, lost = list[CallEnd](), list[int]()
         while waiting:
             patience = None if until == math.inf else max(0.0, until - time.monotonic())
             ends = self._actors.wait(patience, waiting)
@@ -254,7 +254,7 @@ class Actors:
         self._tracker = None
 
 
-def _check(ends: Sequence[CallEnd[int]], lost: Sequence[int]) -> None:
+def _check(ends: Sequence[CallEnd], lost: Sequence[int]) -> None:
     """Raise `_LostError` where actors are lost, `RunError` where the code of one has raised."""
     if lost:
         raise _LostError(lost)
