@@ -339,7 +339,7 @@ def test_a_disk_that_is_full_from_some_write_on_is_said_and_is_no_success(
 ) -> None:
     run = tmp_path / "run"
     with at_write(monkeypatch, number, failing(errno.ENOSPC)):
-        if number == STEPS:  # only the lease cannot be let go of; nothing is lost with it
+        if number >= STEPS - 1:  # only the outcome is missing, and the lease is not let go of: nothing is lost
             assert truth(runner.run(str(run), **QUIET)) == undisturbed
         else:
             with pytest.raises(StorageError, match=r"could not be written: .*No space left on device.*resume the run"):
