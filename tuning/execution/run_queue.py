@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from tuning.execution.jobs import FitJob, Job, ShardJob, TrialJob
 from tuning.execution.reports import FailureReport, StepReport
 from tuning.execution.spread.open_studies import OpenStudies
-from tuning.execution.spread.spread_study import SpreadStudy
-from tuning.execution.spread.spread_trial import SpreadTrial
+from tuning.execution.spread.spread_study import SpreadStudy, SpreadTrial
 from tuning.models.pooled import POOL
 from tuning.notes import EndCode, Note
 from tuning.planning.room import Bundle, Room

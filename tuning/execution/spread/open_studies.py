@@ -17,8 +17,7 @@ from tuning.errors import StorageError
 from tuning.execution.part_writer import PartWriter
 from tuning.execution.reports import FailureReport, Listener, StepReport
 from tuning.execution.spread.conclusions import Conclusions
-from tuning.execution.spread.spread_study import SpreadStudy
-from tuning.execution.spread.spread_trial import SpreadTrial
+from tuning.execution.spread.spread_study import SpreadStudy, SpreadTrial
 from tuning.notes import Note
 from tuning.records.ownership import Term
 from tuning.records.parts import DRIVER, Budget

@@ -19,8 +19,7 @@ from tuning.execution.reports import Listener
 from tuning.execution.spread.conclusions import Conclusions, conclude, last_fit, write_study
 from tuning.execution.spread.open_studies import OpenStudies
 from tuning.execution.spread.predictions import FOLDER as PREDICTIONS
-from tuning.execution.spread.spread_study import DEATHS, SpreadStudy
-from tuning.execution.spread.spread_trial import SpreadTrial
+from tuning.execution.spread.spread_study import DEATHS, SpreadStudy, SpreadTrial
 from tuning.execution.spread.state import basis_of, begun_trials, checkpoints
 from tuning.execution.spread.trial_worker import SHARDS, train_folder, trial_reports
 from tuning.execution.study_record import quarantine

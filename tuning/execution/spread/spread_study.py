@@ -15,8 +15,7 @@ from schedulers.protocols import Scheduler
 from tuning.errors import StudyError, reason_of
 from tuning.execution.limits import HangLimits
 from tuning.execution.nodes import worker_died
-from tuning.execution.reports import FailureReport, StepReport
-from tuning.execution.spread.spread_trial import SpreadTrial
+from tuning.execution.reports import FailureReport, StepReport, TrialLength
 from tuning.execution.spread.state import BegunTrial
 from tuning.notes import EndCode, Note
 from tuning.records.schema import TrialRecord
@@ -25,9 +24,42 @@ from tuning.study.build import PlannedStudy
 from tuning.study.core import STOP
 from tuning.study.interfaces import Configuration
 from tuning.study.study import family_of
-from tuning.study.trial import RUNNING, TrialShape, Verdict
+from tuning.study.trial import RUNNING, Trial, TrialShape, Verdict
 
 DEATHS = "a crash, a time limit or too much memory"
+
+
+class SpreadTrial(Trial):
+    """A trial somewhere on the cluster.
+
+    death: what Tune said of its worker's last end. checkpoint: the state from which it can go on, a path in the run
+    directory. race_steps: of the longest trial of its race.
+    """
+
+    __slots__ = ("checkpoint", "death", "race_steps")
+
+    def __init__(self, number: int, trial_id: str, config: dict[str, object], family: str) -> None:
+        super().__init__(number, trial_id, config, family)
+        self.death: str | None = None
+        self.checkpoint: str | None = None
+        self.race_steps = 0
+
+    def take_length(self, length: TrialLength) -> None:
+        """Its worker says how long it is, and what its steps are."""
+        self.shape = TrialShape(length.full_steps, length.best_prefix, length.progress)
+        self.race_steps = length.race_steps
+
+    def take_step(self, report: StepReport) -> Step:
+        """A step that its worker reports. NaN and infinity are scores."""
+        self.steps.append(report.step)
+        self.seconds, self.fit_seconds = report.seconds, report.fit_seconds
+        self.step_seconds.append(report.seconds)
+        self.worker = report.worker
+        return report.step
+
+    @property
+    def last_step(self) -> float:
+        return self.steps[-1].step if self.steps else -math.inf
 
 
 class SpreadStudy:
