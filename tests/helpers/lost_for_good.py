@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 PATIENCE_S = 400
-ROOM_S, ACTOR_START_S = 8.0, 10.0
+ROOM_S, ACTOR_START_S = 8.0, 30.0
 LARGE = 400  # rows of the giant; its second trial waits in its second step until the node is lost
 METRIC = f"""
 import time
