@@ -50,7 +50,7 @@ def serving(name: str, storage: str, customer: str | None, listed: bool, formula
         rows = [_row(releases, each) for each in found]
     say_refused(releases)
     if output == "json":
-        click.echo(json.dumps([{key: plain(value) for key, value in row.items()} for row in rows], ensure_ascii=False))
+        click.echo(json.dumps(plain(rows), ensure_ascii=False))
         return
     told = [{key: texts(value) if isinstance(value, tuple) else value for key, value in row.items()} for row in rows]
     if output == "csv":

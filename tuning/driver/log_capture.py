@@ -98,8 +98,9 @@ def _captured(handler: logging.Handler) -> Iterator[None]:
     finally:
         _capturing.remove(handler)
         for logger in loggers if not _capturing else ():
-            assert isinstance(logger.handlers, _Handlers)
-            logger.handlers, logger.propagate = logger.handlers.later, _propagated[logger.name]
+            logger.propagate = _propagated[logger.name]
+            if isinstance(logger.handlers, _Handlers):  # `logging.config` replaces all lists of handlers
+                logger.handlers = logger.handlers.later
 
 
 class _RunLogHandler(logging.FileHandler):

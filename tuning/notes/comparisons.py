@@ -16,27 +16,27 @@ class ComparisonCode(NoteCode):
         "for this {noun} alone."
     )
     ONE_SEED = (
-        "One seed: every figure of a single {noun} includes the luck of one search, and the A/A check is not possible. "
-        "Use 5 seeds or more."
+        "One seed: every figure of a single {noun} includes the luck of one search, and the A/A check is not "
+        "possible. Use 5 seeds or more."
     )
     TOO_FEW = (
-        "{blocks}: no difference can be significant at {alpha:g} (the smallest possible p is {smallest:.3g}); it takes "
-        "at least {needed}."
+        "{blocks:of {unit}}: no difference can be significant at {alpha:g} (the smallest possible p is "
+        "{smallest:.3g}); it takes at least {needed:of {unit}}."
     )
     TOO_FEW_FOR_SO_MANY = (
-        "{blocks}: no difference can be significant at {alpha:g} (the smallest possible p is {smallest:.3g}, times "
-        "{family} for as many comparisons); it takes at least {needed}. Fewer algorithms, or a named baseline, need "
-        "fewer."
+        "{blocks:of {unit}}: no difference can be significant at {alpha:g} (the smallest possible p is "
+        "{smallest:.3g}, times {family} for as many comparisons); it takes at least {needed:of {unit}}. Fewer "
+        "algorithms, or a named baseline, need fewer."
     )
-    FAILED_ON = "{subject} failed on {failed} of {tasks} and counts as worst there: {names:places}."
+    FAILED_ON = "{subject} failed on {failed} of {tasks:of {noun}} and counts as worst there: {names:places}."
     SEARCHES_FAILED = (
         "{searches:of further search} of {subject} finished no trial and counts as worst of its {noun} and seed."
     )
     TRIALS_FAILED = "Failed trials: {counts:all}."
     FAILED_EVERYWHERE = "Left out, since every algorithm failed there: {names:places}."
     FEWER_SEEDS = (
-        "{subject} has fewer seeds than other algorithms on {fewer} of {tasks}; its means are over those that there "
-        "are."
+        "{subject} has fewer seeds than other algorithms on {fewer} of {tasks:of {noun}}; its means are over those "
+        "that there are."
     )
     GRID_INCOMPLETE = "Left out, without a complete grid: {names:places}."
     SAME_TRIALS = (
@@ -48,7 +48,8 @@ class ComparisonCode(NoteCode):
         "{most}. Every method is judged at the number that all of them reached."
     )
     ON_HOLD_OUT = (
-        "On hold-out rows that no search has seen, {tasks}: mean ranks {ranks:all}. Against {subject}: {pairs:all ; }."
+        "On hold-out rows that no search has seen, {tasks:of {noun}}: mean ranks {ranks:all}. Against {subject}: "
+        "{pairs:all ; }."
     )
     PAIR_ON_HOLD_OUT = "{subject} better on {wins}, worse on {losses} (p = {p:.2g}, uncorrected)"
     REPETITIONS_ALIKE = (

@@ -116,9 +116,11 @@ def codes_shown(where: Shown) -> tuple[NoteCode, ...]:
 
 
 def plain(value: object) -> object:
-    """Return a value of a row with notes as JSON holds it, with codes, values and sentences."""
+    """Return a value with notes as JSON holds it, with codes, values and sentences."""
     if isinstance(value, Note):
         return value.to_dict()
+    if isinstance(value, Mapping):
+        return {name: plain(inner) for name, inner in value.items()}
     return [plain(each) for each in value] if isinstance(value, list | tuple) else value
 
 

@@ -145,10 +145,8 @@ def _notes(counts: RunCounts, run: str) -> list[str]:
     if not counts["with_notes"]:
         return []
     where = "`result.leaderboard()`" if is_interactive() else f"`{command('leaderboard', run, '--output', 'csv')}`"
-    return [
-        f"Notes are on {counts['with_notes']:,} of {amount(counts['customers'], 'customer')}, such as a target far "
-        f"from all others: the column `notes` of {where}."
-    ]
+    noted = f"{counts['with_notes']:,} of {amount(counts['customers'], 'customer')}"
+    return [f"Notes are on {noted}: the column `notes` of {where}."]
 
 
 def of_many(typical: Typical, metric: str, mode: str, baseline: GivenBaseline = None) -> str:

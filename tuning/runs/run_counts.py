@@ -60,7 +60,7 @@ class RunCounts(TypedDict):
     """Customers are counted once, whatever the number of their studies.
 
     pooled: customers without a model of their own, for whom the run's pool answers; the others without one are
-    `without_model`. baseline: what it is, in words. verdicts: customers by `ToUse`. too_few_rows: of the undecided ones
+    `without_model`. baseline: what it is, in words. verdicts: customers by `ToUse`. few_hold_out_rows: of the undecided
     those with too few hold-out rows. model_bytes: of the winners' models in all. fixed: models whose configuration
     was known, so that no trial was run. constants: models that are one. contradicted: models that are much worse on the
     hold-out rows than the folds promised, and not by chance. leaking: columns that alone do as well as the model.
@@ -81,7 +81,7 @@ class RunCounts(TypedDict):
     without_model: int
     baseline: str
     verdicts: dict[str, int]
-    too_few_rows: int
+    few_hold_out_rows: int
     ensembles: int
     model_bytes: int
     fixed: int
@@ -124,7 +124,7 @@ def run_counts(
         "without_model": customers - succeeded - pooled,
         "baseline": baseline_name(plan.baseline),
         "verdicts": {each: _count(pc.equal(verdicts, each)) for each in ToUse},
-        "too_few_rows": _count(pc.and_(undecided, pa.array(too_few(best)))),
+        "few_hold_out_rows": _count(pc.and_(undecided, pa.array(too_few(best)))),
         "ensembles": _count(ensemble),
         "model_bytes": pc.sum(best["model_bytes"], min_count=0).as_py(),
         "fixed": _count(pc.and_(ok, fixed)),
@@ -151,7 +151,7 @@ def models_text(counts: RunCounts, of_objective: bool) -> str:
 
 def to_use(counts: RunCounts, standings: Standings, baseline: GivenBaseline) -> str:
     """How many customers have which verdict, and who is to use something else; empty where nobody has one."""
-    found, few = counts["verdicts"], counts["too_few_rows"]
+    found, few = counts["verdicts"], counts["few_hold_out_rows"]
     if not any(found.values()):
         return ""
     models, undecided, own = (

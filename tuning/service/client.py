@@ -140,7 +140,8 @@ class TuningClient(Public):
     def rows(self, run: str, most: int, sort: str = "customer") -> tuple[list[FigureRow], int]:
         """The first rows of the leaderboard by column name, and how many customers it has."""
         found = self._link.json("GET", f"{API}/runs/{run}/leaderboard", params={"sort": sort, "limit": most})
-        return list(found["rows"]), int(found["customers"])
+        texts = [row["reason"] and row["reason"]["text"] for row in found["rows"]]
+        return [{**row, "reason": why} for row, why in zip(found["rows"], texts, strict=True)], int(found["customers"])
 
     def model(self, run: str, customer: str | None = None, *, allow_code: bool = False) -> CustomerModel:
         """A customer's model, which predicts here, its digests checked.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import logging.config
 import sys
 import warnings
 from pathlib import Path
@@ -43,6 +44,16 @@ def test_what_libraries_say_is_in_the_log_and_our_own_warnings_are_seen_too(
     assert "secret" not in log
     assert late in logging.getLogger("optuna").handlers
     logging.getLogger("optuna").removeHandler(late)
+
+
+def test_a_library_that_configures_logging_while_it_is_loaded_breaks_nothing(tmp_path: Path) -> None:
+    with log_file(RunDirectory(tmp_path)):
+        logging.config.dictConfig({"version": 1, "disable_existing_loggers": False, "loggers": {"optuna": {}}})
+    before = list(logging.getLogger("optuna").handlers)
+    with log_file(RunDirectory(tmp_path)):
+        logging.getLogger("optuna").warning("a word after it")
+    assert "a word after it" in (tmp_path / "log.txt").read_text()
+    assert logging.getLogger("optuna").handlers == before
 
 
 def test_ray_still_has_the_thread_in_which_it_prints() -> None:

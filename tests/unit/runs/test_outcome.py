@@ -31,7 +31,7 @@ def test_one_customer_with_notes_is_said_as_one(tmp_path: Path, monkeypatch: pyt
     runner = TuneRunner({**given, "mlflow": False, "report": False})
     result = runner.run(tmp_path / "run", progress=False, in_process=True)
     said = " ".join(sentences(result, result.summary()))
-    assert "Notes are on 1 of 1 customer, such as a target far from all others" in said
+    assert "Notes are on 1 of 1 customer: the column `notes` of" in said
     assert f"`tuning leaderboard {tmp_path / 'run'} --output csv`" in said
     monkeypatch.setattr(result, "goes_on", True)
     monkeypatch.setattr(RunResult, "unfinished", 3)

@@ -46,6 +46,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
     write_customers(folder, 4)
     frame = pd.concat([pd.read_csv(file).assign(k=file.stem) for file in sorted(folder.glob("*.csv"))])
     frame.loc[frame["k"] == "c0000", "k"] = HOSTILE
+    frame = pd.concat([frame, frame[frame["k"] == "c0001"][:3].assign(k="few")])
     runner = TuneRunner(
         data=frame, by="k", target="y", metric="rmse", models=["sgd"], trials=2, mlflow=False, name="week"
     )
@@ -92,7 +93,7 @@ def test_a_run_is_listed_and_shown_with_its_customers(page: TestClient, run: str
     assert f'href="/runs/{run}"' in page.get("/").text
     assert 'No run is failed. <a href="/">All runs</a>' in page.get("/?state=failed").text
     shown = page.get(f"/runs/{run}").text
-    assert "4 of 4 customers have a model" in shown
+    assert "4 of 5 customers have a model" in shown
     assert shown.index("c0001") < shown.index("c0002")
     assert len(shown) < 300_000
     found = page.get(f"/runs/{run}?search=C0002&sort=test_score").text
@@ -143,12 +144,20 @@ def test_a_run_is_stopped_and_cancelled_on_its_page(page: TestClient, service: S
     assert "cancelled" in page.get(f"/runs/{queued}").text
 
 
+def why_few(result: RunResult) -> dict[str, object]:
+    reason = result.customer("few").reason
+    assert reason is not None
+    return reason.to_dict()
+
+
 @pytest.mark.long
 def test_the_api_pages_the_leaderboard_and_gives_it_as_files(page: TestClient, run: str, result: RunResult) -> None:
     address = f"/api/v1/runs/{run}/leaderboard"
     answer = page.get(address, params={"sort": "test_score", "limit": 2, "start": 1}).json()
     assert [row["customer"] for row in answer["rows"]] == [row["customer"] for row in result.board("test_score")][1:3]
-    assert (answer["found"], answer["customers"]) == (4, 4)
+    assert (answer["found"], answer["customers"]) == (5, 5)
+    told = {row["customer"]: row["reason"] for row in page.get(address).json()["rows"] if row["reason"]}
+    assert told == {"few": why_few(result)}
     expected = result.leaderboard("test_score").dropna(axis="columns", how="all")
     parquet = pd.read_parquet(io.BytesIO(page.get(address, params={"sort": "test_score", "format": "parquet"}).content))
     pd.testing.assert_frame_equal(parquet.dropna(axis="columns", how="all"), expected, check_dtype=False)
@@ -164,6 +173,8 @@ def test_the_api_tells_one_customer_by_any_id(page: TestClient, run: str, result
     answer = page.get(f"/api/v1/runs/{run}/customer", params={"id": HOSTILE}).json()
     assert answer["row"]["customer"] == HOSTILE
     assert [trial["trial"] for trial in answer["trials"]] == [0, 1]
+    found = page.get(f"/api/v1/runs/{run}/customer", params={"id": "few"}).json()
+    assert found["row"]["reason"] == found["studies"][0]["reason"] == why_few(result)
     assert page.get(f"/api/v1/runs/{run}/customer", params={"id": "nobody"}).status_code == 404
 
 

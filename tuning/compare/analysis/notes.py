@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from tuning.basics.wording import amount
 from tuning.compare.analysis.blocks import SEED
 from tuning.compare.analysis.power import fewest_tasks
 from tuning.compare.analysis.result import ComparisonResult
@@ -47,20 +46,21 @@ def _size(comparison: ComparisonResult) -> Iterator[Note]:
         unit = "seed" if comparison.blocks.unit == SEED else noun
         code = ComparisonCode.TOO_FEW_FOR_SO_MANY if family > 1 else ComparisonCode.TOO_FEW
         yield code(
-            blocks=amount(count, unit),
+            blocks=count,
+            unit=unit,
             alpha=alpha,
             smallest=smallest_p(count),
             family=family,
-            needed=amount(fewest_tasks(alpha / family), unit),
+            needed=fewest_tasks(alpha / family),
         )
 
 
 def _failures(comparison: ComparisonResult) -> Iterator[Note]:
-    failures, total = comparison.failures, amount(len(comparison.final.tasks), comparison.noun)
+    failures, total, noun = comparison.failures, len(comparison.final.tasks), comparison.noun
     for method, tasks in failures.tasks.items():
-        yield ComparisonCode.FAILED_ON(method, failed=len(tasks), tasks=total, names=list(tasks))
+        yield ComparisonCode.FAILED_ON(method, failed=len(tasks), tasks=total, noun=noun, names=list(tasks))
     for method, count in failures.seeds.items():
-        yield ComparisonCode.SEARCHES_FAILED(method, searches=count, noun=comparison.noun)
+        yield ComparisonCode.SEARCHES_FAILED(method, searches=count, noun=noun)
     if failures.trials:
         yield ComparisonCode.TRIALS_FAILED(counts=[f"{method} {count}" for method, count in failures.trials.items()])
     if failures.everywhere:
@@ -72,7 +72,7 @@ def _fewer_seeds(comparison: ComparisonResult) -> Iterator[Note]:
     seeds = comparison.curves.frame.groupby(["task", "method"])["seed"].nunique().unstack()
     fewer = seeds.lt(seeds.max(axis=1), axis=0).sum()
     for method, count in fewer[fewer > 0].items():
-        yield ComparisonCode.FEWER_SEEDS(str(method), fewer=int(count), tasks=amount(len(seeds), comparison.noun))
+        yield ComparisonCode.FEWER_SEEDS(str(method), fewer=int(count), tasks=len(seeds), noun=comparison.noun)
 
 
 def _identical(comparison: ComparisonResult) -> Iterator[Note]:
@@ -93,7 +93,8 @@ def _hold_out(comparison: ComparisonResult) -> Iterator[Note]:
     tested = {method: found.against(method, reference) for method in found.methods if method != reference}
     yield ComparisonCode.ON_HOLD_OUT(
         reference,
-        tasks=amount(found.losses.shape[1], comparison.noun),
+        tasks=found.losses.shape[1],
+        noun=comparison.noun,
         ranks=[f"{method} {rank:.2f}" for rank, method in sorted(zip(found.ranks, found.methods, strict=True))],
         pairs=[
             ComparisonCode.PAIR_ON_HOLD_OUT(method, wins=counts.wins, losses=counts.losses, p=test.p)

@@ -19,6 +19,7 @@ from starlette.responses import HTMLResponse, Response, StreamingResponse
 from tuning.basics.wording import guarded
 from tuning.data.formats.csv_file import csv_text
 from tuning.errors import StorageError
+from tuning.notes.note import plain
 from tuning.runs.outcome import REPORT
 from tuning.service.database.runs import SubmittedRun
 from tuning.service.settings import ServiceSettings
@@ -60,12 +61,8 @@ def leaderboard(
     if format != "json":
         return _file(shown.tables, sort, found.id, format)
     page = shown.tables.page(sort=sort, search=search, status=status, start=start, rows=limit)
-    return LeaderboardMessage(
-        rows=[dict(row) for row in page.rows],
-        found=page.found,
-        customers=page.customers,
-        written=moment(shown.written),
-    )
+    counts = {"found": page.found, "customers": page.customers}
+    return LeaderboardMessage.model_validate({"rows": plain(page.rows), **counts, "written": moment(shown.written)})
 
 
 @router.get("/api/v1/runs/{run}/customer")
@@ -74,11 +71,9 @@ def customer(
     id: Annotated[str, Query(description="The customer's id, whatever is in it.", max_length=4096)],
 ) -> CustomerMessage:
     """One customer: its row of the leaderboard, its studies, and its trials with their learning curves."""
-    document = shown.tables.customer(id)
-    row = {name: value for name, value in document.items() if name not in ("studies", "trials")}
-    return CustomerMessage(
-        row=row, studies=document["studies"], trials=document["trials"], written=moment(shown.written)
-    )
+    row = shown.tables.customer(id)
+    records = {name: plain(row.pop(name)) for name in ("studies", "trials")}
+    return CustomerMessage.model_validate({"row": plain(row), **records, "written": moment(shown.written)})
 
 
 @router.get("/api/v1/runs/{run}/report", response_class=HTMLResponse)
