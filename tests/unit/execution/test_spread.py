@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,17 @@ def test_a_resumed_driver_tells_what_is_recorded_and_goes_on_with_what_ran(
     assert second.records[: len(first.records)] == first.records
     assert len({record.told for record in second.records} | {record.suggested for record in second.records}) == 40
     assert {record.state for record in second.records} == {"finished", "stopped"}
+
+
+def test_a_step_that_a_trial_has_made_twice_is_taken_up_once(tmp_path: Path) -> None:
+    """A trainer of Ray Train that has lost a worker reports steps again."""
+    first = study("acme")
+    Workers(together(tmp_path, [first]), slots=1).work(3)
+    (saved,) = begun(first).values()
+    twice = replace(saved, reports=saved.reports[:2] + saved.reports)
+    second = study("acme")
+    second.resume((), {saved.number: twice})
+    assert [[step.step for step in trial.steps] for trial in second.waiting] == [[1, 2, 3]]
 
 
 def test_trials_of_records_that_are_lost_run_again(tmp_path: Path) -> None:

@@ -230,10 +230,10 @@ class SpreadStudy:
             self.crashed = (record.trial, record.error)
 
     def _take_up(self, trial: SpreadTrial, begun: BegunTrial) -> None:
-        """Take in the steps of a trial that goes on from a checkpoint."""
+        """Take in the steps of a trial that goes on from a checkpoint; one that was made twice counts once."""
         trial.checkpoint = begun.path
         for report in begun.reports:
-            if trial.verdict is None:
+            if trial.verdict is None and report.step.step > trial.last_step:
                 self.core.step_again(trial, self._take_step(trial, report))
 
     def _take_step(self, trial: SpreadTrial, report: StepReport) -> Step:
