@@ -6,6 +6,7 @@ It looks at no column, so that it costs microseconds, and is no trial.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from schedulers.direction import worth_of
+from tuning.evaluation.hold_out_error import hold_out_score
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.study_data import StudyData
 from tuning.models.base import Matrix
@@ -86,12 +88,10 @@ def find_constant(data: StudyData, metric: Metric) -> ConstantPrediction | None:
         return None
     if not all(map(math.isfinite, folds)) or not math.isfinite(sum(folds)):
         return None
-    try:
-        test_score: float | None = _score(config, data, metric, split.search, split.test)
-    except (Exception, SystemExit):
-        test_score = None
-    defined = test_score is not None and math.isfinite(test_score)
-    return ConstantPrediction(config, tuple(folds), test_score if defined else None)
+    test_score = None
+    with contextlib.suppress(Exception, SystemExit):
+        test_score, _ = hold_out_score(_answer(config, data, split.search, len(split.test)), data, metric)
+    return ConstantPrediction(config, tuple(folds), test_score)
 
 
 def constant_of(y: np.ndarray, task: Task, metric: Metric, bounds: GivenBounds) -> Member:

@@ -41,6 +41,16 @@ def search(folder: Path, data: Any, **fields: Any) -> RunResult:
     return TuneRunner(data=data, **given).run(str(folder), progress=False, in_process=True)
 
 
+def test_a_hold_out_of_one_value_has_no_r2_whatever_is_scored(tmp_path: Path) -> None:
+    early = np.arange(100) < 80
+    a = np.random.default_rng(0).normal(size=100)
+    frame = pd.DataFrame({"a": a, "day": range(100), "y": np.where(early, a, 6.0)})
+    result = search(tmp_path / "run", frame, metric="r2", split={"type": "time", "column": "day"}, drop=["day"])
+    (row,) = result.leaderboard().to_dict("records")
+    undefined = ("test_score", "constant_test_score", "gain_over_constant", "baseline_test_score", "gain")
+    assert {name: row[name] for name in undefined if not pd.isna(row[name])} == {}
+
+
 def noise(rows: int = 40) -> pd.DataFrame:
     """A target with which no column has anything to do."""
     rng = np.random.default_rng(2)
