@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 
 from schedulers.direction import Mode, worth_of
-from tuning.basics.wording import did_you_mean
+from tuning.basics.wording import amount, did_you_mean, shorten
 from tuning.errors import DefinitionError
 from tuning.evaluation.fast_scores import LOG_LOSS, log_loss, quick_score, quick_scores
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, TASKS, Prediction, Task
@@ -64,7 +64,8 @@ class Metric:
             quick = quick_score(self.name, y, prediction, self.task)
             if quick is not None:
                 return quick
-        elif self.name == LOG_LOSS and prediction.proba is not None:
+        _check_numbers(prediction)
+        if weight is not None and self.name == LOG_LOSS and prediction.proba is not None:
             return log_loss(y, prediction, self.task, weight)
         shim = _shim_classes()[self.task.classification](prediction, len(self.task.classes))
         extra = {} if weight is None else {"sample_weight": weight}
@@ -94,12 +95,12 @@ class Metric:
                 shim = _shim_classes()[True](prediction, len(labels), labels)
             else:
                 shim = _shim_classes()[False](prediction, 0)
-            return float(function(shim, _ScoredRows(len(y)), truth, **extra))
+            return _as_score(function(shim, _ScoredRows(len(y)), truth, **extra), self.name)
         if getattr(function, "needs_proba", False):
             if prediction.proba is None:
                 raise ValueError(f"this model has no probabilities, which {self.name} needs")
             values = prediction.proba[:, 1] if self.task.kind == BINARY else prediction.proba
-        return float(function(truth, values, **extra))
+        return _as_score(function(truth, values, **extra), self.name)
 
     def defined_for(self, y: np.ndarray, weight: np.ndarray | None = None) -> bool:
         """Whether the metric tells a perfect prediction for these rows from others; a user's function is taken to.
@@ -115,7 +116,7 @@ class Metric:
             half_wrong = np.where(np.arange(len(y)) < len(y) // 2, y, wrong)
             one_wrong = np.where(np.arange(len(y)) == y.argmin(), wrong, y)
             best, *others = (
-                worth_of(self._score_or_nan(y, _sure_of(codes, self.task), weight), self.mode)
+                worth_of(self._score_or_nan(y, sure_of(codes, self.task), weight), self.mode)
                 for codes in (y, half_wrong, one_wrong, wrong, np.zeros_like(y), np.full_like(y, last))
             )
             return math.isfinite(best) and any(each != best for each in others) and not any(map(best.__lt__, others))
@@ -130,7 +131,23 @@ class Metric:
         return math.nan
 
 
-def _sure_of(codes: np.ndarray, task: Task) -> Prediction:
+def _check_numbers(prediction: Prediction) -> None:
+    """Raise `ValueError` for a prediction of NaN, which a scorer would call its input."""
+    for kind, found in (("", prediction.values), ("probabilities of ", prediction.proba)):
+        if found is not None and (missing := np.isnan(found)).any():
+            rows = int(missing.reshape(len(found), -1).any(axis=1).sum())
+            raise ValueError(f"the model predicts {kind}NaN for {rows} of {amount(len(found), 'row')}")
+
+
+def _as_score(value: object, name: str) -> float:
+    """Return what a user's function says as a number; `TypeError` for anything but a single one."""
+    if not (getattr(value, "shape", ()) or isinstance(value, complex | np.complexfloating)):
+        with contextlib.suppress(TypeError, ValueError):
+            return float(value)  # type: ignore[arg-type]  # whatever has `__float__`
+    raise TypeError(f"the metric {name} returned {shorten(repr(value), 60)}; return a single number, such as a float")
+
+
+def sure_of(codes: np.ndarray, task: Task) -> Prediction:
     """The prediction of these classes (n,), each with a probability of nearly 1."""
     proba = np.full((len(codes), len(task.classes)), 0.1 / len(task.classes))
     proba[np.arange(len(codes)), codes] += 0.9

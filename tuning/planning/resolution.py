@@ -5,21 +5,23 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from schedulers import stopping
 from schedulers.stopping import RuleSpec
 from search_spaces import SearchSpace, SpaceError
-from tuning.basics.wording import amount, did_you_mean, name_list
+from tuning.basics.wording import amount, did_you_mean, name_list, raised
 from tuning.data.customers import Customers
 from tuning.data.prepared import OwnCode
 from tuning.data.sampling import SampledFrames, TargetSample, sample_target
 from tuning.definition.definition import Definition
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import CustomerError, DefinitionError, PlanError
-from tuning.evaluation.metrics import is_of_classes, mode_of, needs_scores, resolve_metric
+from tuning.evaluation.metrics import Metric, is_of_classes, mode_of, needs_scores, resolve_metric, sure_of
 from tuning.evaluation.target_demands import demand_of, objection
 from tuning.models import bounds
 from tuning.notes import Note, PlanCode
@@ -27,10 +29,11 @@ from tuning.planning.column_values import odd_text_notes
 from tuning.planning.model_space import check_models, common_tasks, space_of
 from tuning.planning.portfolios.sources import check_portfolio, find_portfolio
 from tuning.preprocessing.classes import Label, find_label, guess_positive, read_classes
-from tuning.preprocessing.roles import read_target
+from tuning.preprocessing.roles import encode_target, read_target
 from tuning.preprocessing.row_order import date_of, order_text, row_orders
 from tuning.preprocessing.splitting import AUTO, RANDOM, STRATIFIED
-from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, TASKS, agreed_task
+from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, TASKS, Prediction, agreed_task
+from tuning.user_code import exits_raised
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -145,6 +148,8 @@ def _predicted(definition: Definition, customers: Customers, code: OwnCode, fram
             )
         task, why = agreed_task(sample.targets, of_classes=_of_classes(definition, code))
     _check_task(definition, task)
+    if code.metric is not None:
+        _try_metric(definition, task, code.metric, sample)
     undefined = _beyond_metric(definition, sample) if task == REGRESSION else []
     time_column, order = _time_split(definition, task, sample.frames)
     positive, guess, missing = _positive(definition, task, sample)
@@ -258,6 +263,25 @@ def _metric(definition: Definition, task: str, code: OwnCode) -> str:
             "which scores are better: of errors such as mae and rmse smaller ones, of others larger ones. Remove mode."
         )
     return resolve_metric(definition.metric, task, weighted=definition.weight is not None)
+
+
+def _try_metric(definition: Definition, task: str, function: Callable[..., float], sample: TargetSample) -> None:
+    """`PlanError` for a metric of the user's own that raises or returns no number for targets as the data has them."""
+    for name, values in sample.targets.items():
+        with contextlib.suppress(CustomerError):
+            y, kind = encode_target(read_target(values, task)[0].dropna(), task)
+            said = np.roll(y, 1)  # answers that may come, most of them wrong
+            weight = None if definition.weight is None else np.ones(len(y))
+            metric = Metric(os.path.basename(definition.metric or ""), kind, function)
+            try:
+                with exits_raised():
+                    metric.score(y, sure_of(said, kind) if kind.classification else Prediction(said), weight)
+            except (Exception, SystemExit) as error:
+                raise PlanError(
+                    f"metric: {definition.metric} cannot score the targets of customer {name!r}: {raised(error)}. It "
+                    "was called once, with these and as many wrong answers, and has to return a number."
+                ) from error
+            return
 
 
 def _check_baseline(definition: Definition, task: str | None, metric: str, code: OwnCode) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import types
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -276,6 +277,36 @@ def test_a_users_function_sees_labels_probabilities_and_weights(own_metrics: Non
     assert Metric("m", task, module.confidence).score(y, said) == pytest.approx((0.9 + 0.4 + 0.8 + 0.3) / 4)
     assert Metric("m", task, module.f2).score(y, said) == pytest.approx(fbeta_score([0, 1, 1, 0], [0, 0, 1, 1], beta=2))
     assert Metric("m", Task(REGRESSION), mean_absolute_error).score(np.array([1.0]), Prediction(np.array([3.0]))) == 2
+
+
+@pytest.mark.parametrize(
+    "said", [None, [0.5], np.array([0.5]), 1j, np.complex64(1), "much", ValueError("never"), SystemExit(3)], ids=repr
+)
+def test_a_plan_refuses_a_metric_that_cannot_work(said: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def mine(y_true: np.ndarray, y_pred: np.ndarray) -> Any:
+        if isinstance(said, BaseException):
+            raise said
+        return said
+
+    monkeypatch.setitem(sys.modules, "own_metrics", types.ModuleType("own_metrics"))
+    sys.modules["own_metrics"].mine = mine  # type: ignore[attr-defined]
+    for target in ("c", "y"):
+        with pytest.raises(PlanError, match=r"metric: own_metrics:mine cannot score .* has to return a number"):
+            make_plan(define({"data": table(), "target": target, "metric": "own_metrics:mine"}))
+
+
+@pytest.mark.parametrize("said", [0.5, 1, True, np.float32(0.5), np.array(0.5), Decimal("0.5")], ids=repr)
+def test_a_users_metric_may_return_any_number(said: Any) -> None:
+    assert Metric("m", Task(REGRESSION), lambda *_: said).score(np.zeros(2), Prediction(np.zeros(2))) == said
+
+
+def test_a_prediction_of_nan_is_said_to_be_the_models() -> None:
+    said = Prediction(np.array([1.0, np.nan, 3.0]))
+    with pytest.raises(ValueError, match="the model predicts NaN for 1 of 3 rows"):
+        Metric("rmse", Task(REGRESSION)).score(np.zeros(3), said)
+    unsure = Prediction(np.array([0, 1]), np.full((2, 2), np.nan))
+    with pytest.raises(ValueError, match="the model predicts probabilities of NaN for 2 of 2 rows"):
+        Metric("roc_auc", Task(BINARY, ("no", "yes"))).score(np.array([0, 1]), unsure)
 
 
 @pytest.mark.parametrize("kind", [REGRESSION, BINARY])
