@@ -119,14 +119,23 @@ def as_prediction(answer: np.ndarray, task: Task) -> Prediction:
 def numbers_among(values: pd.Series) -> tuple[pd.Series, np.ndarray]:
     """The values as float64, NaN where there is no number, and a mask of those that are there and no numbers.
 
-    A single cell that is no number makes text of a CSV's whole column.
+    A single cell that is no number makes text of a CSV's whole column. Durations are their seconds.
     """
     plain = values.astype(object) if isinstance(values.dtype, pd.CategoricalDtype) else values
+    if is_duration(values):
+        plain = values.infer_objects().dt.total_seconds()
     try:
         numbers = pd.to_numeric(plain, errors="coerce").astype(np.float64)
     except (TypeError, ValueError):
         numbers = pd.Series(np.nan, index=values.index)
     return numbers, (numbers.isna() & values.notna()).to_numpy()
+
+
+def is_duration(values: pd.Series) -> bool:
+    """Whether values are durations, by their type or each as an object of Python."""
+    if values.dtype == object:
+        return pd.api.types.infer_dtype(values, skipna=True) in ("timedelta", "timedelta64")
+    return getattr(values.dtype, "kind", "") == "m"
 
 
 def is_comparable(values: pd.Series) -> bool:
@@ -185,6 +194,9 @@ def _guess(target: pd.Series, of_classes: bool | None) -> _Guess:
     numbers, distinct, odd, clear = values, values.nunique(), None, True
     numeric = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
     on_purpose = False  # numbers as text, without any other text that would make text of numbers
+    if is_duration(values):
+        why = DataCode.BY_NUMBERS(distinct=int(distinct), rows=len(values))
+        return _Guess(REGRESSION, why, len(values) if distinct > 1 else 0)
     if not numeric and _may_hold_numbers(values):
         found, wrong = numbers_among(values)
         numeric = (~wrong).mean() >= NEARLY_ALL

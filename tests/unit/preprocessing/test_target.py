@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import decimal
 from typing import Any
 
@@ -63,6 +64,14 @@ def test_decimals_are_numbers_and_lists_are_refused() -> None:
             encode_target(read_target(lists, task)[0], task)
     with pytest.raises(CustomerError, match="regression needs numbers: 30 of its 30 values are none"):
         read_target(lists, REGRESSION)
+
+
+@pytest.mark.parametrize("make", [pd.Series, lambda values: pd.Series(values, dtype=object)], ids=["typed", "objects"])
+def test_durations_are_their_seconds_however_few_there_are(make: Any) -> None:
+    hours = make([datetime.timedelta(hours=1 + number % 2) for number in range(30)] + [None])
+    assert agreed_task({"a": hours})[0] == REGRESSION
+    values, note = read_target(hours, REGRESSION)
+    assert (values.dropna().unique().tolist(), note) == ([3600.0, 7200.0], None)
 
 
 def test_odd_cells_are_missing_up_to_a_limit() -> None:
