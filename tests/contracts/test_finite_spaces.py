@@ -99,6 +99,13 @@ def test_the_plan_names_a_grid_that_a_study_does_not_get_through(variant: str) -
         assert (PlanCode.GRID_CUT in codes_of(plan)) is (variant == "grid" and trials < 6)
 
 
+@pytest.mark.parametrize(("highest", "said"), [(9, False), (10, False), (11, True)])
+def test_more_trials_are_asked_for_only_where_there_are_more_points_than_random_ones(highest: int, said: bool) -> None:
+    space = SearchSpace([Int("n", 1, highest)])
+    plan = runner_of(space, 10, algorithm={"name": "optuna", "n_startup_trials": 10}).plan()
+    assert (PlanCode.RANDOM_SEARCH in codes_of(plan)) is said
+
+
 @pytest.mark.parametrize("variant", ["random", "optuna", "sobol", pytest.param("hyperopt", marks=pytest.mark.long)])
 def test_no_point_is_tried_twice_where_there_are_more_than_trials(tmp_path: Path, variant: str) -> None:
     space = SearchSpace([Int("a", 1, 5), Int("b", 1, 5)])

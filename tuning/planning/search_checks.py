@@ -44,9 +44,13 @@ def cut_grids(algorithms: Sequence[Algorithm], space: SearchSpace, n_trials: int
 
 
 def random_starts(algorithms: Iterable[Algorithm], space: SearchSpace, n_trials: int, known: int = 0) -> Iterator[Note]:
-    """Return a note for each algorithm with a random start as long as a study. known: points with a score."""
+    """Return a note for each algorithm with a random start as long as a study. known: points with a score.
+
+    None where the space has no more configurations than the start: a longer study would try nothing else.
+    """
+    most = math.inf if space.points is None else space.points.size
     for algorithm in algorithms:
-        if (start := algorithm.startup(space, n_trials) - known) >= n_trials:
+        if n_trials <= (start := algorithm.startup(space, n_trials) - known) < most:
             yield PlanCode.RANDOM_SEARCH(
                 algorithm.name, start=start, trials=n_trials, option=algorithm.startup_option or ""
             )
