@@ -12,11 +12,14 @@ import click
 from tuning.cli.output import aligned
 from tuning.cli.program import Command
 from tuning.cli.service_options import database_option, default_database, service_installed
+from tuning.errors import DefinitionError
 
 if TYPE_CHECKING:
     from tuning.service.database.tokens import TokenHolder, Tokens
 
 DAY_S = 86_400.0
+MOST_DAYS = 36_500
+LAST = datetime.max.replace(tzinfo=UTC).timestamp() - DAY_S  # of what a calendar shows
 COLUMNS = ("team", "name", "role", "created", "ends", "state")
 
 
@@ -35,10 +38,15 @@ def token() -> None:
     help="read: look and predict. submit: also submit, stop and resume. admin: also delete.",
 )
 @click.option("--name", required=True, metavar="NAME", help="What it is called, such as its person or program.")
-@click.option("--days", type=click.FloatRange(min=0, min_open=True), help="After which it ends (default: never).")
+@click.option("--days", type=float, help="After which it ends (default: never).")
 def create(database: str | None, team: str, role: str, name: str, days: float | None) -> None:
     """Make a token. It is the last word that is printed, and is shown this once."""
     now = time.time()
+    if days is not None and not 0 < days <= MOST_DAYS:
+        raise DefinitionError(
+            f"--days {days:g}: a number above 0 and at most {MOST_DAYS:,} (a hundred years) is needed; leave it out "
+            "for a token that does not end."
+        )
     tokens = _tokens(database)
     from tuning.service.database.tokens import Role
 
@@ -100,4 +108,4 @@ def _row(holder: TokenHolder, now: float) -> dict[str, str | None]:
 
 
 def _day(at: float | None) -> str | None:
-    return None if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="minutes")
+    return None if at is None else datetime.fromtimestamp(min(LAST, at), UTC).isoformat(timespec="minutes")

@@ -10,11 +10,13 @@ from enum import StrEnum
 
 from sqlalchemy import Connection, Select, delete, insert, select, update
 
+from tuning.basics.wording import amount, shorten
 from tuning.errors import DefinitionError, MissingError
 from tuning.service.database.connection import Database
 from tuning.service.database.tables import TOKENS
 
 TEAM = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")  # a folder's name, an experiment's, and a word of a URL
+LONGEST_NAME = 255  # characters
 
 
 class Role(StrEnum):
@@ -73,6 +75,11 @@ class Tokens:
         if not TEAM.fullmatch(team):
             raise DefinitionError(
                 f"team {team!r}: up to 63 small letters, digits, - and _ are allowed, a letter or digit first."
+            )
+        if len(name) > LONGEST_NAME:
+            raise DefinitionError(
+                f"the name {shorten(repr(name), 60)} has {amount(len(name), 'character')}: up to {LONGEST_NAME} "
+                "are allowed; choose another, such as that of its person or program."
             )
         token = secrets.token_urlsafe(32)
         values = {"team": team, "role": role, "name": name, "created": now, "expires": expires}
