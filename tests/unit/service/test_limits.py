@@ -94,6 +94,14 @@ def test_a_key_makes_a_repeated_submission_the_same_run(service: Service, web: T
     assert len(service.runs.page("churn")) == 1
 
 
+@pytest.mark.parametrize("key", ["a b", "\t", "a" * 256])
+def test_a_key_of_other_signs_is_refused_in_words(service: Service, web: TestClient, key: str) -> None:
+    answer = web.post("/api/v1/runs", json=CHURN, headers={**bearer(service), "Idempotency-Key": f"x{key}x"})
+    assert (answer.status_code, answer.json()["key"]) == (422, "idempotency-key")
+    assert "must " in answer.json()["detail"]
+    assert "pattern" not in answer.json()["detail"]
+
+
 def test_a_body_of_another_type_is_415(service: Service, web: TestClient) -> None:
     for kind in ("text/plain", "application/xml", ""):
         answer = web.post("/api/v1/runs", content="a: 1", headers={**bearer(service, name=kind), "Content-Type": kind})

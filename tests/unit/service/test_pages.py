@@ -166,6 +166,10 @@ def test_the_api_pages_the_leaderboard_and_gives_it_as_files(page: TestClient, r
     refused = page.get(address, params={"sort": "test_scor"})
     assert (refused.status_code, refused.json()["key"]) == (422, "sort")
     assert "test_score" in refused.json()["detail"]
+    unknown = page.get(address, params={"status": "bad"})
+    assert (unknown.status_code, unknown.json()["key"]) == (422, "status")
+    assert "'quarantined'" in unknown.json()["detail"]
+    assert page.get(address, params={"status": "ok"}).json()["customers"] == 4
 
 
 @pytest.mark.long

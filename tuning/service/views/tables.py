@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import metadata
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +30,8 @@ LEADERBOARD_FILE, ORDERS_FILE = "leaderboard.arrow", "orders.arrow"
 STUDIES_FILE, TRIALS_FILE = "studies.arrow", "trials.arrow"
 SUMMARY_FILE = "summary.json"
 MOST_ROWS = 500  # of a page
+#: Of customers on a leaderboard; empty for all of them.
+Status = Literal["", "ok", "pool", "no_model", "quarantined", "running", "unfinished"]
 
 
 @cache

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 from fastapi import Depends, Header
+from pydantic import BeforeValidator
 
 from tuning.service.web.limits import JSON, YAML, SentDocument, sent_document
 
 SentDefinition = Annotated[SentDocument, Depends(sent_document)]
+
+
+def _visible(value: object) -> object:
+    """Return a key; `ValueError` says which signs it may have."""
+    if isinstance(value, str) and not re.fullmatch("[!-~]{1,255}", value):
+        raise ValueError("must be up to 255 letters, digits and signs of ASCII, without blanks, such as a UUID")
+    return value
+
+
 IdempotencyKey = Annotated[
     str | None,
+    BeforeValidator(_visible),
     Header(
         description="A text of your own, such as a UUID: sent again with the same body, it is the same submission; "
         "with another body it is 409.",
-        max_length=255,
-        pattern=r"^[!-~]+$",
+        json_schema_extra={"pattern": "^[!-~]+$", "maxLength": 255},
         examples=["6f1c2a52-8f9e-4f0b-9a53-1d2c3b4a5e6f"],
     ),
 ]

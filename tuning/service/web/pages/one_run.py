@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, get_args
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, HTTPException, Query
@@ -22,6 +22,7 @@ from tuning.records.schema import OK
 from tuning.service.database.runs import SubmittedRun
 from tuning.service.settings import ServiceSettings
 from tuning.service.states import OPEN, WORKING
+from tuning.service.views.tables import Status
 from tuning.service.views.views import ShownTables
 from tuning.service.web.auth import ServiceOf
 from tuning.service.web.pages.curves import drawn_curves
@@ -39,7 +40,6 @@ MOST_FAILURES = 20  # reasons
 MOST_DEFINITION = 10_000  # characters
 COLUMNS = [each for each in shown_in("report") if not each.long]
 FACTS = [each for each in dict.fromkeys((*COLUMNS[1:], *shown_in("customer"))) if not each.long]  # of a customer
-STATUSES = ("ok", "pool", "no_model", "quarantined", "running", "unfinished")
 _PICTURE = re.compile(r"picture-\d+\.svg")
 
 SortColumn = Annotated[str, Query(max_length=64)]
@@ -58,7 +58,7 @@ class _Board:
     rows: Sequence[Mapping[str, object]]
     before: str
     after: str
-    statuses: Sequence[str] = STATUSES
+    statuses: Sequence[str] = get_args(Status)[1:]
 
 
 async def _shown_or_why(found: TeamRun, service: ServiceOf) -> tuple[ShownTables | None, str]:
@@ -81,7 +81,7 @@ def run_page(
     looked: Annotated[tuple[ShownTables | None, str], Depends(_shown_or_why)],
     sort: SortColumn = "customer",
     search: SearchText = "",
-    status: Annotated[str, Query(max_length=32)] = "",
+    status: Annotated[Status, Query()] = "",
     start: Annotated[int, Query(ge=0)] = 0,
 ) -> Response:
     """One run."""

@@ -23,7 +23,7 @@ from tuning.notes.note import plain
 from tuning.runs.outcome import REPORT
 from tuning.service.database.runs import SubmittedRun
 from tuning.service.settings import ServiceSettings
-from tuning.service.views.tables import MOST_ROWS, RunTables
+from tuning.service.views.tables import MOST_ROWS, RunTables, Status
 from tuning.service.views.views import ShownTables
 from tuning.service.web.auth import ServiceOf
 from tuning.service.web.messages import CustomerMessage, LeaderboardMessage, moment
@@ -52,7 +52,7 @@ def leaderboard(
     shown: ShownHere,
     sort: Annotated[str, Query(description="A column; better values come first.", max_length=64)] = "customer",
     search: Annotated[str, Query(description="Part of a customer's id, in any case.", max_length=255)] = "",
-    status: Annotated[str, Query(description="Such as `ok`; empty for all.", max_length=32)] = "",
+    status: Annotated[Status, Query(description="Only customers of this status; empty for all.")] = "",
     start: Annotated[int, Query(description="Rows before the page.", ge=0, le=10**9)] = 0,
     limit: Annotated[int, Query(description="Rows of the page.", ge=1, le=MOST_ROWS)] = 50,
     format: Annotated[TableForm, Query(description="`csv` and `parquet` are files of all rows.")] = "json",
