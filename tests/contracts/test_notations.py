@@ -64,6 +64,9 @@ CELLS: dict[str, tuple[list[str], dict[str, Any], list[object]]] = {
     "a mistake among thousands": (["?", *["1,234"] * 11], {"thousands": ","}, ["?", *["1234"] * 11]),
     "text with commas": (["a,b", "1,5", "c"], {"decimal": ","}, ["a,b", "1,5", "c"]),
     "digits of another script": (["\u0661", "\u0662", "x"], {}, ["\u0661", "\u0662", "x"]),
+    "the minus of typesetting": (["\u22121.5", "2", "\u22123e2"], {}, [-1.5, 2, -300]),
+    "the minus of typesetting, a word and a comma": (["\u22121,5", "NA", "2"], {"decimal": ","}, [-1.5, NAN, 2]),
+    "the minus of typesetting among text": (["a\u2212b", "\u22121", "c"], {}, ["a\u2212b", "\u22121", "c"]),
     "infinite numbers": (["inf", "-inf", "NA"], {}, [np.inf, -np.inf, NAN]),
 }
 

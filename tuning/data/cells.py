@@ -23,6 +23,7 @@ ReadCsvOptions: TypeAlias = Mapping[str, Any]  # of `pandas.read_csv`, and `LABE
 LABELS = "labels"  # names of columns that may hold classes
 MARK = {b"tuning": b"as written"}
 OF_NUMBERS = ("decimal", "thousands")  # options that say how numbers are written
+MINUS = "\u2212"  # the sign of typesetting, which Python does not read
 #: Words for a missing value, as the documentation of pandas.read_csv lists them: among numbers, truth values and dates.
 WORDS = (
     "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA", "NULL",
@@ -86,11 +87,18 @@ def _parsed(cells: pa.Table, csv: ReadCsvOptions, text: Sequence[str] = ()) -> p
 def in_plain_notation(cells: pa.Array | pa.ChunkedArray, csv: ReadCsvOptions) -> pa.Array | pa.ChunkedArray:
     """Text with its numbers as Python writes them. csv: the definition's options, which say how they are written."""
     point, group = csv.get("decimal", "."), csv.get("thousands")
-    if point == "." and group is None:
+    minus = _has_minus(cells)
+    if point == "." and group is None and not minus:
         return cells
-    plain = cells if group is None else pc.replace_substring(cells, group, "")
+    plain = pc.replace_substring(cells, MINUS, "-") if minus else cells
+    plain = plain if group is None else pc.replace_substring(plain, group, "")
     plain = plain if point == "." else pc.replace_substring(plain, point, ".")
     return pc.if_else(pc.match_substring_regex(plain, f"^(?:{IS_NUMBER})$"), plain, cells)
+
+
+def _has_minus(cells: pa.Array | pa.ChunkedArray) -> bool:
+    """Whether a minus is written as typesetting does."""
+    return bool(pc.any(pc.match_substring(cells, MINUS)).as_py())
 
 
 def with_gaps(frame: pd.DataFrame, csv: ReadCsvOptions, text: Sequence[str] = ()) -> pd.DataFrame:
@@ -112,7 +120,7 @@ def _with_gaps(cells: pa.Array, csv: ReadCsvOptions, *, label: bool) -> pd.Serie
     """One column; None where it is the text that it is. label: it has classes, so a single word may be that of all."""
     words = pc.is_in(cells, pa.array(() if "" in csv.get("na_values", ()) else WORDS, pa.string()))
     some = pc.any(words).as_py()
-    if not (some or {*OF_NUMBERS} & {*csv}):
+    if not (some or {*OF_NUMBERS} & {*csv} or _has_minus(cells)):
         return None
     rest = pc.if_else(words, None, cells)
     read = _parsed(pa.table({"": rest}), csv)[""]
