@@ -85,6 +85,9 @@ FILES: dict[str, tuple[bytes, Cells]] = {
     "a short row": (b"shop,qty,id,more\na,3\nb,4,02,x\n", [["a", "3", "", ""], ["b", "4", "02", "x"]]),
     "one row": (b"id,shop,qty\nNA,a,3\n", [["NA", "a", "3"]]),
     "the same rows": (b"id,shop,qty\n01,a,3\n01,a,3\n01,a,3\n", [["01", "a", "3"]] * 3),
+    "an index": (b",id,shop,qty\n0,01,a,3\n1,02,b,4\n", [["0", "01", "a", "3"], ["1", "02", "b", "4"]]),
+    "an index with gaps": (b",id,shop,qty\n7,01,a,3\n2,02,b,4\n", [["7", "01", "a", "3"], ["2", "02", "b", "4"]]),
+    "an index of text": (b",id,shop,qty\nx1,01,a,3\n,02,b,4\n", [["x1", "01", "a", "3"], ["", "02", "b", "4"]]),
     "a blank line": (b"id,shop,qty\n01,a,3\n\n02,b,4\n", [["01", "a", "3"], ["02", "b", "4"]]),
 }
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import BinaryIO, TypeAlias
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -91,15 +92,23 @@ class CsvSource(FileSource):
         def came(frame: pd.DataFrame) -> pa.Table:
             return written_table(frame.fillna(""), list(frame.columns))
 
-        for piece in self._pieces(keys, all_columns, came, dtype=str, keep_default_na=False, na_values=()):
+        as_written = {"dtype": str, "keep_default_na": False, "na_values": ()}
+        for piece in self._pieces(keys, all_columns, came, index=True, **as_written):
             cells = {
                 name: column if name in keys else pc.if_else(pc.is_in(column, missing), None, column)
                 for name, column in zip(piece.rows.column_names, piece.rows.columns, strict=True)
+                if name.strip()
             }
             yield Piece(marked(pa.table(cells), set(cells).difference(keys)), piece.keys), piece.rows
 
     def _pieces(
-        self, keys: Sequence[str], choose: ColumnChoice, as_table: Callable[[pd.DataFrame], pa.Table], **types: object
+        self,
+        keys: Sequence[str],
+        choose: ColumnChoice,
+        as_table: Callable[[pd.DataFrame], pa.Table],
+        *,
+        index: bool = False,
+        **types: object,
     ) -> Iterator[Piece]:
         with self._errors():
             data, whole = self._content()
@@ -111,7 +120,7 @@ class CsvSource(FileSource):
             options = {**self._as_text(names, keys), **types, "chunksize": min(PIECE_ROWS, max(1000, rows))}
             with self._stream(kept, whole) as stream:
                 for frame in self._parse(stream, chosen, **options):
-                    found = self._checked(frame, names if chosen is None else chosen)
+                    found = self._checked(frame, names if chosen is None else chosen, index=index)
                     yield Piece(as_table(found), key_table(found, keys))
 
     def head(self, most: int) -> bytes:
@@ -168,8 +177,9 @@ class CsvSource(FileSource):
                 raise CustomerError(FileCode.FILE_OF_OTHER_KIND(file_name(self.path), kind=kind, way_out=way_out))
         sep = csv.get("sep", ",")
         if "skiprows" in csv or "comment" in csv or len(sep) != 1:
-            names = list(map(str, pd.read_csv(io.BytesIO(data[:HEADER_BYTES]), nrows=0, **self._options).columns))
-            check_names(names, self.named)
+            read = map(str, pd.read_csv(io.BytesIO(data[:HEADER_BYTES]), nrows=0, **self._options).columns)
+            names = ["" if name == f"Unnamed: {number}" else name for number, name in enumerate(read)]
+            check_names([name for name in names if name], self.named)
             return names
         first = io.TextIOWrapper(io.BytesIO(data), encoding=_without_mark(csv.get("encoding", "utf-8")), newline="")
         lines = csv_module.reader(first, delimiter=sep, quotechar=csv.get("quotechar", '"'))
@@ -188,20 +198,21 @@ class CsvSource(FileSource):
         wanted = None if chosen is None else list(chosen)
         return pd.read_csv(stream, low_memory=False, usecols=wanted, **{**self._options, **options})
 
-    def _checked(self, frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-        """Refuse longer rows than the header; leave out columns without a name that hold nothing or number the rows."""
+    def _checked(self, frame: pd.DataFrame, names: Sequence[str], *, index: bool = False) -> pd.DataFrame:
+        """Refuse longer rows than the header; leave out the first column without a name, and others that are empty.
+
+        The first is an index, as pandas writes it. index: keep it, under its own name.
+        """
         if not isinstance(frame.index, pd.RangeIndex):
             raise CustomerError(FileCode.WIDER_ROWS())
         if all(name.strip() for name in names):
             return frame
         nameless = [position for position, name in enumerate(names) if not name.strip()]
         for position in nameless:
-            values = frame.iloc[:, position]
-            numbers = pd.to_numeric(values, errors="coerce")
-            numbered = position == 0 and numbers.notna().all() and (numbers.diff().dropna() == 1).all()
-            if not (numbered or values.isna().all()):
+            if position > 0 and not frame.iloc[:, position].isin(["", np.nan]).all():
                 raise CustomerError(FileCode.NAMELESS_COLUMN(number=position + 1, what=self.named))
-        return frame.iloc[:, [position for position in range(len(names)) if position not in nameless]]
+        kept = [position for position in range(len(names)) if position not in nameless or (index and position == 0)]
+        return frame.iloc[:, kept].set_axis([names[position] for position in kept], axis=1)
 
     @property
     def _options(self) -> dict[str, object]:
