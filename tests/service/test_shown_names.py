@@ -100,10 +100,13 @@ def addresses(web: Client, runs: list[str], schedule: dict[str, str]) -> Iterato
                     yield from ((path, f"{address}?format={form}") for form in ("json", "csv", "parquet"))
                 elif path.endswith("/{name}"):
                     yield path, address.replace("{name}", "picture-0.svg")
-                elif path.endswith(("/customer", "/model", "/report")):
+                elif path.endswith("/customer"):
                     customers = web.get(f"/api/v1/runs/{run}/leaderboard").json().get("rows", [])
                     known = [row["customer"] for row in customers if row["reason"]]
                     yield from ((path, f"{address}?id={customer}") for customer in (*known, "c0000"))
+                    yield path, address
+                elif path.endswith(("/model", "/report")):  # a process makes each
+                    yield path, f"{address}?id={'link' if run == runs[0] else 'gone'}"
                     yield path, address
                 else:
                     yield path, address

@@ -68,12 +68,6 @@ def test_what_fails_after_the_claim_leaves_no_folder(tmp_path: Path, monkeypatch
     assert len(runner(table(tmp_path)).run(str(run), in_process=True, progress=False).leaderboard()) == 2
 
 
-def test_a_worker_that_this_machine_has_no_room_for_leaves_no_folder(tmp_path: Path) -> None:
-    with pytest.raises(PlanError, match=r"resources\.cpus: 1000 is more than there is here"):
-        runner(table(tmp_path), placement="packed", resources={"cpus": 1000}).run(tmp_path / "run", progress=False)
-    assert not (tmp_path / "run").exists()
-
-
 def test_a_folder_with_other_files_is_no_place_for_a_run(tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     folder.mkdir()

@@ -169,7 +169,7 @@ def test_the_api_pages_the_leaderboard_and_gives_it_as_files(page: TestClient, r
     unknown = page.get(address, params={"status": "bad"})
     assert (unknown.status_code, unknown.json()["key"]) == (422, "status")
     assert "'quarantined'" in unknown.json()["detail"]
-    assert page.get(address, params={"status": "ok"}).json()["customers"] == 4
+    assert page.get(address, params={"status": "ok"}).json()["found"] == 4
 
 
 @pytest.mark.long
