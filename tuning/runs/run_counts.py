@@ -208,14 +208,14 @@ def _leaking(studies: pa.Table) -> dict[str, Leak]:
 
 def typical_of(best: pa.Table) -> Typical:
     """Return the medians. best: records of the best studies of customers with a model, with the columns `ANSWERED`."""
-    from scipy.stats import quantile_test
-
     values = {name: np.array(best[name].drop_null().to_pylist(), dtype=float) for name in ANSWERED}
     known = {name: column[~np.isnan(column)] for name, column in values.items()}
     medians = {name: _finite(np.median(column)) if len(column) else None for name, column in known.items()}
-    gains = known["gain"]
-    interval = quantile_test(gains).confidence_interval() if len(gains) else (np.nan, np.nan)
-    low, high = map(_finite, interval)
+    low = high = None
+    if len(known["gain"]):
+        from scipy.stats import quantile_test  # takes a second, and an objective has no gains
+
+        low, high = map(_finite, quantile_test(known["gain"]).confidence_interval())
     return cast("Typical", {**medians, "gain_low": low, "gain_high": high})
 
 

@@ -104,9 +104,9 @@ def discoveries(p: np.ndarray, level: float) -> np.ndarray:
     1995; the p-values that do not count are those whose interval, at the level of Benjamini and Yekutieli, Journal of
     the American Statistical Association 100, 2005, holds 0. NaN is not looked at.
     """
-    from scipy.stats import false_discovery_control
-
     looked_at, counted = ~np.isnan(p), np.zeros(len(p), dtype=bool)
     if looked_at.any():
+        from scipy.stats import false_discovery_control  # takes a second, and an objective has no p-values
+
         counted[looked_at] = false_discovery_control(p[looked_at]) <= level
     return counted

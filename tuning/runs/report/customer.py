@@ -19,7 +19,7 @@ from tuning.definition.definition import Definition
 from tuning.errors import reason_of
 from tuning.records.schema import STOPPED, TrialRecord, best_first
 from tuning.reporting.html import Block, HtmlTable, Page, Picture, PictureRow, Points, Section, Text, drawn
-from tuning.runs.customer_result import CustomerResult
+from tuning.runs.customer_result import OBJECTIVE, CustomerResult
 from tuning.runs.explanation import Winner, weights_of
 from tuning.runs.outcome import of_one
 from tuning.runs.plan_file import frozen_definition
@@ -63,9 +63,9 @@ def customer_page(result: RunResult, customer: str) -> str:
 
 def customer_sections(found: CustomerResult, *, quick: bool = False) -> list[Section]:
     """What was tried, what the winner says of the hold-out rows, and what matters. quick: where it takes seconds."""
-    sections = [Section("What was tried, and how it did", _trials(found))]
+    sections = [Section("What was tried, and how it did", _trials(found, quick=quick))]
     study = found.study
-    if study is None or study.trial is None or study.task == "objective":
+    if study is None or study.trial is None or study.task == OBJECTIVE:
         return sections
     where = "On rows that the search never saw"
     if why := _not_now(found, quick=quick):
@@ -115,7 +115,8 @@ def _best_of_families(found: CustomerResult) -> list[TrialRecord]:
     return list(best.values())
 
 
-def _trials(found: CustomerResult) -> list[Block]:
+def _trials(found: CustomerResult, *, quick: bool = False) -> list[Block]:
+    """quick: without importances where they would take longer than the search of an objective did."""
     from tuning.runs import plots
 
     records = found.trial_records[:MOST_DRAWN]
@@ -128,7 +129,9 @@ def _trials(found: CustomerResult) -> list[Block]:
         if found.winner is not None and found.winner.changing:
             about = "What changed while the winner trained. Its parameters are those of the last stage."
             of.append(drawn(partial(plots.schedule, found), "The winner's hyperparameters by step", about))
-        if effects := found.parameter_effects():
+        objective = found.study is not None and found.study.task == OBJECTIVE
+        at_once = quick and objective and sum(record.seconds for record in records) < QUICK_S
+        if not at_once and (effects := found.parameter_effects()):
             about = "Few trials say little: the smaller bars may be chance."
             told = partial(plots.parameters_across_customers, effects)
             of.append(drawn(told, "What matters in a search", about))

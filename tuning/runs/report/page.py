@@ -6,6 +6,7 @@ A page is bounded whatever the run's size: it shows the first customers and some
 from __future__ import annotations
 
 import importlib
+import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -81,7 +82,9 @@ def write_report(result: RunResult, *, quick: bool = False) -> str:
 def load_ahead(studies: int) -> None:
     """Import the libraries that draw, which takes half a second, where a run of that many studies has pictures."""
     if not 1 < studies < LEAST_DRAWN:
-        for name in ("jinja2", "matplotlib.backends.backend_svg", "tuning.runs.plots", "optuna.importance"):
+        names = ["jinja2", "matplotlib.backends.backend_svg", "tuning.runs.plots"]
+        names += ["optuna.importance"] * ("sklearn" in sys.modules)  # it would import that, which takes a second
+        for name in names:
             importlib.import_module(name)
 
 
