@@ -1,4 +1,4 @@
-"""New rows of a file or a frame, a bounded number at a time, and which of them are whose."""
+"""New rows of a file or a frame, a bounded number at a time, each with its customer."""
 
 from __future__ import annotations
 

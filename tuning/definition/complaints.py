@@ -68,7 +68,7 @@ def complaints(error: ValidationError, kind: type[BaseModel]) -> list[str]:
 
 
 def _sentence(found: Json, kind: type[BaseModel]) -> tuple[str, str]:
-    """Return what is wrong, and the keys that there are where an unknown one is not told from them; else nothing."""
+    """Return what is wrong, and of an unknown key that is not one of another tool the keys that there are."""
     path = ".".join(str(part) for part in found["loc"])
     if found["type"] == "extra_forbidden":
         known = _kind_at(found["loc"][:-1], kind).model_fields

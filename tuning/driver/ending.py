@@ -92,7 +92,7 @@ class MissingLogs(RunObserver):
 
 
 class BudgetAdvice(RunObserver):
-    """Says how to go on with a run whose time is used up."""
+    """Says how to go on with a run that has used up its time."""
 
     def __init__(self, owned: OwnedRun) -> None:
         self._owned = owned

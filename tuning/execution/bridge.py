@@ -247,7 +247,7 @@ class HandedOver(CallbackList):
 
 @contextlib.contextmanager
 def handed_over(callbacks: Sequence[tune.Callback]) -> Iterator[None]:
-    """Give these callbacks to the Tuner that is fitted within, beside those that the user has set.
+    """Give these callbacks to the Tuner that is fitted within, in addition to those of the user.
 
     A callback in a `RunConfig` is counted by `Tuner.fit` for Ray's usage statistics, and to tell where it comes from,
     that imports MLflow and other libraries: most of a second. What the variable `RAY_TUNE_CALLBACKS` names is used

@@ -101,11 +101,11 @@ class RunQueue:
         for name, job in trials.items():
             if self.studies is None or name not in self._homeless or name not in waiting:
                 continue
-            if why := self.room.given_up(job.takes, job.shown):
+            if self.room.given_up(job.takes, job.shown):
                 if isinstance(job, TrialJob):
-                    self.studies.fail(name, EndCode.NO_PLACE("the trial", why=why))
+                    self.studies.fail(name, self.room.no_place(job.takes, "the trial", "`trials`"))
                 else:
-                    self.studies.conclusions.no_place(name, why)
+                    self.studies.conclusions.no_place(name, job.takes)
                 found.append(name)
         return found
 
@@ -117,9 +117,9 @@ class RunQueue:
                 alike.setdefault(repr(job.takes), []).append((name, job))
         found = []
         for jobs in alike.values():
-            if why := self.room.given_up(jobs[0][1].takes, "a worker", "resume the run"):
+            if self.room.given_up(jobs[0][1].takes, "a worker"):
                 for name, job in jobs:
-                    self.no_place(job.shard, EndCode.NO_PLACE("a worker", why=why))
+                    self.no_place(job.shard, self.room.no_place(job.takes, "a worker"))
                     found.append(name)
         return found
 
@@ -155,7 +155,7 @@ class RunQueue:
         return f"shard_{job.shard:05d}", job
 
     def _beside(self, needs: float) -> bool:
-        """Whether a shard has room beside trials and last fits of spread studies."""
+        """Whether a shard has room next to the trials and last fits of spread studies."""
         if not any(isinstance(job, SPREAD_JOBS) for job in self._flying.values()):
             return True
         most = self.room.cpus

@@ -62,7 +62,7 @@ def _command(context: WorkerContext, study: Study) -> str:
 def asked_pool(
     context: WorkerContext, customer: Customer, reason: Note | None
 ) -> tuple[CustomerModel | None, Note | None]:
-    """The pool as the model of a customer, whose rows are read for that, and a note why it cannot be.
+    """Read the rows of a customer and return the pool as its model, or a note why it cannot be.
 
     reason: why there is no own model, which needs no second note.
     """
@@ -83,7 +83,7 @@ def asked_pool(
 
 
 def saved_without_rows(context: WorkerContext, study: Study) -> Saved | None:
-    """The pool as the model of a customer whose rows are not read: reading them again may end this process, too."""
+    """Return the pool as the model of a customer without reading its rows, which may end this process, too."""
     pool, definition = context.customers.pool, context.spec.definition
     if pool is None or definition.prepare is not None or not definition.save_models:
         return None

@@ -68,7 +68,7 @@ class Worker:
 
 
 class WatchedWorker(Worker):
-    """A worker that notes where it is, and whose process ends when a limit of time is exceeded.
+    """A worker that notes where it is; its process ends when it exceeds a limit of time.
 
     Attributes:
         guard: the limits of time.

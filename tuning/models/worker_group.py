@@ -21,7 +21,7 @@ PACK = "PACK"  # Ray's own choice of where bundles are to be: on few machines
 
 
 class WorkerGroup(ABC):
-    """The processes that train one trial together, beside the trial's own process.
+    """The processes that train one trial together, without the trial's own process.
 
     Attributes:
         noun: what they are called.

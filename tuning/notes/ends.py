@@ -107,5 +107,9 @@ class EndCode(NoteCode):
         "not finished: the time budget ({budget}) is spent; resume with a larger one",
         "Resume the run with a larger time_budget.",
     )
-    NO_PLACE = "{subject}: {why}", "Add a machine that is large enough, or ask for less; then resume the run."
+    NO_PLACE = (
+        "{subject}: it takes {takes}, for which the machines that are there have no room, and none has joined them "
+        "within {seconds:g} s; add one, then resume the run{more:then  with more }",
+        "Add a machine that is large enough, or ask for less; then resume the run.",
+    )
     WORKER_DIED = "its worker died: a crash, a time limit or too much memory"

@@ -17,6 +17,7 @@ from glob import glob
 from pathlib import Path
 
 from tuning.basics.wording import amount
+from tuning.notes import EndCode, Note
 
 logger = logging.getLogger(__name__)
 
@@ -51,21 +52,25 @@ class Room:
             self._since.pop(repr(takes), None)
         return found
 
-    def given_up(self, takes: Takes, name: str, then: str = "resume the run with more `trials`") -> str:
-        """Why something that has no room waits no longer; empty while it waits, and where there is room.
+    def given_up(self, takes: Takes, name: str) -> bool:
+        """Return whether something that has no room waits no longer.
 
         Time counts from when there was no room for the same bundles, and not for each of many trials anew. name: such
-        as "a trial of 'giant'", for a warning at the beginning. then: what to do when there is a machine.
+        as "a trial of 'giant'", for a warning at the beginning.
         """
         if self.has(takes):
-            return ""
+            return False
         now = time.monotonic()
-        what = f"takes {bundles_text(takes[0])}, for which the machines that are there have no room"
         if (since := self._since.setdefault(repr(takes), now)) == now:
-            logger.warning("%s %s: it waits up to %g s for another one.", name, what, self.patience)
-        if now - since < self.patience:
-            return ""
-        return f"it {what}, and none has joined them within {self.patience:g} s; add one, then {then}"
+            logger.warning(
+                "%s takes %s, for which the machines that are there have no room: it waits up to %g s for another one.",
+                name, bundles_text(takes[0]), self.patience,
+            )  # fmt: skip
+        return now - since >= self.patience
+
+    def no_place(self, takes: Takes, subject: str, more: str = "") -> Note:
+        """Return the reason of what is given up. subject: what it is. more: what a resume then has to ask for."""
+        return EndCode.NO_PLACE(subject, takes=bundles_text(takes[0]), seconds=self.patience, more=more)
 
 
 def has_room(machines: Sequence[Bundle], bundles: Sequence[Bundle], strategy: str = "PACK") -> bool:

@@ -10,6 +10,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from schedulers.direction import worth_of
 from tuning.basics.public import Public
 from tuning.basics.wording import amount, gain_text, params_text, score_text, setting_text
 from tuning.errors import NoModelError
@@ -306,7 +307,8 @@ def sparkline(scores: list[float], *, falling: bool = False) -> str:
 
     falling: a smaller score is better.
     """
-    values = [-score if falling else score for score in scores[-MOST_BARS:] if score == score and abs(score) < 1e300]
+    mode, last = "min" if falling else "max", scores[-MOST_BARS:]
+    values = [worth_of(score, mode) for score in last if score == score and abs(score) < 1e300]
     if len(values) < 2:
         return ""
     low, high = min(values), max(values)

@@ -30,7 +30,7 @@ class RayPlace:
     patience_s: float
 
     def no_start(self, missing: int, worker_group: ActorGroup) -> RunError:
-        """Return why a training ends whose actors do not come."""
+        """Return why a training ends if its actors do not start."""
         return RunError(
             f"{missing} of {amount(worker_group.actors, 'actor')} did not start within {self.patience_s:g} s: there is "
             "no room for them, or their machine is too busy."

@@ -54,7 +54,7 @@ class InProcessHost:
                 raise HostStoppedError
 
         owned = self.owned
-        # No other slot writes beside this one.
+        # There is no other slot that writes.
         run = WorkerRun.of(owned, owned.timing.of_run(0, len(owned.plan.studies)))
         with contextlib.suppress(HostStoppedError), exits_raised():
             if owned.pool_is_due:

@@ -21,8 +21,7 @@ from tuning.execution.study_run import conclude_study
 from tuning.execution.worker import Worker, open_worker
 from tuning.models.shards import groups_work_in
 from tuning.models.trainers.trainer import workers_of
-from tuning.notes import EndCode
-from tuning.planning.room import Room
+from tuning.planning.room import Room, Takes
 from tuning.records.ownership import Term, check_there
 from tuning.records.parts import DRIVER
 from tuning.records.schema import StudyRecord
@@ -67,10 +66,10 @@ class Conclusions:
         self._running[name] = ended, len(self.room.machines())
         return name, FitJob.of(ended, worker_groups=self.worker_groups)
 
-    def no_place(self, name: str, why: str) -> None:
+    def no_place(self, name: str, takes: Takes) -> None:
         """No machine comes that has room for a job; the study's record has that as its reason."""
         ended, _ = self._running.pop(name)
-        self._waiting.append(replace(ended, failure=EndCode.NO_PLACE("its last fit", why=why)))
+        self._waiting.append(replace(ended, failure=self.room.no_place(takes, "its last fit", "`trials`")))
 
     def end(self, name: str, *, died: bool) -> None:
         """A job has ended. died: so have its workers; with a machine gone, the next Tuner takes the study up again."""
