@@ -7,6 +7,7 @@ import math
 import os
 import re
 import shutil
+import sys
 import time
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -80,12 +81,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    before = time.process_time()
+    before, had_ray = time.process_time(), _ray_runs()
     result = yield
     used, most = time.process_time() - before, item.config.getoption("most_seconds")
+    if _ray_runs() and not had_ray and not item.get_closest_marker("ray"):
+        pytest.fail("it left Ray running in this process, where later tests would find a cluster; mark it as ray")
     if used > most:
         pytest.fail(f"it took {used:.1f} s; a test here has {most:g}. Make it smaller, or mark it as long")
     return result
+
+
+def _ray_runs() -> bool:
+    ray = sys.modules.get("ray")
+    return ray is not None and ray.is_initialized()
 
 
 def _place(item: pytest.Item) -> str:
