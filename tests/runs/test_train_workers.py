@@ -150,7 +150,8 @@ def test_ray_train_calls_what_is_extended_as_the_extension_takes_it(owner: type)
             inspect.signature(vars(owner)[name]).bind(**inspect.signature(extended).parameters)
 
 
-def test_fit_ends_with_what_a_trial_replaces(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fit_ends_with_what_a_trial_replaces(ray_cluster: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`fit` asks Ray, and would start one."""
     given: dict[str, Any] = {}
 
     class Started:
