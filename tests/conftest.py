@@ -130,6 +130,16 @@ def group_cluster(ray_cluster: None) -> Iterator[None]:
     assert left_over() == {}
 
 
+@pytest.fixture(autouse=True)
+def patient_forks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep runs in forks, however slow this machine is: only tests that are marked `ray` may start Ray."""
+    if not request.node.get_closest_marker("ray"):
+        from tuning.basics.timing import USUAL
+
+        for wait in ("ray_start_s", "first_trial_s"):
+            monkeypatch.setitem(vars(USUAL), wait, math.inf)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def cache_of_tests(tmp_path_factory: pytest.TempPathFactory) -> None:
     """What a run keeps in the user's cache folder, tests keep in a folder beside those of their sessions."""

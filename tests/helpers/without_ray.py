@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tuning.basics.timing import Timing
 from tuning.errors import RunError
-
-PATIENT = Timing(first_trial_s=60.0, ray_start_s=60.0)  # however slow this machine is
 
 
 def refuse_ray(monkeypatch: pytest.MonkeyPatch) -> None:

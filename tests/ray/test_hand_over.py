@@ -19,7 +19,7 @@ from tuning import TuneRunner
 from tuning.basics.timing import Timing
 
 runner = TuneRunner.from_yaml(sys.argv[1])
-runner.timing = Timing(parts_s=0.0, ray_start_s=0.1, first_trial_s=60.0)
+runner.timing = Timing(parts_s=0.0, ray_start_s=0.1, first_trial_s=float('inf'))
 runner.run(sys.argv[2], progress=False)
 assert ray.is_initialized()
 """

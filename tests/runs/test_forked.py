@@ -7,7 +7,6 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from builders import definition, write_customers
 from chaos import duplicates, truth
 from comparisons import fields
 from model_cases import make_frame
-from without_ray import PATIENT, refuse_ray
+from without_ray import refuse_ray
 
 from search_spaces import Float, SearchSpace
 from tuning import RunResult, TuneRunner
@@ -56,9 +55,7 @@ def tuner(objective: Callable[..., object] = square, **fields: Any) -> TuneRunne
         "mlflow": False,
         "report": False,
     }
-    runner = TuneRunner(**{**given, "objective": objective, **fields})
-    runner.timing = PATIENT
-    return runner
+    return TuneRunner(**{**given, "objective": objective, **fields})
 
 
 def left(run: Path) -> list[Path]:
@@ -69,7 +66,7 @@ def left(run: Path) -> list[Path]:
 def test_a_small_job_needs_no_ray_and_has_the_records_of_a_run_in_one_process(tmp_path: Path) -> None:
     write_customers(tmp_path / "data", 3)
     runner = TuneRunner(**definition(tmp_path / "data", placement="auto"))
-    runner.timing, here = PATIENT, worker_name()
+    here = worker_name()
     result = runner.run(str(tmp_path / "forked"), progress=False)
     assert truth(result) == truth(runner.run(str(tmp_path / "here"), **QUIET))
     assert result.unfinished == 0
@@ -84,7 +81,6 @@ def test_models_ensembles_and_a_pool_are_the_same_bytes_in_one_process_and_in_fo
         make_frame(MULTICLASS, rows=60, seed=customer).to_csv(tmp_path / f"c{customer}.csv", index=False)
     fields = {"data": str(tmp_path / "*.csv"), "target": "y", "trials": 5, "slots": 2, "pool": "on"}
     runner = TuneRunner(**fields, models=["logistic", "extra_trees", "knn"], mlflow=False, report=False)
-    runner.timing = replace(PATIENT, ray_start_s=600.0)
     here, forked = (
         runner.run(str(tmp_path / way), progress=False, in_process=way == "here") for way in ("here", "forked")
     )
@@ -109,7 +105,6 @@ def test_workers_open_no_file_outside_the_roots_and_read_what_the_run_has_divide
     (tmp_path / "data" / "link.csv").symlink_to(tmp_path / "elsewhere.csv")
     monkeypatch.setenv("TUNING_DATA_ROOTS", str(tmp_path / "data"))
     runner = TuneRunner(**definition(tmp_path / "data", placement="auto"))
-    runner.timing = PATIENT
     board = runner.run(str(tmp_path / "files"), progress=False).leaderboard().set_index("customer")
     assert board["model"].notna().to_dict() == {"c0000": True, "link": False}
     assert board["reason"]["link"].startswith(
@@ -120,7 +115,6 @@ def test_workers_open_no_file_outside_the_roots_and_read_what_the_run_has_divide
     runner = TuneRunner(
         **definition(tmp_path / "data", data=str(tmp_path / "data" / "table.csv"), by="shop", placement="auto")
     )
-    runner.timing = PATIENT
     assert runner.run(str(tmp_path / "table"), progress=False).leaderboard()["model"].notna().tolist() == [True, True]
 
 
@@ -134,8 +128,7 @@ def test_a_function_is_tuned_without_ray_and_resumed_with_more_trials(tmp_path: 
     assert known.items() <= {record.key: record.started for record in more.trial_records}.items()
 
 
-def test_a_small_comparison_needs_no_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuning.driver.runner.USUAL", PATIENT)
+def test_a_small_comparison_needs_no_ray(tmp_path: Path) -> None:
     found = compare(**fields(tmp_path), algorithms="random,optuna", seeds=1, trials=3, progress=False)
     assert found.final.budget.tolist() == [3, 3, 3]
 
@@ -246,7 +239,6 @@ def test_customers_whose_code_ends_its_process_are_left_to_ray_with_whoever_came
         "fit": {"models": {"mine": f"{tmp_path}/mine.py:Model"}, "search_space": None},
     }
     runner = TuneRunner(**definition(tmp_path / "data", placement="auto", save_models=False, **own[place]))
-    runner.timing = PATIENT
     run = tmp_path / "run"
     with pytest.raises(RunError, match="Ray was wanted"):
         runner.run(run, progress=False)
@@ -323,7 +315,6 @@ def test_ctrl_c_ends_the_forks_and_loses_nothing_that_is_recorded(tmp_path: Path
 def test_a_pool_is_trained_before_the_forks_and_they_find_what_one_process_finds(tmp_path: Path) -> None:
     write_customers(tmp_path / "data", 3)
     runner = TuneRunner(**definition(tmp_path / "data", pool="on", placement="auto", search_space="ridge"))
-    runner.timing = PATIENT
     forked = truth(runner.run(tmp_path / "forked", progress=False))
     assert forked == truth(runner.run(tmp_path / "alone", **QUIET))
     assert (tmp_path / "forked" / "pool" / "trained.json").exists()

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from builders import definition, tuner_of, valley, write_customers
 from commands import tuning
 
 from tuning import RunResult, TuneRunner
-from tuning.basics.timing import Timing
+from tuning.basics.timing import USUAL, Timing
 from tuning.driver import session
 from tuning.driver.progress import Counter
 from tuning.errors import NoModelError, RunError, RunInterrupted, StorageError
@@ -151,7 +152,7 @@ def test_a_run_whose_folder_is_deleted_stops_and_makes_nothing_of_it_anew(
         return valley(config, seed)
 
     runner = tuner_of(deletes, slots=1)
-    runner.timing = Timing(parts_s=0.0, first_trial_s=60.0, ray_start_s=60.0)
+    runner.timing = replace(USUAL, parts_s=0.0)
     with pytest.raises(StorageError, match=r"run has been deleted while the run went on.*Start the run again"):
         runner.run(run, progress=False, in_process=in_process)
     assert not any(path.is_file() for path in run.rglob("*"))

@@ -11,9 +11,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from builders import definition, write_customers
-from without_ray import PATIENT, refuse_ray
+from without_ray import refuse_ray
 
 from tuning import TuneRunner
+from tuning.basics.timing import USUAL
 from tuning.basics.wording import amount
 from tuning.errors import RunError, RunInterrupted
 from tuning.execution import pool as pool_job
@@ -36,9 +37,7 @@ def runner(folder: Path, **keys: object) -> TuneRunner:
     if not folder.exists():
         write_customers(folder, 2)
     placed = {"placement": "auto", "search_space": "ridge", "trials": 2, "slots": 2}
-    found = TuneRunner(**definition(folder, **{"pool": "on", **placed, **keys}))
-    found.timing = PATIENT
-    return found
+    return TuneRunner(**definition(folder, **{"pool": "on", **placed, **keys}))
 
 
 def test_the_pool_is_a_trial_of_the_run_with_its_score_and_its_cost(tmp_path: Path) -> None:
@@ -138,7 +137,7 @@ def test_a_customer_whose_data_ends_the_worker_is_left_out_of_the_pool(
     (tmp_path / "code.py").write_text(ENDS_FOR.format(rows=[*rows], how=how))
     limits = {"crashes_before_quarantine": 1, "trial_seconds": 1.0}
     found = runner(tmp_path / "data", prepare=f"{tmp_path}/code.py:prepare", limits=limits)
-    found.timing = replace(PATIENT, prepare_s=1.0)
+    found.timing = replace(USUAL, prepare_s=1.0)
     with pytest.raises(RunError, match="Ray was wanted"):
         found.run(tmp_path / "run", progress=False)
     pool = read_pool(RunDirectory(tmp_path / "run"))
