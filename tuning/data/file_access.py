@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import csv as csv_module
 import hashlib
+import io
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import TypeAlias, TypeVar
 
@@ -27,6 +29,7 @@ Find: TypeAlias = Callable[[DataRoots, str], contextlib.AbstractContextManager[s
 GONE = ""  # the stamp of a file that is not there
 NOT_UTF_8 = re.compile(r"\\udc[89a-f]")  # what `readable` makes of a byte of a file's name
 DIGESTED_AT_ONCE = 1 << 20  # bytes
+MOST_OPEN = 64  # files that a block of `opened_once` holds
 AT_ONCE = 16  # looks at a storage, which take it a tenth of a second each
 
 
@@ -73,6 +76,84 @@ def opened(path: str) -> Iterator[tuple[pyarrow.fs.FileSystem, str]]:
     """
     with _placed(path, DataRoots.opened) as place:
         yield place
+
+
+@contextlib.contextmanager
+def opened_once() -> Iterator[None]:
+    """Keep the files that `open_file` opens within the block for those who read them next, the last ones used.
+
+    A file that is replaced meanwhile is opened again. Other threads open files for themselves.
+    """
+    token = _kept_open.set(files := _kept_open.get() or _FilesKeptOpen())
+    try:
+        yield
+    finally:
+        _kept_open.reset(token)
+        if _kept_open.get() is None:
+            files.close()
+
+
+def open_file(path: str) -> pa.NativeFile:
+    """Open a file to read it; who calls closes it. Errors are those of `opened`."""
+    files = _kept_open.get()
+    if files is None:
+        with opened(path) as (filesystem, inner):
+            return filesystem.open_input_file(inner)
+    stamp = file_stamp(path)
+    if (found := files.reader(path, stamp)) is not None:
+        return found
+    with opened(path) as (filesystem, inner):
+        files.keep(path, stamp, filesystem.open_input_file(inner))
+    return files.reader(path, stamp)
+
+
+class _FilesKeptOpen:
+    """Open files by their paths, each with the stamp that it had before it was opened."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, tuple[str, pa.NativeFile]] = {}
+
+    def keep(self, path: str, stamp: str, file: pa.NativeFile) -> None:
+        self._files[path] = stamp, file
+        if len(self._files) > MOST_OPEN:
+            self._files.pop(next(iter(self._files)))[1].close()
+
+    def reader(self, path: str, stamp: str) -> pa.NativeFile | None:
+        """Return a reader of the file from its beginning; None where it is not open, or has another stamp by now."""
+        known, file = self._files.get(path, ("", None))
+        return None if file is None or known != stamp else pa.PythonFile(SharedReader(file), "r")
+
+    def close(self) -> None:
+        for _, file in self._files.values():
+            file.close()
+
+
+_kept_open: ContextVar[_FilesKeptOpen | None] = ContextVar("files of data that are kept open", default=None)
+
+
+class SharedReader(io.RawIOBase):
+    """Reads a file from its beginning, and leaves it open for others who read it meanwhile or later."""
+
+    def __init__(self, file: pa.NativeFile) -> None:
+        self._file, self._size, self._at = file, file.size(), 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._file.read_at(self._size - self._at if size < 0 else size, self._at)
+        self._at += len(data)
+        return bytes(data)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self._at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
 
 
 @contextlib.contextmanager
@@ -172,8 +253,9 @@ def file_digest(path: str) -> str:
         with opened(path) as (filesystem, inner):
             if not isinstance(filesystem, pyarrow.fs.LocalFileSystem):
                 return _etag(filesystem, inner)
-            with open(inner, "rb", buffering=0) as file:
-                digest = hashlib.sha256()
+            files, digest = _kept_open.get(), hashlib.sha256()
+            kept = None if files is None else files.reader(path, file_stamp(path))
+            with kept or open(inner, "rb", buffering=0) as file:
                 while piece := file.read(DIGESTED_AT_ONCE):
                     digest.update(piece)
             return digest.hexdigest()

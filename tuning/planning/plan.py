@@ -15,6 +15,7 @@ from search_spaces import algorithms
 from tuning.basics.columnar import Columnar
 from tuning.basics.timing import USUAL, Timing
 from tuning.data.customers import Customer, Customers, find_customers
+from tuning.data.file_access import opened_once
 from tuning.data.prepare_process import PrepareProcess
 from tuning.data.prepared import OwnCode
 from tuning.data.sampling import sample_frames
@@ -53,6 +54,7 @@ from tuning.study.study import StudyTable
 from tuning.user_code import exits_raised, settings_put_back
 
 
+@opened_once()
 def make_plan(
     definition: Definition,
     customers: Sequence[Customer] | None = None,

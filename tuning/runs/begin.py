@@ -14,6 +14,7 @@ from tuning.basics.columnar import Columnar, constant
 from tuning.basics.timing import USUAL, Timing
 from tuning.basics.wording import resume_advice
 from tuning.data.customers import find_customers
+from tuning.data.file_access import opened_once
 from tuning.data.fingerprints import digested
 from tuning.data.partition import partition
 from tuning.definition.definition import Definition
@@ -91,6 +92,7 @@ class OwnedRun:
         return resume_advice(self.directory.shown, change=change, by_runner=by_runner)
 
 
+@opened_once()
 def begin(
     definition: Definition,
     run_dir: str | Path | None = None,

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from paths import ROOT
 
 from tuning.definition.definition import define
 from tuning.notes import PlanCode
 from tuning.planning.plan import make_plan
+from tuning.planning.plan_notes import shadowed_packages
 
 
 def test_a_folder_called_like_a_package_is_named_in_the_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,3 +29,8 @@ def test_a_folder_called_like_a_package_is_named_in_the_plan(tmp_path: Path, mon
         (PlanCode.SHADOWED_PACKAGE, "schedulers.py"),
         (PlanCode.SHADOWED_PACKAGE, "numpy/"),
     ]
+
+
+def test_the_folder_of_the_sources_themselves_is_named_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    assert [*shadowed_packages()] == []

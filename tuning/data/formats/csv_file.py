@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from tuning.basics.wording import guarded, separator_options
 from tuning.data.cells import LABELS, marked, missing_texts, with_gaps, written_table
 from tuning.data.column_types import cast_to_text
-from tuning.data.file_access import file_name, located, opened, reading_errors
+from tuning.data.file_access import SharedReader, file_name, located, open_file, reading_errors
 from tuning.data.keys import key_table
 from tuning.data.table_source import (
     PIECE_ROWS,
@@ -59,8 +59,8 @@ class CsvSource(FileSource):
     suffixes = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")
 
     def columns(self) -> list[str]:
-        with self._errors():
-            return self._header(self._content(HEADER_BYTES)[0])
+        with self._errors(), open_file(self.path) as file:
+            return self._header(self._beginning(file, HEADER_BYTES)[0])
 
     def read(
         self,
@@ -69,16 +69,16 @@ class CsvSource(FileSource):
         rows: int | None = None,
         limits: Limits = UNLIMITED,
     ) -> pd.DataFrame:
-        with self._errors():
-            data, whole = self._content()
+        with self._errors(), open_file(self.path) as file:
+            data, whole = self._beginning(file)
             names = self._header(data)
             limits.check(self.named, Extent(columns=len(names)))
             most = None if limits is UNLIMITED else limits.max_rows + 1
             nrows = most if rows is None else rows
-            with self._stream(data, whole) as stream:
-                frame = self._checked(self._parse(stream, None, nrows=nrows, **self._as_text(names, text)), names)
+            stream = io.BytesIO(data) if whole else self._decompressed(file)
+            frame = self._checked(self._parse(stream, None, nrows=nrows, **self._as_text(names, text)), names)
             count = len(frame)
-            if most is not None and count == rows and self._most_rows() >= most:
+            if most is not None and count == rows and self._most_rows(file) >= most:
                 count = sum(block.rows for block in self.key_blocks([name for name in names if name.strip()][:1]))
         limits.check(self.named, Extent(count, len(names), whole=False))
         return with_gaps(frame, self.csv, text)
@@ -110,23 +110,22 @@ class CsvSource(FileSource):
         index: bool = False,
         **types: object,
     ) -> Iterator[Piece]:
-        with self._errors():
-            data, whole = self._content()
+        with self._errors(), open_file(self.path) as file:
+            data, whole = self._beginning(file)
             names = self._header(data)
             check_present(keys, names)
             chosen = choose(names)
             rows = PIECE_BYTES * max(1, data.count(b"\n")) // len(data)
-            kept, data = data if whole else b"", b""
+            stream, data = io.BytesIO(data) if whole else self._decompressed(file), b""
             options = {**self._as_text(names, keys), **types, "chunksize": min(PIECE_ROWS, max(1000, rows))}
-            with self._stream(kept, whole) as stream:
-                for frame in self._parse(stream, chosen, **options):
-                    found = self._checked(frame, names if chosen is None else chosen, index=index)
-                    yield Piece(as_table(found), key_table(found, keys))
+            for frame in self._parse(stream, chosen, **options):
+                found = self._checked(frame, names if chosen is None else chosen, index=index)
+                yield Piece(as_table(found), key_table(found, keys))
 
     def head(self, most: int) -> bytes:
         """The file's first bytes, decompressed."""
-        with self._errors():
-            return self._content(most)[0]
+        with self._errors(), open_file(self.path) as file:
+            return self._beginning(file, most)[0]
 
     @classmethod
     def write(cls, frame: pd.DataFrame, path: str) -> None:
@@ -142,30 +141,24 @@ class CsvSource(FileSource):
     def _errors(self) -> contextlib.AbstractContextManager[None]:
         return reading_errors(self.path, self.csv.get("encoding", "utf-8"))
 
-    def _open(self) -> pa.NativeFile:
-        """The file's bytes, decompressed as its suffix says."""
-        with opened(self.path) as (filesystem, inner):
-            return filesystem.open_input_stream(inner, compression=_compression(self.path))
+    def _decompressed(self, file: pa.NativeFile) -> pa.NativeFile:
+        """The open file's bytes from their beginning, decompressed as its suffix says."""
+        file.seek(0)
+        compression = _compression(self.path)
+        if compression is None:
+            return file
+        shared = pa.PythonFile(SharedReader(file), "r")  # Arrow closes what it decompresses
+        return pa.CompressedInputStream(shared, compression)
 
-    def _content(self, most: int = AT_ONCE) -> tuple[bytes, bool]:
+    def _beginning(self, file: pa.NativeFile, most: int = AT_ONCE) -> tuple[bytes, bool]:
         """The beginning of the file, decompressed, and whether that is all of it."""
-        with self._open() as stream:
-            data = stream.read(most + 1)
+        data = self._decompressed(file).read(most + 1)
         return data, len(data) <= most
 
-    @contextlib.contextmanager
-    def _stream(self, data: bytes, whole: bool) -> Iterator[Stream]:
-        if whole:
-            yield io.BytesIO(data)
-            return
-        with self._open() as stream:
-            yield stream
-
-    def _most_rows(self) -> int:
+    def _most_rows(self, file: pa.NativeFile) -> int:
         """At least as many as the file has: its ends of lines, also those within quotes."""
-        with self._open() as stream:
-            pieces = iter(partial(stream.read, PIECE_BYTES), b"")
-            return 1 + sum(piece.count(b"\n") + piece.count(b"\r") for piece in pieces)
+        pieces = iter(partial(self._decompressed(file).read, PIECE_BYTES), b"")
+        return 1 + sum(piece.count(b"\n") + piece.count(b"\r") for piece in pieces)
 
     def _header(self, data: bytes) -> list[str]:
         """The column names as they stand in the file; pandas renames doubled and empty ones."""

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from tuning.data.arrow_frames import to_arrow
 from tuning.data.column_types import check_refusal, to_frame, with_sound_text
-from tuning.data.file_access import located, opened, reading_errors
+from tuning.data.file_access import located, open_file, reading_errors
 from tuning.data.table_source import (
     PIECE_ROWS,
     ColumnChoice,
@@ -106,7 +106,7 @@ class ParquetSource(FileSource):
 
         streamed: in memory is only what is being read. Without, pyarrow reads ahead and keeps the whole file's bytes.
         """
-        with opened(self.path) as (filesystem, inner), filesystem.open_input_file(inner) as stream:
+        with open_file(self.path) as stream:
             if not streamed:
                 yield pq.ParquetFile(stream, page_checksum_verification=True)
                 return
