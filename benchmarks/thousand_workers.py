@@ -31,7 +31,7 @@ import click
 from tuning.basics.timing import USUAL
 from tuning.definition.options import Resources
 from tuning.driver.cluster import start_ray
-from tuning.driver.halt import StopConditions
+from tuning.driver.hosts.base import StopConditions
 from tuning.driver.hosts.tune_workers import TuneWorkers
 from tuning.driver.progress import Counter
 from tuning.driver.signals import Signals

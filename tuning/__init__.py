@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tuning.driver.runner import TuneRunner
-    from tuning.driver.tune import tune
+    from tuning.driver.runner import TuneRunner, tune
     from tuning.runs.results import RunResult
 
 __all__ = ["RunResult", "TuneRunner", "tune"]
-_HOMES = {"TuneRunner": "tuning.driver.runner", "RunResult": "tuning.runs.results", "tune": "tuning.driver.tune"}
+_HOMES = {"TuneRunner": "tuning.driver.runner", "RunResult": "tuning.runs.results", "tune": "tuning.driver.runner"}
 
 
 def __getattr__(name: str) -> object:

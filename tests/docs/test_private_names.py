@@ -111,7 +111,7 @@ HELD = [
         "no public way to change the learning rate of a network that goes on, as PBT does",
     ),
     (
-        *("ray.tune.experiment.trial", ("temporary_state",), "driver/halt.py, execution/bridge.py"),
+        *("ray.tune.experiment.trial", ("temporary_state",), "driver/hosts/tune_workers.py, execution/bridge.py"),
         "no public way to the actor of a trial that hangs",
     ),
     ("ray.tune.execution.tune_controller", ("_staged_trials",), "execution/bridge.py", STAGED),

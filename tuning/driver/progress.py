@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tuning.basics.timing import Timing
 from tuning.execution.reports import Listener, PartWritten, WorkerError, WorkerReport
 from tuning.planning.run_plan import Plan
 from tuning.records.gains import is_error
@@ -30,7 +29,6 @@ from tuning.study.study import total_work
 logger = logging.getLogger(__name__)
 
 RATE_S = 10.0  # before this the first reports, which come all at once, say nothing of the rate
-JUDGE_S = 1.0  # from the first trials on, before the pace is judged
 LEAST_LEFT_S = 0.5  # less would be shown as 0
 RECOUNT = 1.01  # times as many gains as there were: then their median is computed anew
 
@@ -231,26 +229,3 @@ class Counter:
             self._median = (count, found if math.isfinite(found) else None)
             return self._median[1]
         return known
-
-
-class Pace:
-    """The rate of trials from now on. The first ones only set the clock: they wait for libraries."""
-
-    def __init__(self, counter: Counter, timing: Timing) -> None:
-        self._counter, self._patience = counter, timing.first_trial_s
-        self._heard, self._done = counter.clock(), counter.done_trials
-        self._first: tuple[float, int] | None = None
-
-    def slower_than(self, seconds: float) -> bool:
-        """Return whether the rest takes longer than that, as far as is known; so it does where nothing comes."""
-        now, done = self._counter.clock(), self._counter.done_trials
-        if done > self._done:
-            self._heard, self._done = now, done
-            self._first = self._first or (now, done)
-        if self._first is None:
-            return now - self._heard > self._patience
-        since, before = self._first
-        if now - since < JUDGE_S:
-            return False
-        left = (now - since) / max(1, done - before) * (self._counter.n_trials - done)
-        return max(left, now - self._heard) > seconds

@@ -1,4 +1,4 @@
-"""`TuneRunner` runs a definition and gives its results; it also makes a `tune.Tuner` for those who want to fit one."""
+"""`TuneRunner` runs a definition and gives its results, or its `tune.Tuner`; `tune(X, y)` does so for one data set."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Unpack, overload
+
+import pandas as pd
 
 from tuning.basics.public import Public, is_interactive, wait_notice
 from tuning.basics.timing import USUAL
@@ -21,10 +23,11 @@ from tuning.driver.hosts.ray import RayHost
 from tuning.driver.log_capture import held_messages, write_held
 from tuning.driver.session import RunSession
 from tuning.driver.signals import Signals
-from tuning.errors import PlanError, RunError, RunInterrupted, signal_name
+from tuning.errors import DataError, DefinitionError, PlanError, RunError, RunInterrupted, signal_name
 from tuning.planning.plan import make_plan
 from tuning.planning.run_plan import Plan
 from tuning.planning.studies import NONE_FIXED, Fixed
+from tuning.preprocessing.shapes import ColumnLike, FrameLike, paired
 from tuning.records.ownership import newest_term
 from tuning.runs.begin import OwnedRun, abandon, begin, resume_run
 from tuning.runs.plan_file import frozen_definition
@@ -33,6 +36,8 @@ from tuning.storage.run_directory import RunDirectory
 
 if TYPE_CHECKING:
     from ray.tune import Tuner
+
+IN_A_TABLE = "use TuneRunner(data=frame, target='column').run(), which also takes background=True"
 
 
 class TuneRunner(Public):
@@ -205,6 +210,41 @@ class TuneRunner(Public):
 
         return (_run_in_background if background else _run)(start, run_dir, style, in_process)
 
+
+def tune(
+    X: FrameLike,
+    y: ColumnLike,
+    *,
+    run_dir: str | Path | None = None,
+    progress: bool | str = True,
+    in_process: bool = False,
+    **fields: Unpack[DefinitionKeys],
+) -> RunResult:
+    """Train the best model for one data set; `tune(X, y).model()` predicts.
+
+    X: (n, columns) in any shape that scikit-learn takes, as new rows for the model then are. Columns of an array are
+    called x0, x1, …, those of levels "a, x", those of one name "a_1", "a_2". y: (n,) or (n, 1) what is to be predicted;
+    a Series and a DataFrame X are paired by the labels of their rows, all else by position.
+    run_dir, progress, in_process: see `TuneRunner.run`. fields: keys of the definition, such as `trials=40`;
+    `TuneRunner?` says what each means. `DataError` where X and y do not go together, `DefinitionError` where a key says
+    what X and y do.
+
+    >>> from tuning import tune                                       # doctest: +SKIP
+    >>> model = tune(X, y, metric="roc_auc", trials=40).model()
+    >>> model.predict(new_rows)
+    """
+    for key in sorted({"data", "target", "manifest"} & fields.keys()):
+        raise DefinitionError(f"{key}: X and y say what to learn from; for a table with a target, {IN_A_TABLE}.")
+    if isinstance(y, str):
+        raise DataError(f"y: {y!r} is one text, and y is one value per row of X; for a column of X, {IN_A_TABLE}.")
+    rows, values = paired(X, y)
+    called = fields.get("name", "tune")
+    data = {called: pd.concat([rows, values], axis=1)}
+    runner = TuneRunner({"name": called, **fields, "data": data, "target": values.name})
+    return runner.run(run_dir, progress=progress, in_process=in_process)
+
+
+tune.__signature__ = signature(tune)  # type: ignore[attr-defined]  # by which Tab knows the keys
 
 TuneRunner.__doc__ = f"{TuneRunner.__doc__}\n    The keys:\n\n{keys_help()}\n"
 

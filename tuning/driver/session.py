@@ -12,7 +12,7 @@ from tuning.basics.public import is_interactive
 from tuning.basics.wording import amount, time_text, value_text
 from tuning.driver.display import Display
 from tuning.driver.ending import BudgetAdvice, LeaderboardFile, MissingLogs, ReportWriter, write_outcome
-from tuning.driver.halt import StopConditions
+from tuning.driver.hosts.base import StopConditions
 from tuning.driver.hosts.choice import hosts_of
 from tuning.driver.log_capture import log_file
 from tuning.driver.progress import Counter

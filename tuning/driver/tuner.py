@@ -9,12 +9,16 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tuning.definition.options import Resources
-from tuning.driver.no_place import record_no_place
-from tuning.execution.context import WorkerRun
+from tuning.execution.context import WorkerContext, WorkerRun
 from tuning.execution.jobs import ShardJob, placement_group
+from tuning.execution.packed import recorded
+from tuning.execution.part_writer import PartWriter
+from tuning.execution.reports import Listener, WorkerError
 from tuning.execution.run_queue import RunQueue
 from tuning.execution.spread.open_studies import OpenStudies
 from tuning.execution.spread.running import SpreadRun
+from tuning.execution.study_record import abandoned
+from tuning.notes import Note
 from tuning.planning.populations import helpers_with_room
 from tuning.planning.room import alive_machines
 from tuning.records.parts import POOL_SHARD
@@ -55,6 +59,23 @@ def run_queue(owned: OwnedRun, spread: SpreadRun, studies: OpenStudies | None = 
         pool=ShardJob.of(POOL_SHARD, Resources()) if owned.pool_is_due else None,
         pool_is_due=lambda: owned.pool_is_due,
     )
+
+
+def record_no_place(owned: OwnedRun, report: Listener, shard: int, reason: Note) -> None:
+    """Record what is left of a shard without room on any machine, with that as its reason; a resume tries it again.
+
+    report: receives what is written. Nothing is written of the pool.
+    """
+    if shard == POOL_SHARD:
+        report(WorkerError(str(reason)))
+        return
+    context = WorkerContext.open(owned.directory, owned.run, owned.plan.spec)
+    known, finished = recorded(owned.directory, owned.term, shard)
+    left = [study for study in owned.plan.studies.take(owned.plan.shards[shard]) if study.id not in finished]
+    budgets = {study.id: study.budget for study in left}
+    writer = PartWriter(owned.directory, owned.term, shard, report, budgets=budgets)
+    writer.add(abandoned(context, study, reason, records=known.get(study.id, ())) for study in left)
+    writer.flush()
 
 
 def build_tuner(

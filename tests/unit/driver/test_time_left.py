@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tuning.basics.timing import Timing
-from tuning.driver.progress import Counter, Pace
+from tuning.driver.hosts.forks import Pace
+from tuning.driver.progress import Counter
 from tuning.execution.reports import PartWritten
 from tuning.records.parts import ENDING
 from tuning.study.study import TRIAL_ROWS

@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from tuning.driver.halt import StopConditions
-from tuning.driver.hosts.base import POOLING, Host, HostStoppedError
+from tuning.driver.hosts.base import POOLING, Host, HostStoppedError, StopConditions
 from tuning.driver.hosts.forks import ForkHost, may_fork
 from tuning.driver.hosts.ray import RayHost
 from tuning.driver.progress import Counter

@@ -22,11 +22,11 @@ from functools import partial
 from multiprocessing.connection import Connection, Pipe, wait
 from types import TracebackType
 
+from tuning.basics.timing import Timing
 from tuning.definition.options import Resources
 from tuning.driver.cluster import ONE_THREAD
-from tuning.driver.halt import StopConditions
-from tuning.driver.hosts.base import POOLING, HostStoppedError
-from tuning.driver.progress import Counter, Pace, hand_on
+from tuning.driver.hosts.base import POOLING, HostStoppedError, StopConditions
+from tuning.driver.progress import Counter, hand_on
 from tuning.execution.context import WorkerRun
 from tuning.execution.crash_log import forget
 from tuning.execution.nodes import Nodes
@@ -41,6 +41,7 @@ from tuning.study.study import customers_of
 
 PARTS_S = 0.5  # between two parts of their records, from which it is seen how fast they are
 LISTEN_S = 0.2  # to them, between two looks at whether the run is to stop
+JUDGE_S = 1.0  # from the first trials on, before the pace is judged
 STOP_S = 1.0  # for a trial to end in when the workers are to stop; a longer one is tried again
 DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
@@ -91,6 +92,29 @@ class ForkHost:
             while workers.busy and not halt.wanted:
                 workers.listen(LISTEN_S)
         workers.finished = not halt.wanted and not self.owned.pool_is_due
+
+
+class Pace:
+    """The rate of trials from now on. The first ones only set the clock: they wait for libraries."""
+
+    def __init__(self, counter: Counter, timing: Timing) -> None:
+        self._counter, self._patience = counter, timing.first_trial_s
+        self._heard, self._done = counter.clock(), counter.done_trials
+        self._first: tuple[float, int] | None = None
+
+    def slower_than(self, seconds: float) -> bool:
+        """Return whether the rest takes longer than that, as far as is known; so it does where nothing comes."""
+        now, done = self._counter.clock(), self._counter.done_trials
+        if done > self._done:
+            self._heard, self._done = now, done
+            self._first = self._first or (now, done)
+        if self._first is None:
+            return now - self._heard > self._patience
+        since, before = self._first
+        if now - since < JUDGE_S:
+            return False
+        left = (now - since) / max(1, done - before) * (self._counter.n_trials - done)
+        return max(left, now - self._heard) > seconds
 
 
 def may_fork(owned: OwnedRun) -> bool:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+import threading
 import time
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from tuning.basics.public import is_interactive
 from tuning.basics.wording import amount, one_line
-from tuning.driver.cluster import restart_ray, start_ray
-from tuning.driver.halt import StopConditions
-from tuning.driver.hosts.base import POOLING
-from tuning.driver.hosts.lost_head import head_watched
+from tuning.driver.cluster import head_answers, kill_ray, restart_ray, start_ray
+from tuning.driver.ending import write_outcome
+from tuning.driver.hosts.base import POOLING, StopConditions
 from tuning.driver.hosts.ready_workers import ready_workers, start_workers
 from tuning.driver.log_capture import stdout_logged
 from tuning.driver.progress import Counter, hand_on
 from tuning.driver.tuner import build_tuner, run_queue
-from tuning.errors import DiskFullError, MachineError, RunError, StorageError, code_of
+from tuning.errors import DiskFullError, HeadLostError, MachineError, RunError, StorageError, TuningError, code_of
 from tuning.execution.context import WorkerRun
 from tuning.execution.nodes import NodeWatch, alive_nodes
 from tuning.execution.reports import Listener, WorkerError
@@ -26,6 +28,7 @@ from tuning.execution.spread.running import SpreadRun
 from tuning.planning.plan_notes import check_own_machine
 from tuning.planning.room import Room, machines_now
 from tuning.runs.begin import OwnedRun
+from tuning.runs.observer import EndState, RunEnd
 from tuning.runs.results import RunResult
 
 if TYPE_CHECKING:
@@ -36,6 +39,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 FRUITLESS_ATTEMPTS = 3  # of Tuners in a row, which have recorded nothing
+LOOK_S = 1.0
+OWN_S, CLUSTER_S = 2.0, 40.0  # without an answer; that of a cluster may come back within the minute that Ray waits
 WORKER_DEATHS = 8  # of a shard in a row, without anything recorded, beyond those that put a study aside
 
 
@@ -153,3 +158,44 @@ class RayHost:
 
 def _ignore(report: object) -> None:
     """For a Tuner whose caller counts nothing."""
+
+
+@contextlib.contextmanager
+def head_watched(owned: OwnedRun, lost_nodes: Sequence[str]) -> Iterator[None]:
+    """End this process with an error that says how to resume, should the head of its Ray end within the block.
+
+    It is killed, for lack of memory too, or goes with its machine. Whoever asks it something then waits in Ray's C++
+    code, which ends the process after a minute with words of its own, and no exception gets through there.
+
+    lost_nodes: see `RunOutcome`; at that moment.
+    """
+    over = threading.Event()
+    watcher = threading.Thread(target=_watch_head, args=(owned, over, lost_nodes), name="ray-head", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
+
+
+def _watch_head(owned: OwnedRun, over: threading.Event, lost_nodes: Sequence[str]) -> None:
+    cluster = os.environ.get("RAY_ADDRESS")
+    heard = time.monotonic()
+    while time.monotonic() - heard < (CLUSTER_S if cluster else OWN_S):
+        if over.wait(LOOK_S):
+            return
+        if head_answers():
+            heard = time.monotonic()
+    kill_ray()
+    what = f"the Ray cluster at {cluster}" if cluster else "this run's Ray (gcs_server)"
+    error = HeadLostError(
+        f"the head of {what} has ended: killed from outside, for lack of memory, or with its machine. Everything "
+        f"recorded is kept. Resume with: {owned.resume_advice()}"
+    )
+    with contextlib.suppress(TuningError):
+        end = RunEnd(EndState.FAILED, RunResult(owned.directory), error)
+        write_outcome(owned, end, {}, lost_nodes)
+    owned.lease.release()
+    threading.excepthook(threading.ExceptHookArgs((HeadLostError, error, None, threading.current_thread())))
+    os._exit(1)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import ray
 from ray import tune
 
-from tuning.driver.halt import StopConditions
+from tuning.driver.hosts.base import StopConditions
 from tuning.driver.progress import hand_on
 from tuning.execution.bridge import Uncopied
 from tuning.execution.nodes import NodeWatch, error_text, worker_died
