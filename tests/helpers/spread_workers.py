@@ -15,8 +15,8 @@ from tuning.definition.options import Resources
 from tuning.execution.reports import StepReport, TrialLength
 from tuning.execution.spread.conclusions import Conclusions
 from tuning.execution.spread.open_studies import OpenStudies
-from tuning.execution.spread.reports import step_reports, until_failure
 from tuning.execution.spread.spread_study import SpreadStudy
+from tuning.execution.spread.trial_worker import step_reports
 from tuning.planning.room import Room
 from tuning.records.ownership import Term
 from tuning.records.schema import TrialRecord
@@ -104,7 +104,7 @@ def one_at_a_time(study: Study, training: StudyTraining, **fields: Any) -> tuple
     live = SpreadStudy(PlannedStudy("run", study, **fields))
     while (trial := live.next()) is not None:
         seed = trial_seed(study.seed, trial.number)
-        reports = until_failure(step_reports(training, trial.config, seed))
+        reports = step_reports(training, trial.config, seed)
         for report, _ in reports:
             if live.result(trial.number, report):
                 break

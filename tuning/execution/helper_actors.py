@@ -15,16 +15,16 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tuning.basics.seeds import trial_seed
-from tuning.basics.timing import hang_seconds
 from tuning.errors import StudyError
 from tuning.evaluation.out_of_fold import KeptPredictions, OutOfFold
 from tuning.evaluation.study_data import StudyData
 from tuning.execution.context import TrialData, WorkerContext, WorkerRun
 from tuning.execution.crash_log import ProgressMarker, Site, forget_helpers, stack_left
-from tuning.execution.limits import MemoryLimit, TimeLimits, within
+from tuning.execution.limits import within
 from tuning.execution.nodes import Nodes, ray_nodes
 from tuning.execution.study_run import NoHelpersError, UnfinishedStudyError, unblock_sigterm
-from tuning.execution.warm_up import warm_up
+from tuning.execution.warm_up import spare_loading
+from tuning.execution.worker import open_worker
 from tuning.models.compute import trains_with
 from tuning.notes import EndCode
 from tuning.runs.plan_file import read_shard
@@ -90,28 +90,28 @@ class HelperActor:
         unblock_sigterm()
         if gpus is not None:
             os.environ[GPUS] = gpus
-        directory, term, timing, nodes = job.run.directory, job.run.term, job.run.timing, ray_nodes()
-        plan = read_shard(directory, term, job.shard, job.run.spec)
+        directory, timing, nodes = job.run.directory, job.run.timing, ray_nodes()
+        plan = read_shard(directory, job.run.term, job.shard, job.run.spec)
         study = list(plan.studies)[job.position]
-        self._marker = ProgressMarker(directory, term, job.shard, nodes.name, of_helper=True)
+        self._marker = ProgressMarker(directory, job.run.term, job.shard, nodes.name, of_helper=True)
         self._open = ExitStack()
         self._compute = study.resources.compute
         with ignore_warnings(), trains_with(self._compute):
             context = WorkerContext.open(directory, plan.run, plan.spec, [study])
-            limits = context.spec.definition.limits
-            self._open.enter_context(MemoryLimit(limits.memory_gb, nodes.slots))
-            timed = limits.trial_seconds is not None or limits.study_seconds is not None
-            grace = 0.0 if not timed or warm_up(context, study) else timing.cold_start_s
-            self._guard = self._open.enter_context(TimeLimits(limits, self._marker.stack, grace))
-            self._guard.study(hang_seconds(study.customer.about_rows, of_objective=context.objective is not None))
-            self._guard.part()  # it may hang in reading, too
+            opened = open_worker(context, grace=timing.cold_start_s, marker=self._marker, slots=nodes.slots)
+            worker = self._open.enter_context(opened)
+            spare_loading(worker, study)
+            worker.study(job.position, study)
+            worker.loading()
             data = context.data(study.customer)
+        self._guard = worker.guard
         outbox: OutOfFoldOutbox | None = None
         if isinstance(data, StudyData) and data.kept is not None:
             outbox = OutOfFoldOutbox(data.kept.task, data.kept.mode, data.kept.most)
             data = replace(data, kept=outbox)
         training = context.training(study, data)
-        start = self._guard.each_step(within(training.start, limits.trial_seconds, grace))
+        limit = plan.spec.definition.limits.trial_seconds
+        start = self._guard.each_step(within(training.start, limit, self._guard.grace))
 
         def seeded(config: Configuration, number: int, state: object) -> Iterator[Step]:
             yield from start(config, trial_seed(study.seed, number), state)

@@ -131,10 +131,11 @@ class HangLimits:
 
 
 class TimeLimits:
-    """Watches over one worker's studies; a context manager.
+    """Watch over one worker's studies; a context manager.
 
-    stack: a file with a descriptor, where the watchdog writes before it ends the process. grace: seconds on top while
-    libraries have to be loaded; from the second study of a process on they are, whatever the shard.
+    stack: a file with a descriptor, where the watchdog writes before it ends the process; None for no watchdog.
+    grace: seconds on top while libraries have to be loaded; from the second study of a process on they are, whatever
+    the shard.
 
     Attributes:
         loading: seconds in which this process has loaded its libraries, at most: those of its first study. Infinite
@@ -144,7 +145,7 @@ class TimeLimits:
     loading = math.inf  # of this process
     _studies = 0  # of this process
 
-    def __init__(self, limits: Limits, stack: IO[bytes], grace: float = 0.0) -> None:
+    def __init__(self, limits: Limits, stack: IO[bytes] | None = None, grace: float = 0.0) -> None:
         self.limits = limits
         self.grace = grace
         self._stack = stack
@@ -153,7 +154,8 @@ class TimeLimits:
         self._trained = False
 
     def __enter__(self) -> TimeLimits:
-        faulthandler.enable(file=self._stack, all_threads=False)
+        if self._stack is not None:
+            faulthandler.enable(file=self._stack, all_threads=False)
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -163,7 +165,7 @@ class TimeLimits:
     def study(self, patience: float = math.inf) -> None:
         """A study begins. patience: seconds for which it may make no step, where `trial_seconds` is not set."""
         self._patience = patience
-        TimeLimits._studies += 1
+        TimeLimits._studies += self._stack is not None
         if TimeLimits._studies > 1:
             self.grace = 0.0
         self._began = time.monotonic()
@@ -180,7 +182,7 @@ class TimeLimits:
 
     def trial(self) -> None:
         """A trial's training begins, which loads what it needs."""
-        self._trained = True
+        self._trained = self._stack is not None
         self.part()
 
     def part(self) -> None:
@@ -191,7 +193,7 @@ class TimeLimits:
 
     def _arm(self, now: float, allowed: float) -> None:
         wanted = min(now + allowed, self._study_until)
-        if wanted == float("inf"):
+        if self._stack is None or wanted == float("inf"):
             return
         late = wanted + WATCHDOG_SLACK * (wanted - now)
         if not wanted <= self._armed_until <= late:  # else it is set to a moment that serves this part too
@@ -214,6 +216,9 @@ class TimeLimits:
 
     def each_step(self, start: Callable[..., Iterable[Step]]) -> Callable[..., Iterable[Step]]:
         """Training code of which each step is a part."""
+
+        if self._stack is None:
+            return start
 
         def watched(*arguments: object) -> Iterator[Step]:
             for step in start(*arguments):

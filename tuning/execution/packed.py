@@ -34,7 +34,7 @@ from tuning.execution.pool import train_pool
 from tuning.execution.reports import Listener, PartWritten, WorkerError, report_to_tune
 from tuning.execution.study_record import quarantine
 from tuning.execution.study_run import UnfinishedStudyError, no_helpers, run_study
-from tuning.execution.warm_up import warm_up
+from tuning.execution.warm_up import spare_loading
 from tuning.execution.worker import Worker, open_worker
 from tuning.records.ownership import Term, check_there
 from tuning.records.parts import POOL_SHARD, STUDIES, TRIALS, pool_part, read_table, shard_parts
@@ -96,7 +96,7 @@ class Shard:
                 if (crash := self._condemned(position)) is not None:
                     self.writer.add([self._quarantine(study, crash)])
                     continue
-            if self.worker.worn_out:
+            if (memory := self.worker.memory) is not None and memory.worn_out:
                 self._write()
                 raise WornOutError
             self._study(position, study)
@@ -109,7 +109,7 @@ class Shard:
         with own_settings():
             try:
                 for records in run_study(self.worker, study, known, helpers):
-                    self.worker.took(record for record in records if isinstance(record, TrialRecord))
+                    self.worker.guard.took(record for record in records if isinstance(record, TrialRecord))
                     self.writer.add(self._with_attempts(position, records))
                     if self.writer.due:
                         self._write()
@@ -123,7 +123,7 @@ class Shard:
             raise CondemnedError(crash)
 
     def _write(self) -> None:
-        self.worker.saving()
+        self.worker.guard.pause()
         self.writer.flush()
 
     def _with_attempts(self, position: int, records: list[Record]) -> list[Record]:
@@ -226,16 +226,13 @@ def _opened(
         raise StorageError(
             f"the worker of shard {shard} died {amount(starts, 'time')} before its first study: {found[-1].cause}"
         )
-    limits = context.spec.definition.limits
     with ignore_warnings(), ProgressMarker(context.directory, run.term, shard, nodes.name) as marker:
         before = allocated()
         context.read_together([study.customer for study in studies])
         grace = loading_grace(run.timing.cold_start_s, (crash.loading for crash in found))
         shared = allocated() - before
         with open_worker(context, grace=grace, marker=marker, slots=nodes.slots, shared=shared) as worker:
-            timed = limits.trial_seconds is not None or limits.study_seconds is not None
-            if not (timed and studies) or warm_up(context, studies[0]):
-                worker.guard.grace = 0.0
+            spare_loading(worker, studies[0] if studies else None)
             yield worker
 
 

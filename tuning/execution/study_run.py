@@ -170,7 +170,7 @@ class _Ending:
             self._outcome = self._searched(self.data)
         else:
             self._outcome = choose(self.records, self.context.simple_first(self.study))
-        self.worker.saving()
+        self.worker.guard.pause()
         if self._outcome.model is not None and definition.save_models and not (fixed and fixed.only_scored):
             self._saved = self._save(self._outcome.model)
         if self.ended_by:
@@ -220,7 +220,7 @@ class _Ending:
         model, note = asked_pool(self.context, self.study.customer, self._outcome.reason)
         self._outcome = replace(self._outcome, model=model, notes=(*self._outcome.notes, *filter(None, [note])))
         if model is not None:
-            self.worker.saving()
+            self.worker.guard.pause()
             self._saved, self._status = self._save(model), POOLED
 
     def record(self) -> StudyRecord:
@@ -252,8 +252,8 @@ def _trials(worker: Worker, study: Study, data: TrialData, before: Sequence[Tria
     context = worker.context
     training = context.training(study, data)
     limit = context.spec.definition.limits.trial_seconds
-    start = within(training.start, limit, worker.grace)
+    start = within(training.start, limit, worker.guard.grace)
     if study.scheduler.pauses or limit is None:
-        start = worker.each_step(start)
+        start = worker.guard.each_step(start)
     planned = planned_study(context.run, context.spec, study)
     return RecordedStudy(planned, replace(training, start=start), before, worker.trial)

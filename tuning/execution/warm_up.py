@@ -33,6 +33,17 @@ def load_libraries(spec: RunSpec, study: Study) -> None:
         planned.scheduler({}, 1)
 
 
+def spare_loading(worker: Worker, study: Study | None) -> None:
+    """Load what a worker's studies use, and take back its grace, which is for that; also where no limit needs it.
+
+    study: the first one; None without any.
+    """
+    limits = worker.context.spec.definition.limits
+    timed = limits.trial_seconds is not None or limits.study_seconds is not None
+    if study is None or not timed or warm_up(worker.context, study):
+        worker.guard.grace = 0.0
+
+
 def warm_up(context: WorkerContext, study: Study) -> bool:
     """Load and start up all libraries that studies like this one use, so that no limit of time counts it.
 

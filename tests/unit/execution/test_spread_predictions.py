@@ -16,7 +16,7 @@ from tuning.execution.spread.predictions import (
     with_predictions,
     write_predictions,
 )
-from tuning.execution.spread.reports import Reported
+from tuning.execution.spread.state import Reported
 from tuning.preprocessing.task import REGRESSION, Prediction, Task
 from tuning.steps import Step
 from tuning.storage.run_directory import RunDirectory

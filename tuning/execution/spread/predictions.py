@@ -15,7 +15,7 @@ import numpy as np
 from tuning.errors import StorageError
 from tuning.evaluation.out_of_fold import KeptPredictions, OutOfFold
 from tuning.execution.reports import StepReport
-from tuning.execution.spread.reports import Reported
+from tuning.execution.spread.state import Reported
 from tuning.storage.names import slug
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.interfaces import Configuration

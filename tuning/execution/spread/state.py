@@ -13,10 +13,11 @@ import os
 import pickle
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
+from typing import TypeAlias
 
 from tuning.basics.documents import Json
 from tuning.errors import StorageError
-from tuning.execution.reports import StepReport, TrialLength
+from tuning.execution.reports import FailureReport, StepReport, TrialLength
 from tuning.steps import Step
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.interfaces import Configuration
@@ -48,6 +49,10 @@ class SavedState:
     def fit_seconds(self) -> float:
         """CPU time until then."""
         return self.reports[-1].fit_seconds if self.reports else 0.0
+
+
+#: A trial's report, and the state to save with it where one is due.
+Reported: TypeAlias = tuple[StepReport | FailureReport, SavedState | None]
 
 
 @dataclass(frozen=True)

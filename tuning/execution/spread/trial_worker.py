@@ -8,21 +8,24 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import tempfile
-from collections.abc import Generator, Mapping
-from contextlib import closing
+import time
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
 
 from tuning.basics.seeds import trial_seed
+from tuning.basics.wording import raised, stack
+from tuning.errors import CustomerError, StudyError, reason_of
 from tuning.evaluation.study_data import StudyData
 from tuning.execution.context import WorkerContext, WorkerRun
 from tuning.execution.jobs import TrialJob
 from tuning.execution.limits import within
-from tuning.execution.reports import report_to_tune
+from tuning.execution.reports import FailureReport, StepReport, TrialLength, report_to_tune
 from tuning.execution.spread.predictions import with_predictions, write_predictions
-from tuning.execution.spread.reports import Reported, step_reports, until_failure
-from tuning.execution.spread.state import BegunTrial, SavedState, basis_of, read_state, write_state
+from tuning.execution.spread.state import BegunTrial, Reported, SavedState, basis_of, read_state, write_state
 from tuning.execution.worker import open_worker
 from tuning.models.compute import trains_with
 from tuning.models.registry import group_of
@@ -30,10 +33,17 @@ from tuning.models.shards import GroupPlace, groups_work_in
 from tuning.models.trainers.trainer import workers_of
 from tuning.models.trainers.training import Home
 from tuning.models.worker_group import ActorGroup
+from tuning.notes import EndCode
 from tuning.runs.plan_file import read_spread
+from tuning.steps import Step
 from tuning.storage.names import slug
 from tuning.storage.run_directory import RunDirectory
-from tuning.study.study import Study
+from tuning.study.core import NO_STEP
+from tuning.study.interfaces import Configuration
+from tuning.study.local_trial import LocalTrial, is_ctrl_c
+from tuning.study.record import worker_name
+from tuning.study.study import Study, StudyTraining
+from tuning.user_code import ignore_warnings
 from tuning.worker_groups.start import TrialPlace, train_with_ray
 
 SHARDS = "shards"
@@ -62,30 +72,99 @@ def run_trial(run: WorkerRun, job: TrialJob) -> None:
 
 
 def trial_reports(run: WorkerRun, job: TrialJob, checkpoint: str | None = None) -> Generator[Reported, None, None]:
-    """What a trial reports, wherever it runs; an exception is its last report.
+    """Train a trial, wherever, and report it; an exception is its last report.
 
     checkpoint: the path of a newer one than its job's.
     """
-    return until_failure(_reports(run, job, checkpoint))
+    with ExitStack() as opened_here:
+        try:
+            reports = _begun(opened_here, run, job, checkpoint)
+        except BaseException as error:
+            if is_ctrl_c(error):
+                raise
+            of_study = isinstance(error, CustomerError | StudyError)
+            yield FailureReport(reason_of(error), of_study=True) if of_study else _raised(error), None
+            return
+        yield from reports
 
 
-def _reports(run: WorkerRun, job: TrialJob, checkpoint: str | None) -> Generator[Reported, None, None]:
+def _begun(at_hand: ExitStack, run: WorkerRun, job: TrialJob, checkpoint: str | None) -> Iterator[Reported]:
+    """Return the reports of a trial, when it has all that it needs. at_hand: closes that."""
+    at_hand.enter_context(ignore_warnings())
     grace = 0.0 if (run.uri, run.term.folder) in _OPEN else run.timing.cold_start_s
     context, studies = opened(run)
     study = studies[job.study]
     worker_group = group_of(job.config) if context.objective is None else None
-    place = groups_work_in(place_here(context.directory, study, worker_group))
-    with open_worker(context, grace=grace) as worker, place, trains_with(study.resources.compute):
-        data = context.data(study.customer)
-        training = context.training(study, data, _home(context, study, job))
-        limit = context.spec.definition.limits.trial_seconds
-        training = replace(training, start=within(training.start, limit, worker.grace))
-        seed, state = trial_seed(study.seed, job.trial), _restored(context.directory, job, checkpoint)
-        reports = step_reports(training, job.config, seed, state, run.timing.checkpoint_s)
-        if isinstance(data, StudyData) and data.kept is not None:
-            write = partial(write_predictions, context.directory, study.id, job.trial)
-            reports = with_predictions(reports, data.kept, job.config, seed, write)
-        yield from reports
+    worker = at_hand.enter_context(open_worker(context, grace=grace))
+    at_hand.enter_context(groups_work_in(place_here(context.directory, study, worker_group)))
+    at_hand.enter_context(trains_with(study.resources.compute))
+    data = context.data(study.customer)
+    training = context.training(study, data, _home(context, study, job))
+    limit = context.spec.definition.limits.trial_seconds
+    training = replace(training, start=within(training.start, limit, worker.guard.grace))
+    seed, state = trial_seed(study.seed, job.trial), _restored(context.directory, job, checkpoint)
+    reports = step_reports(training, job.config, seed, state, run.timing.checkpoint_s)
+    if isinstance(data, StudyData) and data.kept is not None:
+        write = partial(write_predictions, context.directory, study.id, job.trial)
+        reports = with_predictions(reports, data.kept, job.config, seed, write)
+    at_hand.callback(reports.close)
+    return reports
+
+
+def step_reports(
+    training: StudyTraining,
+    config: Configuration,
+    seed: int,
+    restored: SavedState | None = None,
+    pause: float = math.inf,
+) -> Generator[Reported, None, None]:
+    """Train one configuration and report each step; an exception of its code becomes the last report.
+
+    restored: what an earlier worker has saved; training goes on from there. pause: seconds between states.
+    """
+    length: TrialLength | None = None
+
+    def start(config: Configuration, _: int, state: object) -> Iterator[Step]:
+        nonlocal length
+        shape = training.shape(config)
+        race = training.race_steps(config)
+        length = TrialLength(int(shape.full_steps), shape.best_prefix, shape.progress, race)
+        return map(_plain, training.start(config, seed, state))
+
+    trial, made = LocalTrial(0, "", dict(config), ""), list[StepReport]()
+    if restored is not None:
+        trial.begin_from(restored.state)
+        trial.seconds, trial.fit_seconds, made = restored.seconds, restored.fit_seconds, [*restored.reports]
+    saved = time.monotonic()
+    try:
+        while (step := trial.pull(start)) is not None:
+            assert length is not None
+            made.append(StepReport(step, trial.seconds, trial.fit_seconds, length, worker_name()))
+            if trial.get_state is None or time.monotonic() - saved < pause:
+                yield made[-1], None
+                continue
+            yield made[-1], SavedState(trial.get_state(), tuple(made))
+            saved = time.monotonic()
+    except StudyError as error:
+        yield FailureReport(reason_of(error), of_study=True), None
+    else:
+        if trial.verdict is not None and trial.verdict.reason is not None:
+            yield FailureReport(trial.verdict.reason, trial.error, length), None
+        elif not made:
+            yield FailureReport(NO_STEP, length=length), None
+    finally:
+        trial.release()
+
+
+def _raised(error: BaseException) -> FailureReport:
+    return FailureReport(EndCode.RAISED(type(error).__name__, error=raised(error)), stack(error))
+
+
+def _plain(step: Step) -> Step:
+    """Return a step in plain numbers; an exception where one is no number."""
+    folds = tuple(float(score) for score in step.fold_scores)
+    figures = {name: float(figure) for name, figure in step.metrics.items()}
+    return replace(step, step=int(step.step), score=float(step.score), fold_scores=folds, metrics=figures)
 
 
 def place_here(directory: RunDirectory, study: Study, worker_group: ActorGroup | None) -> GroupPlace | None:
