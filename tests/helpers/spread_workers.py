@@ -12,8 +12,8 @@ from search_spaces import Float, SearchSpace, algorithms
 from tuning.basics.seeds import trial_seed
 from tuning.data.customers import Customer
 from tuning.definition.options import Resources
+from tuning.execution.jobs import EndedStudy
 from tuning.execution.reports import StepReport, TrialLength
-from tuning.execution.spread.conclusions import Conclusions
 from tuning.execution.spread.open_studies import OpenStudies
 from tuning.execution.spread.spread_study import SpreadStudy
 from tuning.execution.spread.trial_worker import step_reports
@@ -67,7 +67,7 @@ class Workers:
 
     def __init__(self, studies: OpenStudies, slots: int) -> None:
         self.studies, self.slots = studies, slots
-        self.running: list[tuple[str, SpreadStudy, Any, int]] = []
+        self.running: list[tuple[str, Any, int]] = []
         self.steps = 0
 
     def work(self, events: int | None = None) -> None:
@@ -77,19 +77,28 @@ class Workers:
                 self.running.append((*found, 0))
             if not self.running:
                 return
-            trial_id, live, trial, done = self.running.pop(0)
+            trial_id, job, done = self.running.pop(0)
             self.steps += 1
-            report = step_report(done + 1, score(live.study.id, trial.config, done + 1))
+            report = step_report(done + 1, score(job.study, job.config, done + 1))
             if self.studies.result(trial_id, report) or done + 1 == STEPS:
                 self.studies.end(trial_id)
             else:
-                self.running.append((trial_id, live, trial, done + 1))
+                self.running.append((trial_id, job, done + 1))
 
 
-def together(tmp_path: Path, lives: Iterable[SpreadStudy], folder: str = "0001-a") -> OpenStudies:
+def together(
+    tmp_path: Path,
+    lives: Iterable[SpreadStudy],
+    folder: str = "0001-a",
+    ended: list[EndedStudy] | None = None,
+    **fields: Any,
+) -> OpenStudies:
+    """Studies without a run, opened. ended: receives those that have ended."""
     directory = RunDirectory(str(tmp_path))
-    fits = Conclusions(worker_groups=False, room=Room(list), crashed=lambda ended: None)
-    studies = OpenStudies(directory, Term(1, folder), lives, 0, lambda report: None, lambda live: None, fits)
+    last_fit = [] if ended is None else ended
+    studies = OpenStudies(
+        directory, Term(1, folder), lives, 0, lambda report: None, Room(list), last_fit.append, **fields
+    )
     studies.open()
     return studies
 
@@ -109,4 +118,4 @@ def one_at_a_time(study: Study, training: StudyTraining, **fields: Any) -> tuple
             if live.result(trial.number, report):
                 break
         live.end(trial.number)
-    return live.records, live.stopped_by
+    return live.records, live.core.ended_by

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from tuning.definition.options import Resources
 from tuning.execution.context import WorkerContext, WorkerRun
 from tuning.execution.jobs import ShardJob, placement_group
-from tuning.execution.packed import recorded
 from tuning.execution.part_writer import PartWriter
 from tuning.execution.reports import Listener, WorkerError
 from tuning.execution.run_queue import RunQueue
@@ -23,6 +22,7 @@ from tuning.planning.populations import helpers_with_room
 from tuning.planning.room import alive_machines
 from tuning.records.parts import POOL_SHARD
 from tuning.runs.begin import OwnedRun
+from tuning.runs.resume import recorded
 from tuning.storage.names import slug
 
 if TYPE_CHECKING:
@@ -52,7 +52,6 @@ def run_queue(owned: OwnedRun, spread: SpreadRun, studies: OpenStudies | None = 
         spread.room,
         [ShardJob.of(shard, need, helpers) for shard, need in enumerate(needs)],
         studies,
-        spread.job_of,
         at_once=plan.spread_at_once(max(plan.slots, spread.room.cpus)),
         restarts=plan.spec.definition.limits.crashes_before_quarantine - 1,
         no_place=partial(record_no_place, owned, spread.report),

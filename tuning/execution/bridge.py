@@ -29,7 +29,7 @@ from tuning.execution.nodes import error_text
 from tuning.execution.packed import run_shard
 from tuning.execution.reports import FailureReport, StepReport, TuneResult, report_in, report_to_tune
 from tuning.execution.run_queue import RunQueue
-from tuning.execution.spread.conclusions import run_fit
+from tuning.execution.spread.last_fit import run_fit
 from tuning.execution.spread.open_studies import OpenStudies
 from tuning.execution.spread.trial_worker import forget_run, run_trial
 from tuning.execution.study_run import unblock_sigterm
@@ -157,7 +157,7 @@ class RunScheduler(Uncopied, FIFOScheduler):
 
     def on_trial_error(self, tune_controller: object, trial: Trial) -> None:
         if (studies := _studies_of(self._queue, trial)) is not None:
-            studies.died(trial.trial_id, error_text(trial))
+            studies.trial(trial.trial_id).death = error_text(trial)
 
     def on_trial_remove(self, tune_controller: TuneController, trial: Trial) -> None:
         # Else Tune would keep a worker for this trial, and its machine, from whatever trial ends next.
@@ -208,7 +208,7 @@ class SpreadTrials(Uncopied, tune.Callback):
     def on_trial_recover(self, iteration: int, trials: object, trial: Trial, **info: object) -> None:
         self._working.pop(trial.trial_id, None)
         if (studies := _studies_of(self._queue, trial)) is not None:
-            studies.lost(trial.trial_id)
+            studies.trial(trial.trial_id).attempt += 1
 
     def on_trial_error(self, iteration: int, trials: object, trial: Trial, **info: object) -> None:
         self._working.pop(trial.trial_id, None)

@@ -41,6 +41,16 @@ class Job:
     strategy: str = PACK
 
     @property
+    def subject(self) -> str:
+        """What reasons call it."""
+        return "a worker"
+
+    @property
+    def shown(self) -> str:
+        """What messages call it."""
+        return self.subject
+
+    @property
     def takes(self) -> Takes:
         """Its bundles and their strategy, as `Room` asks for them."""
         return self.bundles, self.strategy
@@ -84,8 +94,11 @@ class TrialJob(Job):
     checkpoint: str | None = None
 
     @property
+    def subject(self) -> str:
+        return "the trial"
+
+    @property
     def shown(self) -> str:
-        """What messages call it."""
         return f"a trial of {self.study!r}"
 
     @classmethod
@@ -113,12 +126,20 @@ class TrialJob(Job):
 
 @dataclass(frozen=True)
 class EndedStudy:
-    """A study whose trials have ended. ended_by, failure: as of `conclude_study`."""
+    """A study whose trials have ended.
+
+    Attributes:
+        ended_by, failure: as of `conclude_study`.
+        crashed: what has ended the study's workers too often, such as "trial 3"; None where nothing has.
+        error: what is known of that.
+    """
 
     study: Study
     records: Sequence[TrialRecord]
     ended_by: Note | None = None
     failure: Note | None = None
+    crashed: str | None = None
+    error: str | None = None
 
     @property
     def fits(self) -> bool:
@@ -138,8 +159,11 @@ class FitJob(Job):
     worker_group: ActorGroup | None = None
 
     @property
+    def subject(self) -> str:
+        return "its last fit"
+
+    @property
     def shown(self) -> str:
-        """What messages call it."""
         return f"the last fit of {self.ended.study.id!r}"
 
     @classmethod

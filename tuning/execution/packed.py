@@ -18,9 +18,6 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
-from operator import attrgetter
-
-import pyarrow as pa
 
 from tuning.basics.wording import amount
 from tuning.errors import StorageError, code_of
@@ -36,13 +33,12 @@ from tuning.execution.study_record import quarantine
 from tuning.execution.study_run import UnfinishedStudyError, no_helpers, run_study
 from tuning.execution.warm_up import spare_loading
 from tuning.execution.worker import Worker, open_worker
-from tuning.records.ownership import Term, check_there
-from tuning.records.parts import POOL_SHARD, STUDIES, TRIALS, pool_part, read_table, shard_parts
+from tuning.records.ownership import check_there
+from tuning.records.parts import POOL_SHARD, pool_part
 from tuning.records.schema import Record, TrialRecord
-from tuning.records.tables import KEYS, distinct, records_of
 from tuning.runs.plan_file import read_plan, read_shard
 from tuning.runs.pool_file import pool_settled, write_pool
-from tuning.runs.resume import handed_over
+from tuning.runs.resume import recorded
 from tuning.runs.trial_logs import TrialLogs
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.helpers import HelperPool
@@ -254,21 +250,6 @@ def _spare_what_stays() -> None:
     if next(_shard_numbers) == 1:
         gc.collect()
         gc.freeze()
-
-
-def recorded(directory: RunDirectory, term: Term, shard: int) -> tuple[dict[str, list[TrialRecord]], set[str]]:
-    """What is known of a shard from before: trials by study, and the ids of finished studies."""
-    names = shard_parts(directory, term, shard)
-    own = read_table(directory, names, TRIALS, damaged=rerun_damaged)
-    trials = distinct(pa.concat_tables([handed_over(directory, term, shard), own]), KEYS[TRIALS])
-    by_study: dict[str, list[TrialRecord]] = {}
-    for record in sorted(records_of(trials, TrialRecord), key=attrgetter("key")):
-        by_study.setdefault(record.study, []).append(record)
-    return by_study, {*read_table(directory, names, STUDIES, ["study"], rerun_damaged)["study"].to_pylist()}
-
-
-def rerun_damaged(name: str, error: Exception) -> None:
-    """A damaged part costs its trials only: they are run again."""
 
 
 def run_shard(run: WorkerRun, shard: int) -> None:

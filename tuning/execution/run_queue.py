@@ -13,16 +13,11 @@ from dataclasses import dataclass, field
 from tuning.execution.jobs import FitJob, Job, ShardJob, TrialJob
 from tuning.execution.reports import FailureReport, StepReport
 from tuning.execution.spread.open_studies import OpenStudies
-from tuning.execution.spread.spread_study import SpreadStudy, SpreadTrial
 from tuning.models.pooled import POOL
-from tuning.notes import EndCode, Note
+from tuning.notes import Note
 from tuning.planning.room import Bundle, Room
 
 SPREAD_JOBS = (TrialJob, FitJob)
-
-
-def _of_one_process(study: SpreadStudy, trial: SpreadTrial) -> TrialJob:
-    return TrialJob.of(study.study, trial, trial.checkpoint)
 
 
 @dataclass
@@ -34,8 +29,7 @@ class RunQueue:
         room: what they may take together while trials of spread studies are among them.
         shards: in the order in which they begin.
         studies: the spread ones; None where all are packed.
-        job_of: what the worker of a trial of theirs is to do.
-        at_once: trials of spread studies at once.
+        at_once: trials and last fits of spread studies at once.
         restarts: how often a worker of such a trial is replaced.
         no_place: told of each shard that no machine has had room for, and why.
         pool: trains the run's pool before all else; None where none is due.
@@ -46,7 +40,6 @@ class RunQueue:
     room: Room
     shards: Sequence[ShardJob] = ()
     studies: OpenStudies | None = None
-    job_of: Callable[[SpreadStudy, SpreadTrial], TrialJob] = _of_one_process
     at_once: int = 1
     restarts: int = 0
     no_place: Callable[[int, Note], None] = lambda *_: None
@@ -102,10 +95,7 @@ class RunQueue:
             if self.studies is None or name not in self._homeless or name not in waiting:
                 continue
             if self.room.given_up(job.takes, job.shown):
-                if isinstance(job, TrialJob):
-                    self.studies.fail(name, self.room.no_place(job.takes, "the trial", "`trials`"))
-                else:
-                    self.studies.conclusions.no_place(name, job.takes)
+                self.studies.no_place(name, self.room.no_place(job.takes, job.subject, "`trials`"))
                 found.append(name)
         return found
 
@@ -117,9 +107,9 @@ class RunQueue:
                 alike.setdefault(repr(job.takes), []).append((name, job))
         found = []
         for jobs in alike.values():
-            if self.room.given_up(jobs[0][1].takes, "a worker"):
+            if self.room.given_up(jobs[0][1].takes, jobs[0][1].shown):
                 for name, job in jobs:
-                    self.no_place(job.shard, self.room.no_place(job.takes, "a worker"))
+                    self.no_place(job.shard, self.room.no_place(job.takes, job.subject))
                     found.append(name)
         return found
 
@@ -138,12 +128,7 @@ class RunQueue:
         trials = sum(isinstance(job, SPREAD_JOBS) for job in self._flying.values())
         if self.studies is None or self._broken or trials >= self.at_once:
             return None
-        if (fit := self.studies.conclusions.next()) is not None:
-            return fit
-        if (found := self.studies.next()) is None:
-            return self.studies.conclusions.next()  # that study may have been the last one's end
-        name, study, trial = found
-        return name, self.job_of(study, trial)
+        return self.studies.next()
 
     def _shard(self) -> tuple[str, ShardJob] | None:
         if self._broken or self._given == len(self.shards) or len(self._flying) >= self.slots:
@@ -171,7 +156,5 @@ class RunQueue:
         job = self._flying.pop(name)
         if job is self.pool:
             self.pool, self._without_pool = None, self.pool_is_due()
-        if isinstance(job, TrialJob) and self.studies is not None:
-            self.studies.end(name, EndCode.WORKER_DIED() if died else None)
-        if isinstance(job, FitJob) and self.studies is not None:
-            self.studies.conclusions.end(name, died=died)
+        if isinstance(job, SPREAD_JOBS) and self.studies is not None:
+            self.studies.end(name, died=died)

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from operator import attrgetter
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,7 @@ from tuning.models.entries import same_models
 from tuning.notes import DataCode, EndCode, from_row
 from tuning.records.ownership import Term, terms
 from tuning.records.parts import (
+    DRIVER,
     STUDIES,
     TRIALS,
     Damaged,
@@ -26,12 +28,14 @@ from tuning.records.parts import (
     of_kind,
     parts_before_trials,
     parts_without_studies,
+    read_table,
+    shard_parts,
     studies_in,
     tables_in,
     written_by_driver,
 )
-from tuning.records.schema import QUARANTINED
-from tuning.records.tables import KEYS, decode_table, distinct, encode_table, no_rows
+from tuning.records.schema import QUARANTINED, TrialRecord
+from tuning.records.tables import KEYS, decode_table, distinct, encode_table, no_rows, records_of
 from tuning.runs.plan_file import plain, trials_refusal
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.record import versions
@@ -159,12 +163,12 @@ def handed_over_name(term: Term, shard: int) -> str:
 def hand_over(
     directory: RunDirectory, term: Term, shards: Sequence[np.ndarray], left: StudyTable, state: RecordedState
 ) -> None:
-    """Give each shard the recorded trials of its studies; those of spread studies are read where they are."""
-    shard_of = np.full(len(left), -1, dtype=np.int64)
+    """Give each shard the recorded trials of its studies, and the driver those of spread studies."""
+    shard_of = np.full(len(left), DRIVER, dtype=np.int64)
     for number, shard in enumerate(shards):
         shard_of[shard] = number
     numbers = shard_of[pc.index_in(state.trials["study"], value_set=left.texts("id")).to_numpy()]
-    order = np.argsort(numbers, kind="stable")[np.count_nonzero(numbers < 0) :]
+    order = np.argsort(numbers, kind="stable")
     for rows in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1) if len(order) else ():
         directory.write(handed_over_name(term, numbers[rows[0]]), encode_table(state.trials.take(rows)))
 
@@ -173,6 +177,24 @@ def handed_over(directory: RunDirectory, term: Term, shard: int) -> pa.Table:
     """What `hand_over` left for a shard."""
     name = handed_over_name(term, shard)
     return decode_table(directory.read(name)) if directory.exists(name) else no_rows(TRIALS)
+
+
+def recorded(directory: RunDirectory, term: Term, shard: int) -> tuple[dict[str, list[TrialRecord]], set[str]]:
+    """What is done of a shard: its trials by study, and the ids of the studies that have ended.
+
+    Of spread studies, which are the driver's shard, too. A damaged part costs its trials: they are run again.
+    """
+    names = shard_parts(directory, term, shard)
+    own = read_table(directory, names, TRIALS, damaged=_rerun)
+    trials = distinct(pa.concat_tables([handed_over(directory, term, shard), own]), KEYS[TRIALS])
+    by_study: dict[str, list[TrialRecord]] = {}
+    for record in sorted(records_of(trials, TrialRecord), key=attrgetter("key")):
+        by_study.setdefault(record.study, []).append(record)
+    return by_study, {*read_table(directory, names, STUDIES, ["study"], _rerun)["study"].to_pylist()}
+
+
+def _rerun(name: str, error: Exception) -> None:
+    """Leave a damaged part out."""
 
 
 def merge(directory: RunDirectory, before: Definition, now: Definition) -> Definition:

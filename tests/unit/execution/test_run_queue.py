@@ -15,7 +15,7 @@ from tuning.evaluation.fixed import FixedConfiguration
 from tuning.execution.bridge import RunScheduler
 from tuning.execution.jobs import EndedStudy, FitJob, Job, ShardJob, TrialJob
 from tuning.execution.run_queue import RunQueue
-from tuning.execution.spread.conclusions import Conclusions
+from tuning.execution.spread.open_studies import OpenStudies, job_of_one_process
 from tuning.models.worker_group import ActorGroup
 from tuning.planning.room import Room, has_room
 
@@ -37,9 +37,9 @@ def kinds(queue: RunQueue) -> str:
     return "".join(letters[type(job)] for _, job in iter(queue.next, None))
 
 
-def giants(folder: Path, n_trials: int = 6, **fields: Any) -> RunQueue:
+def giants(folder: Path, n_trials: int = 6, job_of: Any = job_of_one_process, **fields: Any) -> RunQueue:
     """A spread study of so many trials beside twenty shards, on four slots."""
-    studies = together(folder, [study("giant", "random", n_trials=n_trials)])
+    studies = together(folder, [study("giant", "random", n_trials=n_trials)], job_of=job_of)
     return RunQueue(
         **{"slots": 4, "room": machines(4), "shards": shards(20), "studies": studies, "at_once": 4, **fields}
     )
@@ -204,23 +204,24 @@ def test_room_is_for_bundles_and_not_for_their_sum(
     assert has_room(there, [{}, *({"CPU": float(each)} for each in bundles)], strategy) is room
 
 
-def ended(name: str, **fields: Any) -> EndedStudy:
-    """A study whose only trial has ended."""
-    return EndedStudy(replace(study(name, "random").study, fixed=FixedConfiguration(()), **fields), [])
+def fitted(studies: OpenStudies, name: str, **fields: Any) -> None:
+    """A study without trials is to be fitted."""
+    studies.last_fit = lambda ended: FitJob.of(ended, worker_groups=False)
+    studies.conclude(EndedStudy(replace(study(name, "random").study, fixed=FixedConfiguration(()), **fields), []))
 
 
 def test_a_last_fit_comes_before_trials_and_has_the_place_of_one(tmp_path: Path) -> None:
     queue = giants(tmp_path, at_once=2)
     assert queue.studies is not None
     assert queue.next() is not None
-    queue.studies.conclusions.add(ended("b", resources=Resources(cpus=2)))
+    fitted(queue.studies, "b", resources=Resources(cpus=2))
     assert kinds(queue) == "fs"  # one CPU, two for the fit, and one
 
 
 def test_a_run_goes_on_until_its_last_fits_have_ended(tmp_path: Path) -> None:
     queue = giants(tmp_path, n_trials=0, shards=())
     assert queue.studies is not None
-    queue.studies.conclusions.add(ended("b"))
+    fitted(queue.studies, "b")
     assert not queue.closed
     found = queue.next()
     assert found is not None
@@ -233,14 +234,15 @@ def test_a_last_fit_whose_workers_die_is_given_up_unless_their_machine_is_gone(t
     left, crashed = [1.0, 1.0], list[EndedStudy]()
     queue = giants(tmp_path, n_trials=0, shards=())
     assert queue.studies is not None
-    queue.studies.conclusions = Conclusions(worker_groups=False, room=growing(left, 900.0), crashed=crashed.append)
+    queue.studies.room = growing(left, 900.0)
     for name in ("b", "c"):
-        queue.studies.conclusions.add(ended(name))
+        fitted(queue.studies, name)
+    queue.studies.last_fit = crashed.append
     first, second = queue.next(), queue.next()
     assert first is not None
     assert second is not None
     queue.end(first[0], died=True)
-    assert [each.study.id for each in crashed] == ["b"]
+    assert [(each.study.id, each.crashed) for each in crashed] == [("b", "the final fits")]
     left.pop()
     queue.end(second[0], died=True)
     assert [each.study.id for each in crashed] == ["b"]

@@ -16,12 +16,12 @@ from spread_workers import SPACE, STEPS, Workers, decisions, step_report, study,
 from tuning import RunResult
 from tuning.definition.definition import define
 from tuning.execution.context import WorkerRun
+from tuning.execution.jobs import EndedStudy
 from tuning.execution.limits import HangLimits
 from tuning.execution.spread.open_studies import AT_ONCE
 from tuning.execution.spread.running import SpreadRun
 from tuning.execution.spread.spread_study import SpreadStudy
 from tuning.execution.spread.state import BegunTrial
-from tuning.notes import EndCode
 from tuning.planning.plan import make_plan
 from tuning.runs.begin import begin
 from tuning.study.build import PlannedStudy
@@ -130,7 +130,7 @@ def test_trials_of_records_that_are_lost_run_again(tmp_path: Path) -> None:
 def test_a_trial_that_ended_its_workers_ends_its_study_also_after_a_resume(tmp_path: Path) -> None:
     first = study("acme")
     Workers(together(tmp_path, [first]), slots=3).work(60)
-    first.end(failed := min(first.live), lost=EndCode.WORKER_DIED())
+    first.end(failed := min(first.live), died=True)
     second = study("acme")
     second.resume(first.records, {})
     assert (second.crashed, second.done) == (first.crashed, True) == ((failed, None), True)
@@ -160,13 +160,12 @@ def test_a_study_whose_algorithm_fails_ends_alone_with_its_reason(tmp_path: Path
         return {"x": 0.5}
 
     bad.core.searcher.suggest = suggest
-    ended: list[str] = []
-    studies = together(tmp_path, [bad, good])
-    studies.on_end = lambda live: ended.append(live.study.id)
+    ended = list[EndedStudy]()
+    studies = together(tmp_path, [bad, good], ended=ended)
     Workers(studies, slots=4).work()
     assert "out of ideas" in str(bad.failure)
     assert len(good.records) == 20
-    assert ended == ["bad", "good"]
+    assert [each.study.id for each in ended] == ["bad", "good"]
 
 
 @pytest.mark.parametrize("where", ["scheduler", "stop_all", "__call__", "on_trial_end"])
@@ -179,15 +178,14 @@ def test_a_study_whose_scheduler_or_rule_fails_ends_alone_with_its_reason(tmp_pa
         bad.core.scheduler_for = fail
     else:
         bad.core.rules = [type("Broken", (type(bad.core.rules[0]),), {where: fail})(0.0, "min")]
-    ended: list[str] = []
-    studies = together(tmp_path, [bad, good])
-    studies.on_end = lambda live: ended.append(live.study.id)
+    ended = list[EndedStudy]()
+    studies = together(tmp_path, [bad, good], ended=ended)
     Workers(studies, slots=4).work()
     part = "scheduler" if where == "scheduler" else "stopping rule"
     assert str(bad.failure).startswith(f"the {part} failed while ")
     assert "ZeroDivisionError: no such rung" in str(bad.failure)
     assert len(good.records) == 20
-    assert ended == ["bad", "good"]
+    assert [each.study.id for each in ended] == ["bad", "good"]
 
 
 def test_a_study_whose_searcher_cannot_be_built_ends_alone_with_its_reason(
@@ -203,17 +201,15 @@ def test_a_study_whose_searcher_cannot_be_built_ends_alone_with_its_reason(
     monkeypatch.setattr(PlannedStudy, "searcher", searcher)
     write_hazards(tmp_path / "data", 3, {})
     owned = begin(hazards(tmp_path / "data", placement="spread").definition, str(tmp_path / "run"))
-    run = SpreadRun(owned, WorkerRun.of(owned), lambda _: None)
-    coming = [live.study.id for live in run.studies()]
+    SpreadRun(owned, WorkerRun.of(owned), lambda _: None).work(lambda: True)
     owned.lease.release()
-    assert coming == ["c0000", "c0002"]
     (record,) = RunResult(owned.directory).study_records
     assert (record.customer, record.status) == ("c0001", "no_model")
     assert str(record.reason) == "ImportError: libgomp.so.1: cannot open shared object file"
 
 
 def test_studies_are_made_when_it_is_their_turn_and_let_go_when_they_have_ended(tmp_path: Path) -> None:
-    ended: list[str] = []
+    ended = list[EndedStudy]()
     searchers: list[weakref.ref[Any]] = []
 
     def coming() -> Iterator[SpreadStudy]:
@@ -223,9 +219,8 @@ def test_studies_are_made_when_it_is_their_turn_and_let_go_when_they_have_ended(
             searchers.append(weakref.ref(live.core.searcher))
             yield live
 
-    studies = together(tmp_path, coming())
+    studies = together(tmp_path, coming(), ended=ended)
     assert len(searchers) == AT_ONCE
-    studies.on_end = lambda live: ended.append(live.study.id)
     Workers(studies, slots=4).work()
     assert len(ended) == 3 * AT_ONCE
     assert studies.done
@@ -235,12 +230,11 @@ def test_studies_are_made_when_it_is_their_turn_and_let_go_when_they_have_ended(
 
 def test_a_study_whose_space_is_used_up_is_recorded(tmp_path: Path) -> None:
     live = study("acme", "grid")
-    ended: list[str] = []
-    studies = together(tmp_path, [live])
-    studies.on_end = lambda live: ended.append(live.study.id)
+    ended = list[EndedStudy]()
+    studies = together(tmp_path, [live], ended=ended)
     Workers(studies, slots=1).work()
     assert len(live.records) == 6  # five levels, and the default between them
-    assert ended == ["acme"]
+    assert [each.study.id for each in ended] == ["acme"]
     assert studies.done
 
 
@@ -264,7 +258,7 @@ def test_a_trial_that_makes_no_step_for_long_is_taken_for_one_that_hangs(tmp_pat
     first, second = (found[0] for found in (studies.next(), studies.next()) if found is not None)
     assert not studies.overdue(first, worked=9000.0, idle=599.0)
     assert studies.overdue(first, worked=9000.0, idle=601.0)
-    studies.end(first, lost="its worker died")
+    studies.end(first, died=True)
     why = "it made no step for 600 seconds, which is taken for a hang; limits.trial_seconds sets another"
     assert [(record.state, str(record.reason)) for record in live.records] == [("failed", why)]
     assert live.crashed is None  # the study goes on

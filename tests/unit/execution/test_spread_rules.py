@@ -32,10 +32,10 @@ def run(folder: Path, stop: Mapping[str, Any], slots: int, events: int | None = 
 def test_a_reached_target_ends_the_study_and_stops_what_runs(tmp_path: Path) -> None:
     live, _ = run(tmp_path, {"target": 1.0}, slots=3)
     assert live.closed
-    assert str(live.stopped_by).startswith("target: trial 000")
+    assert str(live.core.ended_by).startswith("target: trial 000")
     assert len(live.records) < 30
     stopped = [record for record in live.records if record.state == "stopped"]
-    assert {record.reason for record in stopped} == {live.stopped_by}
+    assert {record.reason for record in stopped} == {live.core.ended_by}
     assert all(len(record.steps) < STEPS for record in stopped)
     assert 0 < len(stopped) <= 2
     assert live.records[0].state == "finished"
@@ -43,7 +43,7 @@ def test_a_reached_target_ends_the_study_and_stops_what_runs(tmp_path: Path) -> 
 
 def test_a_study_without_progress_ends(tmp_path: Path) -> None:
     live, _ = run(tmp_path, {"study_plateau": 4}, slots=1)
-    assert str(live.stopped_by).startswith("study_plateau: nothing better than")
+    assert str(live.core.ended_by).startswith("study_plateau: nothing better than")
     scores = [record.score for record in live.records]
     assert min(scores[-4:]) >= min(scores[:-4])
 
@@ -66,9 +66,9 @@ def test_the_time_of_a_study_counts_over_its_attempts(tmp_path: Path) -> None:
     workers.work(4)
     now[0] += 21.0
     workers.work()
-    assert str(live.stopped_by) == "study_time: the budget of 20 s is spent"
+    assert str(live.core.ended_by) == "study_time: the budget of 20 s is spent"
     assert [record.state for record in live.records] == ["stopped", "finished"]  # the default went on to its end
-    assert live.records[0].reason == live.stopped_by
+    assert live.records[0].reason == live.core.ended_by
 
 
 @pytest.fixture(scope="module", params=RULES, ids="+".join)
@@ -88,11 +88,11 @@ def test_a_resumed_driver_decides_as_the_first_one_did(
     first, _ = run(tmp_path / "cut", stop, slots=1, events=died_after)
     second = study("acme", "random", n_trials=30, scheduler="fifo", stop=stop)
     second.resume(first.records, {})
-    assert (second.stopped_by, second.closed) == (first.stopped_by, first.closed)
+    assert (second.core.ended_by, second.closed) == (first.core.ended_by, first.closed)
     again = Workers(together(tmp_path / "cut", [second], "0002-b"), slots=1)
     again.work()
     assert [row[:5] for row in decisions(second)] == [row[:5] for row in decisions(whole)]
-    assert second.stopped_by == whole.stopped_by
+    assert second.core.ended_by == whole.core.ended_by
     assert [str(record.reason) for record in second.records] == [str(record.reason) for record in whole.records]
 
 
@@ -105,7 +105,7 @@ def test_a_study_says_why_it_ended_also_when_all_its_trials_were_under_way(tmp_p
     for step in range(1, STEPS + 1):
         studies.result(first[0], step_report(step, 1.0))
     studies.end(first[0])
-    assert live.stopped_by is None
+    assert live.core.ended_by is None
     assert studies.result(second[0], step_report(1, 1.0)) is True
     studies.end(second[0])
-    assert str(live.stopped_by) == str(live.records[1].reason) == "target: trial 00000 reached 1 (target 1e+09)"
+    assert str(live.core.ended_by) == str(live.records[1].reason) == "target: trial 00000 reached 1 (target 1e+09)"

@@ -1,4 +1,4 @@
-"""The spread studies of a run that have trials now, as the adapters to Tune see them.
+"""The spread studies of a run that have trials or last fits now, as the queue and the bridge to Tune see them.
 
 If a study's searcher, scheduler or rule raises, that study ends with the reason and the others go on. A study is made
 when its turn comes and dropped when it has ended, so memory holds those in flight only.
@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tuning.basics.wording import one_line
 from tuning.errors import StorageError
+from tuning.execution.jobs import EndedStudy, FitJob, TrialJob
 from tuning.execution.part_writer import PartWriter
 from tuning.execution.reports import FailureReport, Listener, StepReport
-from tuning.execution.spread.conclusions import Conclusions
 from tuning.execution.spread.spread_study import SpreadStudy, SpreadTrial
 from tuning.notes import Note
+from tuning.planning.room import Room
 from tuning.records.ownership import Term
 from tuning.records.parts import DRIVER, Budget
 from tuning.records.schema import TrialRecord
@@ -27,37 +29,48 @@ from tuning.storage.run_directory import RunDirectory
 logger = logging.getLogger(__name__)
 
 AT_ONCE = 8  # studies in flight
+FINAL_FITS = "the final fits"
+
+
+def job_of_one_process(study: SpreadStudy, trial: SpreadTrial) -> TrialJob:
+    """The job of a trial that one process trains."""
+    return TrialJob.of(study.study, trial, trial.checkpoint)
 
 
 @dataclass(eq=False)
 class OpenStudies:
-    """Decides which trial comes next, and takes in what trials report.
+    """Decides which trial or last fit comes next, and takes in what becomes of them.
 
     Nothing here raises towards Tune, where any exception would end the whole experiment.
 
     Attributes:
-        studies: in the order in which they start; each is taken, and so made, when there is room for it.
+        studies: in the order in which they start; each is taken, and so made, when there is room for it. One that has
+            ended already is concluded.
         total: trials that all of them may have.
-        on_end: gets each study once it has ended.
-        at_once: how many studies may have trials at the same time.
-        conclusions: what is to be concluded by workers.
+        report: told of every part that is written.
+        room: of the machines.
+        last_fit: the job that concludes a study; None where it has written the study's record.
+        job_of: what the worker of a trial is to do.
+        interval: seconds between two parts of records.
         recorded: as of `PartWriter`.
     """
 
     directory: RunDirectory
     term: Term
-    studies: Iterable[SpreadStudy]
+    studies: Iterable[SpreadStudy | EndedStudy]
     total: int
     report: Listener
-    on_end: Callable[[SpreadStudy], None]
-    conclusions: Conclusions
-    at_once: int = AT_ONCE
+    room: Room
+    last_fit: Callable[[EndedStudy], FitJob | None]
+    job_of: Callable[[SpreadStudy, SpreadTrial], TrialJob] = job_of_one_process
     interval: float = 0.0
     recorded: Callable[[Sequence[TrialRecord]], None] = lambda _: None
     #: Why the records could not be written; the search stops then, since nothing more would be kept.
     broken: Exception | None = None
     _flying: list[SpreadStudy] = field(default_factory=list)
-    _trials: dict[str, tuple[SpreadStudy, int]] = field(default_factory=dict)
+    _trials: dict[str, tuple[SpreadStudy, SpreadTrial]] = field(default_factory=dict)
+    _waiting: deque[FitJob] = field(default_factory=deque)
+    _fits: dict[str, tuple[FitJob, int]] = field(default_factory=dict)  # with how many machines there were
     _served: list[str] = field(default_factory=list)
     # Beside Tune's loop: object storage takes a tenth of a second for each.
     _removing: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(4, "tuning-checkpoints"))
@@ -75,7 +88,7 @@ class OpenStudies:
             budgets=self._budgets,
             recorded=self.recorded,
         )
-        self._coming: Iterator[SpreadStudy] | None = iter(self.studies)
+        self._coming: Iterator[SpreadStudy | EndedStudy] | None = iter(self.studies)
         self.studies = ()  # else whoever holds this holds all of them
 
     @property
@@ -86,21 +99,35 @@ class OpenStudies:
     @property
     def done(self) -> bool:
         """All studies have ended and are recorded."""
-        return not self.broken and self._coming is None and not self._flying and not self.conclusions.busy
+        return not (self.broken or self._coming or self._flying or self._waiting or self._fits)
 
     def open(self) -> None:
         """Take studies as long as there is room; those of which nothing but their record is left have it written."""
-        while self._coming is not None and len(self._flying) < self.at_once and not self.broken:
+        while self._coming is not None and len(self._flying) < AT_ONCE and not self.broken:
             study = next(self._coming, None)
             if study is None:
                 self._coming = None
-                return
-            self._budgets[study.study.id] = study.study.budget
-            self._flying.append(study)
-            self._look(study)
+            elif isinstance(study, EndedStudy):
+                self.conclude(study)
+            else:
+                self._budgets[study.study.id] = study.study.budget
+                self._flying.append(study)
+                self._look(study)
 
-    def next(self) -> tuple[str, SpreadStudy, SpreadTrial] | None:
-        """(trial id, study, trial) to run next: of the studies in flight the one with the fewest running trials."""
+    def next(self) -> tuple[str, TrialJob | FitJob] | None:
+        """(id, job) to run next; None when there is none now."""
+        return self._next_fit() or self._next_trial() or self._next_fit()  # a study's end may be found out on the way
+
+    def _next_fit(self) -> tuple[str, FitJob] | None:
+        if self.broken or not self._waiting:
+            return None
+        job = self._waiting.popleft()
+        name = self._name("fit")
+        self._fits[name] = job, len(self.room.machines())
+        return name, job
+
+    def _next_trial(self) -> tuple[str, TrialJob] | None:
+        """Of the studies in flight, the one with the fewest running trials is asked first."""
         while not self.broken:
             try:
                 self.open()
@@ -117,75 +144,79 @@ class OpenStudies:
                     self._failed(study, error)
                     continue
                 if trial is not None:
-                    self._issued += 1
-                    trial_id = f"{self._issued:06d}_{trial.number:05d}"
-                    self._trials[trial_id] = (study, trial.number)
-                    return trial_id, study, trial
+                    name = self._name("trial")
+                    self._trials[name] = study, trial
+                    return name, self.job_of(study, trial)
                 self._look(study)  # it may have found out that there is nothing left to suggest
             if flying == self._flying:
                 break
         return None
 
-    def result(self, trial_id: str, report: StepReport | FailureReport) -> bool:
-        """What a trial reports; True when it is to stop."""
-        study, number = self._trials[trial_id]
+    def _name(self, kind: str) -> str:
+        self._issued += 1
+        return f"{kind}_{self._issued:06d}"
+
+    def trial(self, name: str) -> SpreadTrial:
+        """The trial that a Tune trial trains. name: id of the latter."""
+        return self._trials[name][1]
+
+    def result(self, name: str, report: StepReport | FailureReport) -> bool:
+        """Take in what a trial reports; True when it is to stop."""
+        study, trial = self._trials[name]
         if study.failure is not None or self.broken:
             return True
         try:
-            stop = study.result(number, report)
+            stop = study.result(trial.number, report)
         except Exception as error:
             self._failed(study, error)
             return True
         self._flush_when_due()
         return stop
 
-    def overdue(self, trial_id: str, worked: float, idle: float) -> bool:
+    def overdue(self, name: str, worked: float, idle: float) -> bool:
         """Whether a trial hangs, so that its worker is to be killed; see `SpreadStudy.overdue`."""
-        study, number = self._trials[trial_id]
-        return study.overdue(number, worked, idle)
+        study, trial = self._trials[name]
+        return study.overdue(trial.number, worked, idle)
 
-    def saved(self, trial_id: str, path: str) -> None:
+    def saved(self, name: str, path: str) -> None:
         """A trial has a checkpoint at a path of the storage; the one before it has served."""
-        study, number = self._trials[trial_id]
+        study, trial = self._trials[name]
         inside = f"{self.directory.root}/"
         if not path.startswith(inside):
             return  # a storage of Tune's own choosing: not ours to keep or to delete
-        name = path.removeprefix(inside)
-        if number in study.live:
-            self._forget(study.live[number].checkpoint)
-            study.saved(number, name)
+        checkpoint = path.removeprefix(inside)
+        if trial.number in study.live:
+            self._forget(trial.checkpoint)
+            trial.checkpoint = checkpoint
         else:
-            self._forget(name)
+            self._forget(checkpoint)
 
     def _forget(self, checkpoint: str | None) -> None:
         if checkpoint is not None:
             self._served.append(checkpoint)
 
-    def lost(self, trial_id: str) -> None:
-        """A trial's worker was lost, Tune starts it again."""
-        study, number = self._trials[trial_id]
-        if number in study.live:
-            study.live[number].attempt += 1
+    def no_place(self, name: str, why: Note) -> None:
+        """No machine comes that has room for a trial, whose end is to come, or for a last fit."""
+        if name in self._trials:
+            self.trial(name).fail(why)
+        else:
+            job, _ = self._fits.pop(name)
+            self.conclude(replace(job.ended, failure=why))
 
-    def died(self, trial_id: str, error: str) -> None:
-        """A trial's worker has died for the last time; what Tune says of it."""
-        study, number = self._trials[trial_id]
-        if number in study.live:
-            study.live[number].death = error
+    def end(self, name: str, *, died: bool = False) -> None:
+        """A trial or a last fit has ended. died: so have its workers."""
+        if name in self._trials:
+            self._end_trial(*self._trials.pop(name), died=died)
+        elif name in self._fits:
+            job, machines = self._fits.pop(name)
+            if died and len(self.room.machines()) >= machines:  # else the next Tuner takes the study up again
+                self.conclude(replace(job.ended, crashed=FINAL_FITS))
 
-    def fail(self, trial_id: str, why: Note) -> None:
-        """A trial has failed without a worker; its end is to come."""
-        study, number = self._trials[trial_id]
-        if number in study.live:
-            study.live[number].fail(why)
-
-    def end(self, trial_id: str, lost: Note | None = None) -> None:
-        """A trial has ended."""
-        study, number = self._trials.pop(trial_id)
-        if number in study.live:
-            self._forget(study.live[number].checkpoint)
+    def _end_trial(self, study: SpreadStudy, trial: SpreadTrial, *, died: bool) -> None:
+        if trial.number in study.live:
+            self._forget(trial.checkpoint)
         try:
-            record = study.end(number, lost)
+            record = study.end(trial.number, died=died)
         except Exception as error:
             self._failed(study, error)
             return
@@ -200,19 +231,25 @@ class OpenStudies:
         self._look(study)
 
     def _look(self, study: SpreadStudy) -> None:
-        """Record a study and drop it, once it has ended."""
+        """Conclude a study and drop it, once it has ended."""
         if not study.done or study not in self._flying:
             return
         self.flush()
         if self.broken:
             return  # without its trials' records, a study's own would be wrong
+        self.conclude(study.ended())
+        self._flying.remove(study)
+        self._budgets.pop(study.study.id, None)
+
+    def conclude(self, ended: EndedStudy) -> None:
+        """Have a study concluded: at once where nothing of the customer's is to run, else as a job."""
         try:
-            self.on_end(study)
+            job = self.last_fit(ended)
         except Exception as error:
             self._break(error)
             return
-        self._flying.remove(study)
-        self._budgets.pop(study.study.id, None)
+        if job is not None:
+            self._waiting.append(job)
 
     def _flush_when_due(self) -> None:
         if time.monotonic() - self._last >= self.interval:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from schedulers.protocols import Scheduler
 from tuning.errors import StudyError, reason_of
+from tuning.execution.jobs import EndedStudy
 from tuning.execution.limits import HangLimits
 from tuning.execution.nodes import worker_died
 from tuning.execution.reports import FailureReport, StepReport, TrialLength
@@ -25,8 +26,6 @@ from tuning.study.core import STOP
 from tuning.study.interfaces import Configuration
 from tuning.study.study import family_of
 from tuning.study.trial import RUNNING, Trial, TrialShape, Verdict
-
-DEATHS = "a crash, a time limit or too much memory"
 
 
 class SpreadTrial(Trial):
@@ -85,11 +84,6 @@ class SpreadStudy:
         self._began, self._before = time.monotonic(), 0.0  # seconds of earlier attempts
 
     @property
-    def stopped_by(self) -> Note | None:
-        """What has ended the study before its budget was used up."""
-        return self.core.ended_by
-
-    @property
     def closed(self) -> bool:
         """Nothing will be suggested any more."""
         spent = bool(self.core.closed_by) or self.core.suggested >= self.study.n_trials
@@ -145,19 +139,14 @@ class SpreadStudy:
             trial.fail(why)
         return why is not None
 
-    def saved(self, number: int, path: str) -> None:
-        """A trial has a checkpoint from which it can go on."""
-        if number in self.live:
-            self.live[number].checkpoint = path
-
-    def end(self, number: int, lost: Note | None = None) -> TrialRecord | None:
-        """A trial has ended, by itself, stopped, or (`lost`) with its last worker: its study has ended then, too."""
+    def end(self, number: int, *, died: bool = False) -> TrialRecord | None:
+        """A trial has ended, by itself, stopped, or (`died`) with its last worker: its study has ended then, too."""
         trial = self.live.pop(number, None)
         if trial is None:
             return None
-        if lost is not None and not trial.failed:
+        if died and not trial.failed:
             if worker_died(trial.death or ""):
-                trial.fail(lost, trial.death)
+                trial.fail(EndCode.WORKER_DIED(), trial.death)
                 self.crashed = (number, trial.death)
             else:
                 trial.fail(EndCode.WORKER_COULD_NOT_WORK(error=_last_line(trial.death)), trial.death)
@@ -169,6 +158,12 @@ class SpreadStudy:
         if not self.live:
             self.core.ask_rules()  # it may have been the last trial, so that nobody asks any more
         return record
+
+    def ended(self) -> EndedStudy:
+        """What has come of it, once it is done."""
+        number, error = self.crashed or (None, None)
+        crashed = None if number is None else f"trial {number}"
+        return EndedStudy(self.study, self.records, self.core.ended_by, self.failure, crashed, error)
 
     def give_up(self, error: Exception) -> None:
         """The study cannot go on. What is recorded of it stays, and `failure` says why."""
