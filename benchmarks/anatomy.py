@@ -39,7 +39,7 @@ PARTS = {
         "search_spaces.searcher:StudySearcher.on_trial_complete",
         "search_spaces.algorithms.base:Algorithm.build",
     ),
-    "scheduler": ("tuning.study.core:StudyCore.judge",),
+    "scheduler": ("tuning.study.core:StudyCore.on_trial_result",),
     "refit the winner": ("tuning.execution.study_run:conclude", "tuning.execution.study_run:fitted_on_all"),
     "save the model": ("tuning.models.customer_model:CustomerModel.save",),
     "encode records": ("tuning.execution.part_writer:encode",),

@@ -50,13 +50,13 @@ class TrialLength:
         full_steps: steps of the trial if nobody stops it.
         best_prefix: whether every prefix of the steps is a model of its own.
         progress: whether the steps are one training's, and not folds.
-        race_steps: steps of the longest trial of its race.
+        cohort_steps: steps of the longest trial of its cohort.
     """
 
     full_steps: float
     best_prefix: bool
     progress: bool
-    race_steps: int
+    cohort_steps: int
 
 
 @dataclass(frozen=True, slots=True)

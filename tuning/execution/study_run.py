@@ -62,7 +62,7 @@ def run_study(
     """One study to its end: its new trial records, then its study record. Never raises for a bad customer.
 
     Records that come in one list must be written together: under a scheduler that pauses, all trials of a study are
-    one race, and either all of them are known or none. A study with a fixed configuration has no trials.
+    one cohort, and either all of them are known or none. A study with a fixed configuration has no trials.
 
     before: records of earlier attempts. helpers: train its trials where its scheduler pauses them; None of them where
     this process does.

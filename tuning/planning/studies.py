@@ -254,12 +254,12 @@ def _check_population(specs: Sequence[SchedulerSpec], space: SearchSpace, code: 
                 "asha."
             )
         names = parameters_by_model(space)
-        races: list[tuple[dict[str, object], Collection[str]]] = [({MODEL: name}, ()) for name in names] or [({}, ())]
+        cohorts: list[tuple[dict[str, object], Collection[str]]] = [({MODEL: name}, ()) for name in names] or [({}, ())]
         if code.objective is None:
             found = {name: code.families.get(name) or find_family(name) for name in names}
             stepped = {name: family for name, family in found.items() if isinstance(family, SteppedFamily)}
-            races = [({MODEL: name}, family.frozen | {family.length, TARGET}) for name, family in stepped.items()]
-        if not any(spec.usable(mutations(space, config, frozen, MODEL)) for config, frozen in races):
+            cohorts = [({MODEL: name}, family.frozen | {family.length, TARGET}) for name, family in stepped.items()]
+        if not any(spec.usable(mutations(space, config, frozen, MODEL)) for config, frozen in cohorts):
             what = "number" if spec.name == "pb2" else "hyperparameter"
             raise PlanError(
                 f"scheduler {spec.name!r} changes a {what} while a model trains, and this search space has none that "

@@ -94,7 +94,7 @@ class AheadLoop(TrialLoop):
         self._twin: Searcher | None = None
         self._twin_suggested = 0
         self._foreseen: dict[int, RemoteTraining] = {}
-        self._schedulers: dict[str, Scheduler] = {}  # of races that have not begun
+        self._schedulers: dict[str, Scheduler] = {}  # of cohorts that have not begun
 
     def close(self) -> None:
         super().close()
@@ -119,8 +119,8 @@ class AheadLoop(TrialLoop):
 
     def _advance(self, trial: LocalTrial) -> None:
         assert isinstance(trial, AheadTrial)
-        alone = self.core.rules or not self.core.race(trial).population
-        if trial.racing or alone:
+        alone = self.core.rules or not self.core.cohort(trial).population
+        if trial.in_cohort or alone:
             super()._advance(trial)
             return
         # Nothing depends on the protected trial's score: a population's algorithm learns nothing, and there is no
@@ -144,15 +144,15 @@ class AheadLoop(TrialLoop):
         while (step := self._pull(trial)) is not None:
             if self.core.step(trial, step) == STOP:
                 break
-        self.core.end(trial)
+        self.core.complete(trial)
 
     # What is trained ahead of them.
 
     def _plan(self, needed: AheadTrial) -> Iterator[Demand]:
         """The steps that will be needed, the most urgent first. Order and size change the time only."""
         trials: list[LocalTrial] = [needed] if self._protected in (None, needed) else [self._protected, needed]
-        for race in self.core.races.values():
-            trials += [trial for trial in race.trials if trial is not needed and not self.core.complete(trial)]
+        for cohort in self.core.cohorts.values():
+            trials += [trial for trial in cohort.trials if trial is not needed and not self.core.is_full(trial)]
         ahead = ((trial, self._steps_ahead(trial)) for trial in trials)
         demands = [self._demand(trial, max(1, steps)) for trial, steps in ahead if steps > 0 or trial is needed]
         yield from demands
@@ -162,13 +162,13 @@ class AheadLoop(TrialLoop):
     def _demand(self, trial: LocalTrial, steps: int) -> Demand:
         assert isinstance(trial, AheadTrial)
         training = trial.training_in(self._pool, self._exact)
-        return Demand(training, training.taken + steps, save=trial.racing)
+        return Demand(training, training.taken + steps, save=trial.in_cohort)
 
     def _steps_ahead(self, trial: LocalTrial) -> int:
         to_end = self._to_end(trial)
-        if not trial.racing:
+        if not trial.in_cohort:
             return to_end
-        return int(min(self.core.race(trial).steps_until_pause(trial), to_end))
+        return int(min(self.core.cohort(trial).steps_until_pause(trial), to_end))
 
     def _to_end(self, trial: LocalTrial) -> int:
         done = trial.steps[-1].step if trial.steps else 0
@@ -213,8 +213,8 @@ class AheadLoop(TrialLoop):
 
     def _scheduler(self, config: Configuration) -> Scheduler:
         family = self.core.family(config)
-        if family in self.core.races:
-            return self.core.races[family].scheduler
+        if family in self.core.cohorts:
+            return self.core.cohorts[family].scheduler
         if family not in self._schedulers:
             self._schedulers[family] = self.core.scheduler_for(config)
         return self._schedulers[family]

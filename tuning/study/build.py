@@ -15,9 +15,9 @@ from tuning.study.core import StudyCore
 from tuning.study.interfaces import Configuration, Rule, Searcher
 from tuning.study.mutations import mutations
 from tuning.study.record import trial_record
-from tuning.study.scheduler_view import TrialT
 from tuning.study.study import SCORE, Study, family_of
 from tuning.study.trial import Trial
+from tuning.study.trial_view import TrialT
 from tuning.study.warm_start import DEFAULT_ONLY, StartingPoints, points_known, points_to_try
 
 
@@ -55,11 +55,11 @@ class PlannedStudy:
         )
         return searcher
 
-    def scheduler(self, config: Configuration, race_steps: int, frozen: Collection[str] | None = ()) -> Scheduler:
-        """A new scheduler for the race of a configuration.
+    def scheduler(self, config: Configuration, cohort_steps: int, frozen: Collection[str] | None = ()) -> Scheduler:
+        """A new scheduler for the cohort of a configuration.
 
-        race_steps: of the longest trial that the race can have. frozen: as of `StudyTraining`. Where a trial cannot
-        take over a model, or nothing may change, all trials of the race run to their end.
+        cohort_steps: of the longest trial that the cohort can have. frozen: as of `StudyTraining`. Where a trial cannot
+        take over a model, or nothing may change, all trials of the cohort run to their end.
         """
         study, spec = self.study, self.study.scheduler
         varied = mutations(study.space, config, frozen or (), MODEL) if spec.mutates else NO_MUTATIONS
@@ -68,7 +68,7 @@ class PlannedStudy:
         return spec.build(
             metric=SCORE,
             mode=self.mode,
-            max_steps=race_steps,
+            max_steps=cohort_steps,
             seed=derive(study.seed, "scheduler", family_of(config)),
             mutations=varied,
         )

@@ -1,4 +1,4 @@
-"""The decisions of one study, wherever its trials train: ask → enter → step … step → end.
+"""The decisions of one study, wherever its trials train: ask → add → step … step → complete.
 
 Loops (`tuning.study.loop`, `tuning.study.ahead`) and `tuning.execution.spread.spread_study` train the trials and
 feed the core, one event after another. It knows neither generators nor Ray's cluster nor records.
@@ -19,10 +19,10 @@ from tuning.basics.wording import raised
 from tuning.errors import StudyError
 from tuning.notes import EndCode, Note
 from tuning.records.schema import FAILED, FINISHED, STOPPED
+from tuning.study.cohort import Cohort, note_of
 from tuning.study.interfaces import Configuration, ListeningSearcher, Rule, Searcher
-from tuning.study.race import Race, note_of
-from tuning.study.scheduler_view import TrialT
 from tuning.study.trial import ERROR, PENDING, TERMINATED, AnyStep, Verdict, not_finite
+from tuning.study.trial_view import TrialT
 
 STEP = "training_iteration"  # the key under which Ray's schedulers look for a trial's progress
 CONTINUE, PAUSE, STOP = "CONTINUE", "PAUSE", "STOP"
@@ -33,7 +33,7 @@ NO_STEP = EndCode.NO_STEP()
 
 
 def one_family(_config: Configuration) -> str:
-    """All configurations take part in the same race."""
+    """All configurations belong to the same cohort."""
     return ""
 
 
@@ -41,7 +41,7 @@ class StudyCore(Generic[TrialT]):
     """One study's searcher, schedulers and stopping rules.
 
     new_trial: makes a trial from (number, id, configuration, family).
-    scheduler_for: a new scheduler for the race of a configuration; called once per family.
+    scheduler_for: a new scheduler for the cohort of a configuration; called once per family.
     family: of a configuration. n_trials: at most so many are suggested.
     metric, mode: key and direction ("max", "min") of the objective towards searcher and schedulers.
     rules: built stopping rules. protect: numbers of trials that are never stopped early.
@@ -73,7 +73,7 @@ class StudyCore(Generic[TrialT]):
         self.stopped_by: Note | None = None
         #: Why there is nothing left to suggest (the budget or the space is used up); None while there may be.
         self.exhausted_by: Note | None = None
-        self.races: dict[str, Race[TrialT]] = {}
+        self.cohorts: dict[str, Cohort[TrialT]] = {}
         #: Trials that have ended and that nobody has taken yet.
         self.outbox: deque[TrialT] = deque()
         self.suggested = 0
@@ -83,7 +83,7 @@ class StudyCore(Generic[TrialT]):
         self.spent_steps = 0
         self.spent_seconds = 0.0
         self._listener = searcher if isinstance(searcher, ListeningSearcher) else None
-        self._recalled: dict[str, list[TrialT]] = {}  # by family, as long as its race has not begun
+        self._recalled: dict[str, list[TrialT]] = {}  # by family, as long as its cohort has not begun
 
     @property
     def closed_by(self) -> Note | None:
@@ -143,50 +143,50 @@ class StudyCore(Generic[TrialT]):
         """The searcher has nothing more to suggest."""
         self.exhausted_by = EndCode.NO_CONFIGURATION_LEFT(trials=self.suggested)
 
-    # The race.
+    # The cohort.
 
-    def race(self, trial: TrialT) -> Race[TrialT]:
-        """The race of this trial's family; the first of the family founds it."""
-        race = self.races.get(trial.family)
-        if race is None:
+    def cohort(self, trial: TrialT) -> Cohort[TrialT]:
+        """The cohort of this trial's family; the first of the family founds it."""
+        cohort = self.cohorts.get(trial.family)
+        if cohort is None:
             try:
                 scheduler = self.scheduler_for(trial.config)
             except Exception as error:
                 self._fail("scheduler", f"being built for family {trial.family!r}", error)
-            race = self.races[trial.family] = Race(scheduler, self.searcher, self._end_waiting, self._expecting)
+            cohort = self.cohorts[trial.family] = Cohort(scheduler, self.searcher, self._end_waiting, self._expecting)
             for earlier in self._recalled.pop(trial.family, ()):
                 try:
-                    race.recall(earlier, [self._as_result(earlier, step.step, step.score) for step in earlier.steps])
+                    cohort.recall(earlier, [self._as_result(earlier, step.step, step.score) for step in earlier.steps])
                 except Exception as error:
                     self._fail("scheduler", f"hearing of trial {earlier.number} again", error)
-        return race
+        return cohort
 
-    def enter(self, trial: TrialT) -> None:
-        """A trial enters its race: from now on its scheduler is told of it."""
-        race = self.race(trial)
-        trial.racing = True
+    def add(self, trial: TrialT) -> None:
+        """Let a trial into its cohort: from now on its scheduler is told of it."""
+        cohort = self.cohort(trial)
+        trial.in_cohort = True
         try:
-            race.add(trial)
+            cohort.add(trial)
         except Exception as error:
             self._fail("scheduler", f"adding trial {trial.number}", error)
 
-    def choose(self, race: Race[TrialT]) -> TrialT | None:
+    def choose(self, cohort: Cohort[TrialT]) -> TrialT | None:
         """The pending or paused trial that the scheduler wants to run next."""
         try:
-            return race.choose()
+            return cohort.choose()
         except Exception as error:
             self._fail("scheduler", "choosing the next trial", error)
 
     def _expecting(self) -> bool:
-        pending = any(trial.status == PENDING for race in self.races.values() for trial in race.trials)
+        pending = any(trial.status == PENDING for cohort in self.cohorts.values() for trial in cohort.trials)
         return pending or not self.closed_by
 
     # Step.
 
     def step(self, trial: TrialT, step: AnyStep) -> str:
         """CONTINUE, PAUSE or STOP after the trial's last step; with STOP, `trial.verdict` says how it ends."""
-        decision = self.judge(trial, step)
-        if decision == STOP or not self.rules or trial.number in self.protect or self.complete(trial):
+        decision = self.on_trial_result(trial, step)
+        if decision == STOP or not self.rules or trial.number in self.protect or self.is_full(trial):
             return decision
         try:
             trial.verdict = self._rule_verdict(trial)
@@ -196,7 +196,7 @@ class StudyCore(Generic[TrialT]):
 
     def step_again(self, trial: TrialT, step: AnyStep) -> str:
         """As `step`, in a replay: rules are told of it and not asked, since their decisions are recorded."""
-        decision = self.judge(trial, step)
+        decision = self.on_trial_result(trial, step)
         if decision != STOP:
             try:
                 for rule in self.rules:
@@ -208,7 +208,7 @@ class StudyCore(Generic[TrialT]):
     def recall(self, trial: TrialT) -> None:
         """Take in the steps of a trial that an earlier attempt has recorded; its end is to follow.
 
-        Its scheduler hears of it when its race begins: how long that is, only the race's next trial knows.
+        Its scheduler hears of it when its cohort begins: how long that is, only the cohort's next trial knows.
         """
         for step in trial.steps:
             self.spent_steps += 1
@@ -222,19 +222,19 @@ class StudyCore(Generic[TrialT]):
                 self._fail("algorithm or rule", f"hearing step {step.step} of trial {trial.number} again", error)
         self._recalled.setdefault(trial.family, []).append(trial)
 
-    def judge(self, trial: TrialT, step: AnyStep) -> str:
+    def on_trial_result(self, trial: TrialT, step: AnyStep) -> str:
         """The scheduler's decision after a step. The searcher is told of the step unless it is the last."""
         self.spent_steps += 1
         self._charge(trial)
-        race = self.races[trial.family] if trial.racing else None
-        if not math.isfinite(step.score) and (race is None or not race.rescues_diverged):
+        cohort = self.cohorts[trial.family] if trial.in_cohort else None
+        if not math.isfinite(step.score) and (cohort is None or not cohort.rescues_diverged):
             trial.verdict = Verdict(FAILED, not_finite(step))
             return STOP
-        if race is None:
+        if cohort is None:
             return CONTINUE
         result = self._as_result(trial, step.step, step.score)
         try:
-            decision = race.judge(trial, result)
+            decision = cohort.on_trial_result(trial, result)
         except Exception as error:
             self._fail("scheduler", f"judging trial {trial.number} at step {step.step}", error)
         trial.last_result = result
@@ -253,12 +253,12 @@ class StudyCore(Generic[TrialT]):
 
     def _stop_verdict(self, trial: TrialT) -> Verdict:
         """The verdict on a trial that its scheduler stops: at the last step it has had its full budget."""
-        return Verdict(FINISHED if self.complete(trial) else STOPPED)
+        return Verdict(FINISHED if self.is_full(trial) else STOPPED)
 
-    def complete(self, trial: TrialT) -> bool:
+    def is_full(self, trial: TrialT) -> bool:
         """Whether a trial has had its full budget."""
-        race = self.races.get(trial.family)
-        budget = trial.shape.full_steps if race is None else min(race.max_steps, trial.shape.full_steps)
+        cohort = self.cohorts.get(trial.family)
+        budget = trial.shape.full_steps if cohort is None else min(cohort.max_steps, trial.shape.full_steps)
         return bool(trial.steps) and trial.steps[-1].step >= budget
 
     def _rule_verdict(self, trial: TrialT) -> Verdict | None:
@@ -278,7 +278,7 @@ class StudyCore(Generic[TrialT]):
         trial.told = self._next_position()
         trial.spent_steps, trial.spent_seconds = self.spent_steps, self.spent_seconds
 
-    def end(self, trial: TrialT) -> None:
+    def complete(self, trial: TrialT) -> None:
         """A trial ends by its verdict or by itself. Scheduler, searcher and rules are told; it goes into the outbox."""
         trial.release()
         trial.state, trial.reason = trial.verdict or (FINISHED, None)
@@ -287,15 +287,15 @@ class StudyCore(Generic[TrialT]):
             trial.state, trial.reason = FAILED, NO_STEP
         elif trial.state != FAILED and not math.isfinite(trial.steps[-1].score):
             trial.state, trial.reason = FAILED, not_finite(trial.steps[-1])
-        race = self.races[trial.family] if trial.racing else None
-        if race is not None:
+        cohort = self.cohorts[trial.family] if trial.in_cohort else None
+        if cohort is not None:
             try:
-                race.end(trial)
+                cohort.complete(trial)
             except Exception as error:
                 self._fail("scheduler", f"hearing the end of trial {trial.number}", error)
         trial.status = ERROR if trial.state == FAILED else TERMINATED
-        if trial.state == STOPPED and not trial.reason and race is not None:
-            trial.reason = race.reason(trial)
+        if trial.state == STOPPED and not trial.reason and cohort is not None:
+            trial.reason = cohort.reason(trial)
         self._tell(trial)
         try:
             for rule in self.rules:
@@ -318,7 +318,7 @@ class StudyCore(Generic[TrialT]):
     def _end_waiting(self, trial: TrialT) -> None:
         """A scheduler ends a trial that is paused or pending."""
         trial.verdict = self._stop_verdict(trial)
-        self.end(trial)
+        self.complete(trial)
 
     def _best(self, trial: TrialT) -> tuple[int | None, float | None]:
         """Position and score of the step that counts; of several steps, one with a finite score."""

@@ -45,10 +45,10 @@ class LocalTrial(Trial):
         """Let the training go on from a state, its own or another trial's."""
         self._inherited = state
 
-    def snapshot(self) -> Snapshot:
-        """Where the trial stands now; the same object until its next step."""
+    def snapshot(self, *, reused: bool = False) -> Snapshot:
+        """Return where the trial stands now; the same object until its next step. reused: as of `Snapshot`."""
         if self._snapshot is None or self._snapshot.steps_run != self.steps_run:
-            self._snapshot = Snapshot(self)
+            self._snapshot = Snapshot(self, reused=reused)
         return self._snapshot
 
     def take_over(self, donor: DonorState, config: dict[str, object]) -> None:
@@ -130,15 +130,22 @@ class DonorState:
 class Snapshot:
     """A trial's state after a step, which is read only when another trial needs it; that is rare.
 
-    It must be read or kept before the trial goes on. steps_run: of the trial when this was made.
+    It must be read or kept before the trial goes on. reused: a scheduler hands it out again later, when its trial has
+    gone on. steps_run: of the trial when this was made.
     """
 
-    __slots__ = ("_kept", "_trial", "steps_run")
+    __slots__ = ("_kept", "_trial", "reused", "steps_run")
 
-    def __init__(self, trial: LocalTrial) -> None:
+    def __init__(self, trial: LocalTrial, *, reused: bool) -> None:
         self._trial: LocalTrial | None = trial
         self._kept: DonorState | None = None
-        self.steps_run = trial.steps_run
+        self.reused, self.steps_run = reused, trial.steps_run
+
+    def __copy__(self) -> DonorState:
+        """Ray's PBT copies a checkpoint at the moment of an exploit: this is when the state is needed."""
+        if self.reused:
+            self.keep()
+        return self.read()
 
     def read(self) -> DonorState:
         """The state that is kept, else the one that the trial has now; `StudyError` when there is none."""

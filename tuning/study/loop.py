@@ -30,7 +30,7 @@ class ReplayError(StudyError):
 
 
 def any_shape(_config: Configuration) -> TrialShape:
-    """The last step counts, and a trial is as long as the longest one of its race."""
+    """The last step counts, and a trial is as long as the longest one of its cohort."""
     return ANY_SHAPE
 
 
@@ -77,8 +77,8 @@ class TrialLoop(Iterator[LocalTrial]):
     def close(self) -> None:
         """End between two trials; suspended ones are dropped without being told to anybody."""
         self._run.close()
-        for race in self.core.races.values():
-            for trial in race.trials:
+        for cohort in self.core.cohorts.values():
+            for trial in cohort.trials:
                 trial.release()
 
     def _trials(self) -> Generator[LocalTrial, None, None]:
@@ -96,11 +96,11 @@ class TrialLoop(Iterator[LocalTrial]):
             yield self.core.outbox.popleft()
 
     def _next(self) -> LocalTrial | None:
-        """The trial that runs next, in whichever race; None when none can."""
+        """The trial that runs next, in whichever cohort; None when none can."""
         core = self.core
         while True:
             if self._filling or not any(
-                trial.status == PENDING for race in core.races.values() for trial in race.trials
+                trial.status == PENDING for cohort in core.cohorts.values() for trial in cohort.trials
             ):
                 if (trial := self._ask()) is not None:
                     if self._enter(trial):
@@ -111,20 +111,20 @@ class TrialLoop(Iterator[LocalTrial]):
                 core.ask_rules()
             if core.stopped_by:
                 return None
-            for race in core.races.values():
-                if race.trials and (chosen := core.choose(race)) is not None:
+            for cohort in core.cohorts.values():
+                if cohort.trials and (chosen := core.choose(cohort)) is not None:
                     return chosen
             return None
 
     def _enter(self, trial: LocalTrial) -> bool:
-        """Bring a new trial into its race; True where it runs to its end at once, before another one is asked for."""
-        race = self.core.race(trial)
+        """Bring a new trial into its cohort; True where it runs to its end at once, before another one is asked for."""
+        cohort = self.core.cohort(trial)
         if self._pauses:
             if trial.number in self.core.protect:
-                return True  # outside of its race
+                return True  # outside of its cohort
             trial.schedule = ((0, dict(trial.config)),)
-            self._filling = self._filling or race.population
-        self.core.enter(trial)
+            self._filling = self._filling or cohort.population
+        self.core.add(trial)
         return not self._pauses
 
     def _ask(self) -> LocalTrial | None:
@@ -144,14 +144,14 @@ class TrialLoop(Iterator[LocalTrial]):
 
     def _advance(self, trial: LocalTrial) -> None:
         """Let a trial run until its scheduler pauses or stops it, or it ends."""
-        core, race = self.core, self.core.race(trial)
-        if not (trial.racing and self._pauses):
+        core, cohort = self.core, self.core.cohort(trial)
+        if not (trial.in_cohort and self._pauses):
             self._run_through(trial)
             return
         if trial.status == PENDING:
             self._begin(trial)
         trial.status = RUNNING
-        if core.complete(trial):
+        if core.is_full(trial):
             self._end(trial)
             return
         while (step := self._pull(trial)) is not None:
@@ -160,7 +160,7 @@ class TrialLoop(Iterator[LocalTrial]):
                 break
             if decision != CONTINUE or trial.status != RUNNING:
                 trial.status = PAUSED
-                if core.complete(trial) and not race.population:
+                if core.is_full(trial) and not cohort.population:
                     trial.release()  # nothing left to train; the scheduler still counts it
                 return
         self._end(trial)
@@ -174,27 +174,27 @@ class TrialLoop(Iterator[LocalTrial]):
             if decision == STOP:
                 break
             if decision != CONTINUE:
-                scheduler = type(core.race(trial).scheduler).__name__
+                scheduler = type(core.cohort(trial).scheduler).__name__
                 raise StudyError(EndCode.PAUSED_IN_TURN(scheduler, trial=trial.number))
-        core.end(trial)
+        core.complete(trial)
 
     def _end(self, trial: LocalTrial) -> None:
         """A trial ends that others may have waited for."""
-        self.core.end(trial)
+        self.core.complete(trial)
 
     def _end_waiting(self) -> None:
         """A rule has ended the study, or the scheduler waits for something that will not come."""
-        for race in self.core.races.values():
-            for trial in list(race.trials):
+        for cohort in self.core.cohorts.values():
+            for trial in list(cohort.trials):
                 if trial.is_finished():
                     continue  # its scheduler has ended it when it heard of another one's end
                 if not trial.steps:
-                    race.forget(trial)
+                    cohort.forget(trial)
                     continue
-                if self.core.complete(trial):
+                if self.core.is_full(trial):
                     trial.verdict = Verdict(FINISHED)
                 else:
-                    waiting = EndCode.PAUSED_FOR_GOOD(type(race.scheduler).__name__, step=trial.steps[-1].step)
+                    waiting = EndCode.PAUSED_FOR_GOOD(type(cohort.scheduler).__name__, step=trial.steps[-1].step)
                     trial.verdict = Verdict(STOPPED, self.core.stopped_by or waiting)
                 self._end(trial)
 
@@ -213,7 +213,7 @@ class TrialLoop(Iterator[LocalTrial]):
             if position < len(earlier.steps):
                 raise ReplayError(EndCode.STOPS_EARLIER(trial=trial.number, step=step.step))
         trial.verdict = Verdict(earlier.state)
-        self.core.end(trial)
+        self.core.complete(trial)
         if earlier.spent_seconds is not None:
             self.core.spent_seconds = earlier.spent_seconds
         self.core.outbox.clear()

@@ -1,7 +1,7 @@
 """What schedulers need of a search space.
 
 These are the hyperparameters that may change while a trial trains (population-based training), and the length of a
-race's longest trials.
+cohort's longest trials.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from search_spaces import Choice, Float, Int, SearchSpace
 from tuning.study.interfaces import Configuration
 
 
-def mutations(space: SearchSpace, config: Configuration, frozen: Collection[str], race: str) -> schedulers.Mutations:
-    """What a scheduler may change in the race that `config` takes part in.
+def mutations(space: SearchSpace, config: Configuration, frozen: Collection[str], cohort: str) -> schedulers.Mutations:
+    """What a scheduler may change in the cohort that `config` takes part in.
 
-    space: a `search_spaces.SearchSpace`. frozen: parameters that a growing model cannot change. race: the parameter
-    whose value is the same for all trials of a race (the model family).
+    space: a `search_spaces.SearchSpace`. frozen: parameters that a growing model cannot change. cohort: the parameter
+    whose value is the same for all trials of a cohort (the model family).
 
     Parameters that others depend on never change, since another value would ask for other parameters.
     """
     parents = {name for parameter in space.parameters for name in parameter.when}
     found: list[schedulers.Mutation] = []
     for parameter in space.parameters:
-        fixed = parameter.name in parents or parameter.name in frozen or parameter.name == race
+        fixed = parameter.name in parents or parameter.name in frozen or parameter.name == cohort
         when = dict(parameter.when)
-        elsewhere = race in when and config.get(race) not in when.pop(race)
+        elsewhere = cohort in when and config.get(cohort) not in when.pop(cohort)
         if fixed or elsewhere or parameter.single:
             continue
         if isinstance(parameter, Choice):
@@ -46,14 +46,14 @@ def mutations(space: SearchSpace, config: Configuration, frozen: Collection[str]
     return schedulers.Mutations(tuple(found), space.allows if space.constraints else None)
 
 
-def longest(space: SearchSpace, config: Configuration, length: str, race: str) -> Configuration:
-    """This configuration with the largest `length` (trees, rounds, epochs) that its race allows.
+def longest(space: SearchSpace, config: Configuration, length: str, cohort: str) -> Configuration:
+    """This configuration with the largest `length` (trees, rounds, epochs) that its cohort allows.
 
-    Rungs and budgets are those of a race, so they follow its longest trials and not the one that comes first.
+    Rungs and budgets are those of a cohort, so they follow its longest trials and not the one that comes first.
     """
     found: list[float] = []
     for parameter in space.parameters:
-        if parameter.name != length or (race in parameter.when and config.get(race) not in parameter.when[race]):
+        if parameter.name != length or (cohort in parameter.when and config.get(cohort) not in parameter.when[cohort]):
             continue
         if isinstance(parameter, Float | Int):
             found.append(parameter.high)

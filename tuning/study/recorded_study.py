@@ -72,7 +72,7 @@ class RecordedStudy:
 
     def _scheduler_for(self, config: Configuration) -> Scheduler:
         training = self.training
-        return self.planned.scheduler(config, training.race_steps(config), training.frozen(config))
+        return self.planned.scheduler(config, training.cohort_steps(config), training.frozen(config))
 
     def _start(self, config: Configuration, number: int, state: object) -> Iterable[Step]:
         return self.training.start(config, trial_seed(self.planned.study.seed, number), state)

@@ -121,7 +121,7 @@ class StudyTraining:
     shape: how long a configuration's trial is, and what its steps are.
     frozen: the parameters that cannot change while this configuration's model grows; None where a trial cannot go on
         from another one's state at all.
-    longest: the configuration whose trial is the longest one of this configuration's race.
+    longest: the configuration whose trial is the longest one of this configuration's cohort.
     exact: whether a trial that goes on from a state of its own has the same steps as one that never stopped.
     """
 
@@ -131,11 +131,11 @@ class StudyTraining:
     longest: Callable[[Configuration], Configuration] = lambda config: config
     exact: Callable[[Configuration], bool] = lambda _: True
 
-    def race_steps(self, config: Configuration) -> int:
-        """The steps of the longest trial that this configuration's race can have."""
+    def cohort_steps(self, config: Configuration) -> int:
+        """The steps of the longest trial that this configuration's cohort can have."""
         return int(self.shape(self.longest(config)).full_steps)
 
 
 def family_of(config: Configuration) -> str:
-    """The model family of a configuration, whose trials are one race; "objective" where a function is tuned."""
+    """The model family of a configuration, whose trials are one cohort; "objective" where a function is tuned."""
     return str(config.get(MODEL, "objective"))

@@ -31,7 +31,7 @@ class TrialShape:
     progress: bool = False
 
 
-#: The last step counts, and a trial is as long as the longest one of its race.
+#: The last step counts, and a trial is as long as the longest one of its cohort.
 ANY_SHAPE = TrialShape()
 
 
@@ -80,7 +80,7 @@ class Trial:
     """A trial from its suggestion on.
 
     number, trial_id, config, family: which trial; `config` is the one in force.
-    status: as in Ray. racing: it takes part in its scheduler's race.
+    status: as in Ray. in_cohort: its scheduler knows it.
     shape: known when training starts.
     steps: the way to the trial's last model, without `get_state`: after an exploit the donor's steps up to there, then
         its own. step_seconds: for each of them, active wall seconds since the trial began (0.0 for a donor's).
@@ -112,10 +112,10 @@ class Trial:
         "error",
         "family",
         "fit_seconds",
+        "in_cohort",
         "last_result",
         "lineage",
         "number",
-        "racing",
         "reason",
         "schedule",
         "score",
@@ -139,7 +139,7 @@ class Trial:
     def __init__(self, number: int, trial_id: str, config: dict[str, object], family: str) -> None:
         self.number, self.trial_id, self.config, self.family = number, trial_id, config, family
         self.status = PENDING
-        self.racing = False
+        self.in_cohort = False
         self.last_result: TrialResult = {}
         self.shape = ANY_SHAPE
         self.steps: list[Step] = []

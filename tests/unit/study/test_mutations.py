@@ -109,7 +109,7 @@ def test_trials_longer_than_the_first_one_run_to_their_own_end(scheduler: str) -
         lambda config: TrialShape(int(config["n"]), best_prefix=True, progress=True),
         longest=lambda config: longest(space, config, "n", "model"),
     )
-    assert training.race_steps({"n": 2}) == 9
+    assert training.cohort_steps({"n": 2}) == 9
     study = Study(
         id="s",
         customer=Customer("c"),

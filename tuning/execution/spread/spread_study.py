@@ -32,21 +32,21 @@ class SpreadTrial(Trial):
     """A trial somewhere on the cluster.
 
     death: what Tune said of its worker's last end. checkpoint: the state from which it can go on, a path in the run
-    directory. race_steps: of the longest trial of its race.
+    directory. cohort_steps: of the longest trial of its cohort.
     """
 
-    __slots__ = ("checkpoint", "death", "race_steps")
+    __slots__ = ("checkpoint", "cohort_steps", "death")
 
     def __init__(self, number: int, trial_id: str, config: dict[str, object], family: str) -> None:
         super().__init__(number, trial_id, config, family)
         self.death: str | None = None
         self.checkpoint: str | None = None
-        self.race_steps = 0
+        self.cohort_steps = 0
 
     def take_length(self, length: TrialLength) -> None:
         """Its worker says how long it is, and what its steps are."""
         self.shape = TrialShape(length.full_steps, length.best_prefix, length.progress)
-        self.race_steps = length.race_steps
+        self.cohort_steps = length.cohort_steps
 
     def take_step(self, report: StepReport) -> Step:
         """A step that its worker reports. NaN and infinity are scores."""
@@ -80,7 +80,7 @@ class SpreadStudy:
         self.records: list[TrialRecord] = []
         self.failure: Note | None = None
         self.crashed: tuple[int, str | None] | None = None  # the trial that ended its workers, what Tune said of it
-        self._race_steps: dict[str, int] = {}  # by family, as the worker of its first trial said
+        self._cohort_steps: dict[str, int] = {}  # by family, as the worker of its first trial said
         self._began, self._before = time.monotonic(), 0.0  # seconds of earlier attempts
 
     @property
@@ -117,7 +117,7 @@ class SpreadStudy:
         if isinstance(report, FailureReport):
             if report.of_study:  # its data, for whatever configuration
                 raise StudyError(report.reason)
-            if not trial.racing and report.length is not None:
+            if not trial.in_cohort and report.length is not None:
                 trial.take_length(report.length)
             trial.fail(report.reason, report.error)
             return False
@@ -217,7 +217,7 @@ class SpreadStudy:
         trial.shape = TrialShape(best_prefix=record.best_step != last)
         trial.verdict = Verdict(record.state, record.reason)
         self.core.recall(trial)
-        self.core.end(trial)
+        self.core.complete(trial)
         self.core.outbox.clear()
         self.core.spent_seconds = max(self.core.spent_seconds, record.spent_seconds or 0.0)
         self.records.append(record)
@@ -232,26 +232,26 @@ class SpreadStudy:
                 self.core.step_again(trial, self._take_step(trial, report))
 
     def _take_step(self, trial: SpreadTrial, report: StepReport) -> Step:
-        if not trial.racing:
+        if not trial.in_cohort:
             trial.take_length(report.length)
             self._enter(trial)
         return trial.take_step(report)
 
     def _enter(self, trial: SpreadTrial) -> None:
         """Training has begun: only a worker knows how long trials are."""
-        self._race_steps.setdefault(trial.family, trial.race_steps)
+        self._cohort_steps.setdefault(trial.family, trial.cohort_steps)
         trial.started = time.time()
-        self.core.enter(trial)
+        self.core.add(trial)
         trial.status = RUNNING
 
     def _close(self, trial: SpreadTrial) -> TrialRecord:
-        if not trial.racing and trial.race_steps:
-            self._enter(trial)  # it failed before its first step; others of its race are not to notice
-        self.core.end(trial)
+        if not trial.in_cohort and trial.cohort_steps:
+            self._enter(trial)  # it failed before its first step; others of its cohort are not to notice
+        self.core.complete(trial)
         return self.planned.record(self.core.outbox.popleft())
 
     def _scheduler_for(self, config: Configuration) -> Scheduler:
-        return self.planned.scheduler(config, self._race_steps[family_of(config)])
+        return self.planned.scheduler(config, self._cohort_steps[family_of(config)])
 
 
 def _covered(spans: Iterable[tuple[float, float]]) -> float:

@@ -126,9 +126,8 @@ def step_reports(
 
     def start(config: Configuration, _: int, state: object) -> Iterator[Step]:
         nonlocal length
-        shape = training.shape(config)
-        race = training.race_steps(config)
-        length = TrialLength(int(shape.full_steps), shape.best_prefix, shape.progress, race)
+        shape, longest = training.shape(config), training.cohort_steps(config)
+        length = TrialLength(int(shape.full_steps), shape.best_prefix, shape.progress, longest)
         return map(_plain, training.start(config, seed, state))
 
     trial, made = LocalTrial(0, "", dict(config), ""), list[StepReport]()
