@@ -78,7 +78,7 @@ def trial_reports(run: WorkerRun, job: TrialJob, checkpoint: str | None = None) 
     """
     with ExitStack() as opened_here:
         try:
-            reports = _begun(opened_here, run, job, checkpoint)
+            reports = _prepare(opened_here, run, job, checkpoint)
         except BaseException as error:
             if is_ctrl_c(error):
                 raise
@@ -88,7 +88,7 @@ def trial_reports(run: WorkerRun, job: TrialJob, checkpoint: str | None = None) 
         yield from reports
 
 
-def _begun(at_hand: ExitStack, run: WorkerRun, job: TrialJob, checkpoint: str | None) -> Iterator[Reported]:
+def _prepare(at_hand: ExitStack, run: WorkerRun, job: TrialJob, checkpoint: str | None) -> Iterator[Reported]:
     """Return the reports of a trial, when it has all that it needs. at_hand: closes that."""
     at_hand.enter_context(ignore_warnings())
     grace = 0.0 if (run.uri, run.term.folder) in _OPEN else run.timing.cold_start_s
