@@ -42,14 +42,14 @@ import errno
 import re
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import ClassVar
 
 from tuning.basics.exit_codes import ALL_WITHOUT_MODEL, ERROR, INTERRUPTED, OWNED, REFUSED, USAGE, outcome_of
 from tuning.basics.wording import one_line, raised
-from tuning.notes import EndCode, Note
+from tuning.notes import EndCode, Note, plain
 
 _OWN = str(Path(__file__).parent)
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -132,9 +132,19 @@ class PlanError(TuningError):
 
 
 class RunError(TuningError):
-    """A run cannot be started, resumed or read."""
+    """A run cannot be started, resumed or read.
+
+    reasons: what workers and machines have said of it, each shown in a line of its own.
+    """
 
     exit_code = REFUSED
+
+    def __init__(self, message: object = "", reasons: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.reasons = tuple(reasons)
+
+    def __str__(self) -> str:
+        return "\n".join([super().__str__(), *(f"  {each}" for each in self.reasons)])
 
 
 class RunOwnedError(RunError):
@@ -285,9 +295,15 @@ def failure(error: BaseException) -> Mapping[str, object]:
         "outcome": outcome_of(number),
         "exit_code": number,
         "code": code_of(error),
-        "values": {name: value for name, value in vars(error).items() if isinstance(value, int | float | str)},
+        "values": values_of(error),
         "reason": (str(error) or "stopped by Ctrl-C") if known is not None else one_line(error),
     }
+
+
+def values_of(error: BaseException) -> Mapping[str, object]:
+    """Return the figures, names and notes that an error holds, for programs."""
+    held = {name: value for name, value in vars(error).items() if isinstance(value, int | float | str | tuple | Note)}
+    return {name: plain(value) for name, value in held.items() if value != ()}
 
 
 def signal_name(number: int) -> str:

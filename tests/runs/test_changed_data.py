@@ -122,7 +122,7 @@ def test_a_file_that_is_gone_is_no_other_definition(
     away = (tmp_path / "data" / "c0001.csv").rename(tmp_path / "away")
     assert truth(TuneRunner.resume(run, slots=1, **QUIET)) == truth(first)
     assert caplog.text == ""
-    monkeypatch.setattr("tuning.runs.resume.versions", lambda: "python 4.0")  # which leaves it alone, too
+    monkeypatch.setattr("tuning.runs.resume.versions", lambda: '{"python": "4.0"}')  # which leaves it alone, too
     more = TuneRunner.resume(run, trials=6, **QUIET)
     assert re.search(r"the data of 'c0001' is not there any more: .*c0001\.csv\. What is recorded of it", caplog.text)
     assert dict(zip(*[more.leaderboard()[name] for name in ("customer", "trials")], strict=True)) == {
@@ -238,7 +238,7 @@ def test_what_other_libraries_have_begun_is_searched_anew(
     ended = {record.study for record in before.study_records}
     begun = {record.study for record in before.trial_records} - ended
     assert len(ended) == len(begun) == 1
-    monkeypatch.setattr("tuning.runs.resume.versions", lambda: "python 4.0; optuna 99")
+    monkeypatch.setattr("tuning.runs.resume.versions", lambda: '{"python": "4.0", "optuna": "99"}')
     result = TuneRunner.resume(run, **QUIET)
     assert f"(now python 4.0, optuna 99), so unfinished studies ({begun.pop()!r}) start again" in caplog.text
     assert truth(result) == truth(runner.run(str(tmp_path / "whole"), **QUIET))
@@ -253,7 +253,7 @@ def test_more_trials_are_not_mixed_with_those_of_other_libraries_although_a_resu
     write_customers(tmp_path / "data", 1)
     run, fields = str(tmp_path / "run"), definition(tmp_path / "data")
     with monkeypatch.context() as then:
-        then.setattr("tuning.study.record.versions", lambda: "python 3.0; optuna 1.0")
+        then.setattr("tuning.study.record.versions", lambda: '{"python": "3.0", "optuna": "1.0"}')
         before = TuneRunner(**fields).run(run, **QUIET)
     assert ran(TuneRunner.resume(run, **QUIET)) == ran(before)  # nothing to do: what has ended stays
     assert caplog.text == ""

@@ -238,8 +238,13 @@ def one_line(error: BaseException) -> str:
 
     Libraries add pages of advice of their own.
     """
-    first = next((line.strip() for line in str(error).splitlines() if line.strip()), "no reason is known")
+    first = next(iter(lines_of(error)), "no reason is known")
     return f"{type(error).__name__}: {shorten(first.rstrip('.'), 300)}"
+
+
+def lines_of(error: BaseException) -> list[str]:
+    """Return the lines of what an error says, without those that are empty."""
+    return [line.strip() for line in str(error).splitlines() if line.strip()]
 
 
 @contextlib.contextmanager

@@ -138,7 +138,7 @@ def _target_lines(
     left_out = f"{amount(count, 'row')} without it{scope} {'is' if count == 1 else 'are'} left out" if count else ""
     lines = [
         f"target: {_scalar(target)}{_yaml_comment(left_out)}",
-        f"task: {task}  # {' '.join(str(why).split())}",
+        f"task: {task}  # {why}",
     ]
     usable = list(_cleaned(targets, task))
     guess = guess_positive(usable) if task == BINARY else None

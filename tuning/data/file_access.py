@@ -17,6 +17,7 @@ from typing import TypeAlias, TypeVar
 import pyarrow as pa
 import pyarrow.fs
 
+from tuning.basics.wording import shorten
 from tuning.errors import CustomerError, StorageError
 from tuning.notes import FileCode
 from tuning.storage.backend import open_filesystem
@@ -220,12 +221,16 @@ def reading_errors(path: str, encoding: str = "utf-8") -> Iterator[None]:
         why = f"{error.reason} at byte {error.start}" if isinstance(error, UnicodeDecodeError) else str(error)
         raise CustomerError(FileCode.FILE_NOT_ENCODED(shown, encoding=encoding, error=why)) from error
     except (ValueError, OSError, EOFError, csv_module.Error, pa.ArrowException) as error:
-        text = " ".join(OPENED.sub(lambda _: shown, str(error)).split())[:200]
-        text = text.removeprefix("Error tokenizing data. C error: ").rstrip(".")
         empty = type(error).__name__ == "EmptyDataError"
         raise CustomerError(
-            FileCode.FILE_EMPTY(shown) if empty else FileCode.FILE_UNREADABLE(shown, error=text)
+            FileCode.FILE_EMPTY(shown) if empty else FileCode.FILE_UNREADABLE(shown, error=_without_place(error, shown))
         ) from error
+
+
+def _without_place(error: Exception, shown: str) -> str:
+    """What a library says of a file, with the file's name for the descriptor that it was opened by."""
+    said = OPENED.sub(lambda _: shown, str(error)).removeprefix("Error tokenizing data. C error: ")
+    return shorten(" ".join(said.split()).rstrip("."), 200)
 
 
 def file_stamp(path: str) -> str:

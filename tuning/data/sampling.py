@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from tuning.basics.wording import amount, did_you_mean, name_list
 from tuning.data.arrow_frames import to_arrow
 from tuning.data.column_types import concatenated, to_frame
 from tuning.data.customers import Customer, Customers, too_large
@@ -22,6 +21,7 @@ from tuning.data.prepared import OwnCode
 from tuning.data.registry import file_source
 from tuning.data.table_source import Piece
 from tuning.errors import CustomerError, NotLookedAtError
+from tuning.notes import DataCode, FileCode, Note
 from tuning.preprocessing.task import is_comparable
 
 if TYPE_CHECKING:
@@ -41,13 +41,13 @@ class TargetSample:
 
     Attributes:
         targets: by customer, where it has enough rows with a target.
-        reason: why the others have none, with an example; empty when there are no others.
+        reason: why one of the others has none; None when there are no others.
         whole: whether these are all customers that have a usable target, with all of their rows.
         frames: the first of the rows that have these targets.
     """
 
     targets: Mapping[str, pd.Series]
-    reason: str = ""
+    reason: Note | None = None
     whole: bool = False
     frames: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
@@ -69,22 +69,15 @@ def sample_target(definition: Definition, customers: Customers, frames: SampledF
     target = definition.target
     found: dict[str, pd.Series] = {}
     first_rows: dict[str, pd.DataFrame] = {}
-    reason = "there is no customer"
+    reason: Note | None = None
     whole = len(customers) <= LOOKED_AT and definition.prepare is None
     for number, (customer, frame) in enumerate(frames, start=1):
         if isinstance(frame, CustomerError):
-            reason = f"customer {customer.id!r}: {frame}"
+            reason = FileCode.OF_CUSTOMER(customer.id, why=frame.note)
             continue
         whole = whole and (len(frame) < ROWS if customer.rows is None else len(frame) == customer.rows)
-        if target not in frame.columns:
-            hint = did_you_mean(target, frame.columns)
-            reason = f"customer {customer.id!r} has no column {target!r}.{hint} There are {name_list(frame.columns)}"
-        elif frame[target].notna().sum() < definition.min_rows:
-            reason = (
-                f"customer {customer.id!r} has fewer than {amount(definition.min_rows, 'row')} with a target {target!r}"
-            )
-        elif not is_comparable(frame[target]):
-            reason = f"customer {customer.id!r} has lists or the like in its target {target!r}"
+        if why := _unusable(frame, definition):
+            reason = FileCode.OF_CUSTOMER(customer.id, why=why)
         else:
             found[customer.id] = frame[target]
             first_rows[customer.id] = frame[:FIRST_ROWS]
@@ -92,6 +85,16 @@ def sample_target(definition: Definition, customers: Customers, frames: SampledF
                 whole = whole and number == len(customers)
                 break
     return TargetSample(found, reason, whole, first_rows)
+
+
+def _unusable(frame: pd.DataFrame, definition: Definition) -> Note | None:
+    """Why no task can be guessed from a customer's target, if so."""
+    target, least = definition.target or "", definition.min_rows
+    if target not in frame.columns:
+        return FileCode.COLUMN_ABSENT(target, role="target", columns=[*frame.columns[:11]], csv={})
+    if (rows := int(frame[target].notna().sum())) < least:
+        return DataCode.TOO_FEW_ROWS(rows=rows, least=least, without=len(frame) - rows)
+    return None if is_comparable(frame[target]) else DataCode.LISTS(target)
 
 
 def sample_frames(definition: Definition, customers: Customers, code: OwnCode) -> SampledFrames:

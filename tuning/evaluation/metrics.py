@@ -250,8 +250,9 @@ def _scores(name: str, task: str, weighted: bool = False) -> bool:
         proba = np.full((6, classes), 0.2 / (classes - 1))
         proba[np.arange(6), y] = 0.8
         example, kind = Prediction(values=y, proba=proba), Task(task, tuple(range(classes)))
+    if _is_of_numbers(name) == kind.classification:
+        return False  # one of numbers takes the codes of classes for numbers, one of classes takes numbers for classes
     try:
-        _check_labels(name, y, example, kind)
         weight = np.ones(len(y)) if weighted else None
         Metric(name, kind).score(y, example, weight)
         return Metric(name, kind).defined_for(y, weight)
@@ -259,21 +260,20 @@ def _scores(name: str, task: str, weighted: bool = False) -> bool:
         return False
 
 
-def _check_labels(name: str, y: np.ndarray, example: Prediction, task: Task) -> None:
-    """A metric of numbers silently takes class codes for numbers, one of labels takes numbers for labels; text
-    tells which one it is.
-    """
-    labels = np.array(["a", "b", "c"])[: len(task.classes) or 3]
-    codes = y if task.classification else np.arange(3)
-    answer = example if task.classification else Prediction(values=codes)
-    shim = _shim_classes()[task.classification](answer, len(labels), labels)
+@cache
+def _is_of_numbers(name: str) -> bool:
+    """Whether a metric takes any numbers and no text; one of classes refuses numbers between them, or takes text."""
+    return not _takes(name, np.array(["a", "b", "c"])) and _takes(name, np.array([1.5, 2.25, 3.5]))
+
+
+def _takes(name: str, values: np.ndarray) -> bool:
+    """Whether a metric scores these values, which are both the true and the predicted ones."""
+    shim = _shim_classes()[False](Prediction(values=values), 0)
     try:
-        _scorer(name)(shim, _ScoredRows(len(codes)), labels[codes])
-        of_labels = True
-    except (ValueError, TypeError) as error:
-        of_labels = "pos_label" in str(error)  # which class is the positive one is asked for labels only
-    if of_labels != task.classification:
-        raise ValueError("it is for numbers, or for classes, and the target holds the other ones")
+        _scorer(name)(shim, _ScoredRows(len(values)), values)
+    except Exception:  # whatever a scorer says of it
+        return False
+    return True
 
 
 def score_range(name: str) -> tuple[float, float]:

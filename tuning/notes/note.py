@@ -138,8 +138,8 @@ def _worth(note: Note) -> tuple[bool, int]:
 
 
 def texts(notes: Iterable[Note]) -> str:
-    """The sentences of notes in one cell of a table."""
-    return "; ".join(map(str, notes))
+    """The sentences of notes in one cell of a table, as a sentence shows notes among its values."""
+    return FORMS["all"](notes, "; ")
 
 
 def sentence(text: str, note: Note) -> str:

@@ -143,7 +143,7 @@ def _predicted(definition: Definition, customers: Customers, code: OwnCode, fram
     if task == "auto":
         if not sample.targets:
             raise PlanError(
-                f"no usable target {definition.target!r} to look at: {sample.reason.rstrip('.')}. "
+                f"no usable target {definition.target!r} to look at: {sample.reason or 'there is no customer.'} "
                 "Correct `target` or `data`, or set `task`."
             )
         task, why = agreed_task(sample.targets, of_classes=_of_classes(definition, code))

@@ -315,7 +315,7 @@ class StudyRecord:
     fit_seconds: float = column("CPU seconds; of what, as `seconds`", clock=True)
     model_sha256: str | None = optional("digest of its `model.json`, which holds the digests of the other files")
     worker: str = column("host:pid")
-    versions: str = column("of Python and the libraries that the result depends on")
+    versions: str = column("of Python and the libraries that the result depends on, as a JSON object of them by name")
     error: str | None = optional("traceback, when something unforeseen ended the study")
     ensemble: str | None = optional(
         "the members of the ensemble that the model is, as JSON: a list of `{trial, family, weight}`, the weights "

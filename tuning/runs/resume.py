@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -232,12 +233,13 @@ def with_libraries_now(directory: RunDirectory, definition: Definition, state: R
     Replayed, they might differ from what the libraries suggest now. Which libraries a trial had is in its record: an
     owner in between may have had others, and may have left the study alone. definition: as for `read_state`.
     """
-    now = versions().split("; ")
+    now: dict[str, str] = json.loads(versions())
 
     @cache
     def other(then: str) -> frozenset[str]:
         """The libraries that are not what they were."""
-        return frozenset(now) - set(then.split("; ")) if then else frozenset()
+        before = json.loads(then) if then else now
+        return frozenset(name for name, number in now.items() if before.get(name) != number)
 
     changed = [then for then in pc.unique(state.trials["versions"]).to_pylist() if other(then)]
     other_versions = state.trials.filter(pc.is_in(state.trials["versions"], value_set=pa.array(changed, pa.string())))
@@ -252,7 +254,7 @@ def with_libraries_now(directory: RunDirectory, definition: Definition, state: R
     logger.warning(
         "the libraries are not those that the run had (now %s), so unfinished studies (%s) start again, from "
         "the first trial.",
-        ", ".join(library for library in now if any(library in new[name] for name in anew)),
+        ", ".join(f"{name} {number}" for name, number in now.items() if any(name in new[study] for study in anew)),
         some_names(anew),
     )
     again = read_state(directory, parts_without_studies(directory, state.parts, anew), state.left, definition)

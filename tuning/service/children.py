@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TypeVar
 
+from tuning.basics.documents import Json
 from tuning.basics.environment import import_environment
 from tuning.basics.wording import RUN_ADDRESS, duration
-from tuning.errors import DefinitionError, QuotaError, RunError, ServiceError, UnavailableError
+from tuning.errors import QuotaError, RunError, UnavailableError
 from tuning.service import limited
 from tuning.service.settings import GB, ServiceSettings
 from tuning.storage.data_roots import VARIABLE
@@ -50,25 +51,20 @@ class ChildEnd:
     said: str
 
     @property
+    def failure(self) -> Json:
+        """What stdout holds of `tuning.errors.failure`; nothing of a child that has said none."""
+        with contextlib.suppress(ValueError):
+            found = json.loads(self.output)
+            return found if isinstance(found, dict) and "reason" in found else {}
+        return {}
+
+    @property
     def reason(self) -> str:
-        """Why the child failed: what stdout holds of `tuning.errors.failure`, else the last line of stderr."""
-        with contextlib.suppress(ValueError, KeyError, TypeError):
-            return mask_in(str(json.loads(self.output)["reason"]))
+        """Why the child failed: what it says itself, else the last line of stderr."""
+        if told := self.failure:
+            return mask_in(str(told["reason"]))
         lines = [line for line in self.said.splitlines() if line.strip()]
         return mask_in(lines[-1]) if lines else f"it ended with {self.code} and said nothing"
-
-    def answer(self) -> bytes:
-        """Return the output of a command that has done its work.
-
-        Raises:
-            DefinitionError: the command has refused what the user gave.
-            ServiceError: it has failed.
-        """
-        if self.code == USAGE:
-            raise DefinitionError(self.reason)
-        if self.code:
-            raise ServiceError(self.reason)
-        return self.output
 
 
 class _Running:

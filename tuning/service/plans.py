@@ -15,9 +15,9 @@ from sqlalchemy import Connection, RowMapping, delete, func, insert, select, upd
 from search_spaces.yaml_text import dump_yaml
 from tuning.basics.documents import Json
 from tuning.basics.wording import amount
-from tuning.errors import MissingError, QuotaError, TuningError
+from tuning.errors import MissingError, QuotaError, TuningError, code_of, failure
 from tuning.service.admission import check_again
-from tuning.service.children import ChildLimits, roots_variable, run_child
+from tuning.service.children import ChildEnd, ChildLimits, roots_variable, run_child
 from tuning.service.database.connection import Database
 from tuning.service.database.runs import Submission, new_id, remember, submitted_before
 from tuning.service.database.tables import PLANS
@@ -45,7 +45,7 @@ OPEN = (PlanState.WAITING, PlanState.PLANNING)
 
 @dataclass(frozen=True)
 class AskedPlan:
-    """A row of `tables.PLANS`."""
+    """A row of `tables.PLANS`. refusal: `code` and `values` of the error that `problem` tells."""
 
     id: str
     team: str
@@ -54,6 +54,7 @@ class AskedPlan:
     result: Json | None
     problem: str | None
     at: float
+    refusal: Json
     typed: str | None = None
 
 
@@ -114,18 +115,26 @@ class Plans:
         try:
             self._set(plan, state=PlanState.PLANNING)
             try:
-                values: dict[str, object] = {"state": PlanState.PLANNED, "result": names.document(self._answer(plan))}
+                end = self._ended(plan)
+                told: Json = {"reason": end.reason, **end.failure} if end.code else json.loads(end.output)
+                state = PlanState.REFUSED if end.code else PlanState.PLANNED
             except TuningError as error:
-                values = {"state": PlanState.REFUSED, "problem": names.text(str(error))}
-            except Exception:
+                told, state = failure(error), PlanState.REFUSED
+            except Exception as error:
                 logger.exception("plan %s", plan.id)
-                problem = "The plan could not be made; the server's log says why."
-                values = {"state": PlanState.REFUSED, "problem": problem}
-            self._set(plan, **values)
+                told = {"reason": "The plan could not be made; the server's log says why.", "code": code_of(error)}
+                state = PlanState.REFUSED
+            told = names.document(told)
+            if state is PlanState.REFUSED:
+                refusal = {"code": told.get("code"), "values": told.get("values", {})}
+                self._set(plan, state=state, problem=told["reason"], result=refusal)
+            else:
+                self._set(plan, state=state, result=told)
         except TuningError as error:
             logger.error("plan %s is left for the next start: %s", plan.id, error)
 
-    def _answer(self, plan: AskedPlan) -> Json:
+    def _ended(self, plan: AskedPlan) -> ChildEnd:
+        """The child process that has made a plan, or has said why there is none."""
         check_again(plan.definition, plan.team, self._settings)  # it may be one that an earlier server has left
         folder = self._settings.work / "plans" / plan.id
         folder.mkdir(parents=True, exist_ok=True)
@@ -137,8 +146,7 @@ class Plans:
                 arguments += ["--slots", str(total)]
             limits = ChildLimits(self._settings.plan_seconds, int(self._settings.plan_memory_gb * GB))
             environment = roots_variable(self._settings, plan.team)
-            found: Json = json.loads(run_child("tuning.cli", arguments, environment, limits, folder=folder).answer())
-            return found
+            return run_child("tuning.cli", arguments, environment, limits, folder=folder)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -155,4 +163,6 @@ def _one(connection: Connection, plan: str, team: str) -> AskedPlan:
 
 
 def _plan(row: RowMapping) -> AskedPlan:
-    return AskedPlan(**{**row, "state": PlanState(row["state"])})
+    state, found = PlanState(row["state"]), row["result"]
+    result, refusal = (None, found or {}) if state is PlanState.REFUSED else (found, {})
+    return AskedPlan(**{**row, "state": state, "result": result, "refusal": refusal})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -24,7 +25,6 @@ from tuning.errors import (
 PATIENCE_S = 60.0  # for which a server that is away is asked again
 PAUSE_S = 0.5  # before the second request; each further pause is twice as long, up to:
 LONGEST_PAUSE_S = 8.0
-UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"  # in what OpenSSL says; no class of httpx tells it from a refused connection
 WAY_IN = (
     "Set TUNING_TOKEN to one, or TUNING_TOKEN_FILE to a file that holds one. Whoever runs the server makes it by "
     "`tuning token create`."
@@ -114,7 +114,7 @@ class ServerLink:
 
     def _check_patience(self, pause: Pauses, error: Exception) -> None:
         """Raise once the server was away for too long, and at once for what another try does not change."""
-        if pause.over or UNTRUSTED in str(error):
+        if pause.over or _is_untrusted(error):
             raise _away(self.server, error) from error
         if pause.first:
             self._say(f"{self.server} does not answer; it is asked again for {PATIENCE_S:.0f} s")
@@ -141,10 +141,18 @@ class Pauses:
         return time.monotonic() > self._end
 
 
+def _is_untrusted(error: BaseException) -> bool:
+    """Whether OpenSSL has refused the server's certificate; httpx raises that as any refused connection, from it."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, ssl.SSLCertVerificationError):
+        cause = cause.__cause__ or cause.__context__
+    return cause is not None
+
+
 def _away(server: str, error: Exception) -> ServiceError | DefinitionError:
     if isinstance(error, UnavailableError):
         return error
-    if UNTRUSTED in str(error):
+    if _is_untrusted(error):
         return DefinitionError(
             f"{server} shows a certificate that is not trusted here ({error}). Set SSL_CERT_FILE to the file with the "
             "certificate of whoever has signed it."

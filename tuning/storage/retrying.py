@@ -8,6 +8,9 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from tuning.basics.wording import lines_of
+from tuning.storage.s3 import s3_code
+
 T = TypeVar("T")
 
 ATTEMPTS = 4
@@ -25,22 +28,15 @@ PERMANENT = {
     errno.ENAMETOOLONG: "the path is too long",
     errno.EFBIG: "the file is larger than this storage or process may write",
 }
-PERMANENT_TEXTS = {
-    "NO_SUCH_BUCKET": "the bucket does not exist (any more)",
+PERMANENT_CODES = {
     "NoSuchBucket": "the bucket does not exist (any more)",
-    "ACCESS_DENIED": "access is denied: check the credentials and the bucket's policy",
     "AccessDenied": "access is denied: check the credentials and the bucket's policy",
-    "INVALID_ACCESS_KEY_ID": "the access key is not known",
     "InvalidAccessKeyId": "the access key is not known",
-    "SIGNATURE_DOES_NOT_MATCH": "the secret key is wrong",
     "SignatureDoesNotMatch": "the secret key is wrong",
 }
-TRANSIENT_TEXTS = {
-    "NETWORK_CONNECTION": "the object storage cannot be reached",
+TRANSIENT_CODES = {
     "EndpointConnectionError": "the object storage cannot be reached",
-    "SLOW_DOWN": "the object storage is overloaded",
     "SlowDown": "the object storage is overloaded",
-    "HTTP status 503": "the object storage is overloaded",  # of a HEAD request, which has no other words
 }
 
 
@@ -63,14 +59,13 @@ def with_retries(action: Callable[[], T], pause: float) -> T:
 
 def is_permanent(error: OSError) -> bool:
     """True when another attempt would find the same."""
-    return error.errno in PERMANENT or any(text in str(error) for text in PERMANENT_TEXTS)
+    return error.errno in PERMANENT or s3_code(error) in PERMANENT_CODES
 
 
 def described(error: OSError) -> str:
     """The failure in words that a user can act upon, the storage's own in brackets."""
-    own = " ".join(str(error).split()).rstrip(".")  # what follows is the rest of a sentence
-    for text, meaning in {**PERMANENT_TEXTS, **TRANSIENT_TEXTS}.items():
-        if text in own:
-            return f"{meaning} ({own})"
-    meaning = PERMANENT.get(error.errno or 0, "")
+    own = " ".join(lines_of(error)).rstrip(".")  # what follows is the rest of a sentence
+    if meaning := {**PERMANENT_CODES, **TRANSIENT_CODES}.get(s3_code(error)):
+        return f"{meaning} ({own})"
+    meaning = PERMANENT.get(error.errno or 0)
     return f"{meaning} ({own})" if meaning and error.strerror != meaning else own

@@ -10,6 +10,31 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 S3 = "s3://"
+#: What Arrow says of the errors that have these codes: it has one class for all of S3's errors, and gives no code.
+ARROW_WORDS = {
+    "NO_SUCH_BUCKET": "NoSuchBucket",
+    "ACCESS_DENIED": "AccessDenied",
+    "INVALID_ACCESS_KEY_ID": "InvalidAccessKeyId",
+    "SIGNATURE_DOES_NOT_MATCH": "SignatureDoesNotMatch",
+    "NETWORK_CONNECTION": "EndpointConnectionError",
+    "SLOW_DOWN": "SlowDown",
+    "HTTP status 503": "SlowDown",  # of a HEAD request, which has no other words
+}
+
+
+class S3Error(OSError):
+    """An error of boto3. code: S3's, or the name of botocore's class."""
+
+    def __init__(self, code: str, error: Exception) -> None:
+        super().__init__(f"{code}: {error}")
+        self.code = code
+
+
+def s3_code(error: OSError) -> str:
+    """Return the code of an error of S3; nothing for another one."""
+    if isinstance(error, S3Error):
+        return error.code
+    return next((code for words, code in ARROW_WORDS.items() if words in str(error)), "")
 
 
 def quick_puts(uri: str) -> str:
@@ -38,9 +63,9 @@ def put_new(uri: str, path: str, data: bytes) -> None:
         code = error.response.get("Error", {}).get("Code", "")
         if code in ("PreconditionFailed", "ConditionalRequestConflict"):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path) from error
-        raise OSError(f"{code}: {error}") from error
+        raise S3Error(code, error) from error
     except BotoCoreError as error:
-        raise OSError(f"{type(error).__name__}: {error}") from error
+        raise S3Error(type(error).__name__, error) from error
 
 
 @lru_cache(maxsize=4)

@@ -70,7 +70,7 @@ def worker_name() -> str:
 
 @cache
 def versions() -> str:
-    """The versions that a result depends on."""
+    """The versions that a result depends on, as a JSON object of them by name."""
     found = {name: installed_version(name) for name in ("tuning-service", *LIBRARIES)}
-    there = (f"{name} {number}" for name, number in found.items() if number)
-    return "; ".join([f"python {platform.python_version()}", *there])
+    there = {name: number for name, number in found.items() if number}
+    return json.dumps({"python": platform.python_version(), **there})

@@ -26,7 +26,7 @@ from ray.train.v2._internal.execution.worker_group.placement_group_handle import
 from ray.util.placement_group import get_current_placement_group
 
 from tuning.basics.environment import thread_environment
-from tuning.basics.wording import one_line
+from tuning.basics.wording import lines_of, one_line
 from tuning.errors import RunError
 from tuning.user_code import copied_modules
 
@@ -70,7 +70,7 @@ def _reason(error: BaseException) -> str:
     """What Ray Train's error comes down to: the last line of what it says of the first worker that failed."""
     failures: Mapping[int, BaseException] = getattr(error, "worker_failures", None) or {}
     rank, failure = min(failures.items(), key=lambda item: item[0], default=(None, error))
-    lines = [line.strip() for line in str(failure).splitlines() if line.strip()]
+    lines = lines_of(failure)
     last = lines[-1] if len(lines) > 1 else one_line(failure)  # one line is no traceback, and does not say the kind
     return last if rank is None else f"worker {rank}: {last}"
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
+from tuning.basics.wording import lines_of
 from tuning.errors import RunError
 from tuning.models.boosters import rounds_of
 from tuning.models.families.xgboost_ray import unsuitable
@@ -240,8 +241,7 @@ def _cause(error: BaseException) -> str:
     """The innermost reason that says something, on one line."""
     while error.__cause__ is not None:
         error = error.__cause__
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[-1].strip() if lines else ''}"
+    return f"{type(error).__name__}: {''.join(lines_of(error)[-1:])}"
 
 
 def _reporting(number: int, every: int, total: int) -> TrainingCallback:

@@ -67,7 +67,7 @@ def test_a_plan_is_made_and_a_wrong_one_says_why(
     service.plans._threads.shutdown()  # both are made then
     planned, refused = (web.get(each.headers["Location"]).json() for each in asked)
     assert (planned["state"], planned["result"]["customers"], planned["problem"]) == ("planned", 1, None)
-    assert (refused["state"], refused["result"]) == ("refused", None)
+    assert (refused["state"], refused["result"], refused["code"]) == ("refused", None, "plan")
     assert "'z'" in refused["problem"]
     assert str(service.settings.work) not in refused["problem"]
 

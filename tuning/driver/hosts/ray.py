@@ -129,12 +129,11 @@ class RayHost:
                 time.sleep(owned.timing.attempt_pause_s)
         if left and not halt.wanted:
             errors = [*counter.errors, *failure]
-            reasons = "; ".join(dict.fromkeys(each.message.rstrip(".") for each in errors)) or "no reason was reported"
             full = any(each.code == code_of(DiskFullError()) for each in errors)
             raise (DiskFullError if full else MachineError)(
                 f"{left} of {amount(len(owned.plan.studies), 'study')} could not be finished in {FRUITLESS_ATTEMPTS} "
-                f"attempts without progress: {reasons}. Everything recorded is kept. Resume with: "
-                f"{owned.resume_advice()}"
+                f"attempts without progress. Everything recorded is kept. Resume with: {owned.resume_advice()}",
+                tuple(dict.fromkeys(each.message for each in errors)) or ("no reason was reported",),
             )
 
     def _fit(self, attempt: int, workers: TuneWorkers) -> None:

@@ -136,7 +136,8 @@ SUBMISSIONS = Table(
     Column("at", Float, nullable=False),
 )
 
-#: A plan that was asked for. `result`: as `tuning plan --output json` prints it; `problem`: a sentence in its place.
+#: A plan that was asked for. `result`: as `tuning plan --output json` prints it; `problem`: why there is none; its
+#: `result` then holds `code` and `values` of the error.
 #: `typed`: the definition as somebody typed it on the page; None for one that a program sent.
 PLANS = Table(
     "plans",

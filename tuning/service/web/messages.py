@@ -163,6 +163,8 @@ class PlanMessage(_Message):
         description="As `tuning plan --output json` prints it.", examples=[{"customers": 1000, "trials": 20000}]
     )
     problem: str | None = Field(description="Why there is no plan.", examples=[None])
+    code: str | None = Field(description="The kind of the problem, for programs.", examples=[None])
+    values: Mapping[str, object] = Field(description="The problem's figures, names and notes.", examples=[{}])
     at: AwareDatetime = Field(description="When it was asked for.")
     links: Mapping[str, str]
 

@@ -32,6 +32,7 @@ from tuning.errors import (
     TuningError,
     UnavailableError,
     UnknownCustomerError,
+    code_of,
 )
 from tuning.storage.names import mask_in
 
@@ -81,6 +82,7 @@ class ProblemMessage(BaseModel):
         examples=["target: the column to predict is missing"],
     )
     key: str | None = Field(None, description="The key or parameter that it is about.", examples=["target"])
+    code: str | None = Field(None, description="The kind of the error, for programs.", examples=["definition"])
     request_id: str = Field(description="Under which the server's log has this request.", examples=["1f0c9f3ab2d44e10"])
 
 
@@ -113,6 +115,7 @@ def answer(
     detail: str,
     key: str | None = None,
     headers: Mapping[str, str] | None = None,
+    error: TuningError | None = None,
 ) -> Response:
     """A problem as response: JSON, or a page for a browser where `app.state.problem_page` makes one."""
     message = ProblemMessage(
@@ -120,6 +123,7 @@ def answer(
         status=status,
         detail=shorten(mask_in(detail), LONGEST),
         key=key,
+        code=None if error is None else code_of(error),
         request_id=request.state.request_id,
     )
     page: Callable[[Request, ProblemMessage], Response] | None = getattr(request.app.state, "problem_page", None)
@@ -142,17 +146,19 @@ def wants_page(request: Request) -> bool:
     return "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api/")
 
 
-async def _of_ours(request: Request, error: Exception) -> Response:
+async def _of_ours(request: Request, found: Exception) -> Response:
     """An error of ours; a sentence that names the server's own places stays in its log."""
+    error = cast(TuningError, found)
     if isinstance(error, QuotaError):
         if error.later is None:
-            return answer(request, 422, str(error), key_of(str(error)))
-        return answer(request, 429, str(error), headers={"Retry-After": str(max(1, round(error.later)))})
+            return answer(request, 422, str(error), key_of(str(error)), error=error)
+        later = {"Retry-After": str(max(1, round(error.later)))}
+        return answer(request, 429, str(error), headers=later, error=error)
     status = next((status for kind, status in STATUSES if isinstance(error, kind)), None)
     if status is None or status == 503:
         logger.error("request %s: %s", request.state.request_id, mask_in(str(error)))
-        return answer(request, 503, OUT_OF_ORDER, headers={"Retry-After": "10"})
-    return answer(request, status, str(error), key_of(str(error)))
+        return answer(request, 503, OUT_OF_ORDER, headers={"Retry-After": "10"}, error=error)
+    return answer(request, status, str(error), key_of(str(error)), error=error)
 
 
 async def _of_validation(request: Request, error: Exception) -> Response:

@@ -47,6 +47,8 @@ def plan_message(plan: AskedPlan) -> PlanMessage:
         state=plan.state,
         result=plan.result,
         problem=plan.problem,
+        code=plan.refusal.get("code"),
+        values=plan.refusal.get("values", {}),
         at=moment(plan.at),
         links={"self": f"/api/v1/plans/{plan.id}"},
     )
