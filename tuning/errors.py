@@ -45,7 +45,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from tuning.basics.exit_codes import ALL_WITHOUT_MODEL, ERROR, INTERRUPTED, OWNED, REFUSED, USAGE, outcome_of
 from tuning.basics.wording import one_line, raised
@@ -61,10 +61,18 @@ class TuningError(Exception):
     A notebook shows the lines of the caller and the message. Those of this program, a screen of them, say nothing to
     who reads them; `%debug` and `traceback.print_exception` have them.
 
-    exit_code: what a command ends with.
+    exit_code: what a command ends with. key: of the definition, or the parameter, that it is about.
     """
 
     exit_code: ClassVar[int] = ERROR
+    key: str = ""
+
+    @classmethod
+    def about(cls, key: str, rule: str) -> Self:
+        """Return an error about a key, with which its message begins."""
+        error = cls(f"{key}: {rule}")
+        error.key = key
+        return error
 
     def _render_traceback_(self) -> list[str]:
         ask = getattr(sys.modules["IPython"], "get_ipython")  # noqa: B009  # a light install has no types of it

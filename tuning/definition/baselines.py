@@ -8,6 +8,7 @@ from typing import Annotated, TypeAlias
 from pydantic import PlainValidator
 
 from tuning.basics.wording import shorten
+from tuning.definition.complaints import KeyedError
 from tuning.definition.reach import PLAIN
 
 MEAN, COLUMN = "mean", "column"  # the constant; the only key of a mapping that is no configuration
@@ -75,15 +76,16 @@ def check_baseline(baseline: GivenBaseline, *, compares: bool, of_objective: boo
     if baseline is None:
         return
     if compares:
-        raise ValueError(
-            "baseline: a comparison compares algorithms with each other, and `compare.baseline` names one of them; "
-            "remove `baseline`"
+        raise KeyedError(
+            "baseline",
+            "a comparison compares algorithms with each other, and `compare.baseline` names one of them; "
+            "remove `baseline`",
         )
     column = column_of(baseline)
     if of_objective and (isinstance(baseline, str) or column is not None):
-        raise ValueError(
-            f"baseline: {baseline!r} is one of models, and an objective is tuned; name a configuration of its search "
-            "space"
+        raise KeyedError(
+            "baseline",
+            f"{baseline!r} is one of models, and an objective is tuned; name a configuration of its search space",
         )
     if isinstance(baseline, Mapping) and column is not None and (not isinstance(baseline[COLUMN], str) or not column):
-        raise ValueError(f"baseline.column: {baseline[COLUMN]!r} is not the name of a column")
+        raise KeyedError("baseline.column", f"{baseline[COLUMN]!r} is not the name of a column")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
+from tuning.definition.complaints import KeyedError
+
 #: Key -> the columns that it names; none of a key that names none.
 NamedColumns: TypeAlias = Mapping[str, Sequence[str]]
 #: The keys whose columns describe rows and are not predicted from, beside the target.
@@ -26,10 +28,10 @@ def check_roles(named: NamedColumns) -> None:
     for key, names in named.items():
         both = [name for name in named["target"] if key != "target" and name in names]
         if both:
-            raise ValueError(f"target: {both[0]!r} is the column to predict, so it cannot be under `{key}` too")
+            raise KeyedError("target", f"{both[0]!r} is the column to predict, so it cannot be under `{key}` too")
     for key in NOT_FEATURES:
         both = [name for name in named["features"] if name in named[key]]
         if both:
-            raise ValueError(
-                f"features: {both[0]!r} is also under `{key}`, and such a column is not predicted from; keep one"
+            raise KeyedError(
+                "features", f"{both[0]!r} is also under `{key}`, and such a column is not predicted from; keep one"
             )

@@ -11,6 +11,7 @@ from pydantic.fields import FieldInfo
 from search_spaces.errors import rule
 from tuning.basics.documents import Json
 from tuning.basics.wording import did_you_mean, shorten
+from tuning.errors import DefinitionError
 from tuning.models.worker_group import GROUP_FIELDS
 from tuning.storage.names import mask_in
 
@@ -51,6 +52,25 @@ OF_OTHERS = {
     "seed": ("random_state", "random_seed"),
     "storage": ("output", "output_dir", "save_path"),
 }
+
+
+class KeyedError(ValueError):
+    """What a validator of several keys finds wrong with one of them."""
+
+    def __init__(self, key: str, rule: str) -> None:
+        super().__init__(f"{key}: {rule}")
+        self.key = key
+
+
+def refused(error: ValidationError, kind: type[BaseModel]) -> DefinitionError:
+    """Return what pydantic found wrong as an error with a line for each thing, about the key of the first one.
+
+    kind: the class whose values they are.
+    """
+    first, made = error.errors()[0], DefinitionError("\n".join(complaints(error, kind)))
+    inner = first.get("ctx", {}).get("error")
+    made.key = ".".join(map(str, first["loc"])) or getattr(inner, "key", "")
+    return made
 
 
 def complaints(error: ValidationError, kind: type[BaseModel]) -> list[str]:

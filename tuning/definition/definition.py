@@ -21,7 +21,7 @@ from search_spaces.algorithms import Algorithm
 from tuning.definition.baselines import Baseline, check_baseline, column_of
 from tuning.definition.column_roles import NamedColumns, check_roles, not_features, some
 from tuning.definition.compared_methods import CompareOptions
-from tuning.definition.complaints import complaints
+from tuning.definition.complaints import KeyedError, refused
 from tuning.definition.customer_limits import SIZE_LIMITS, Limits
 from tuning.definition.data_source import DataSource
 from tuning.definition.fields import (
@@ -54,7 +54,6 @@ from tuning.definition.options import (
 )
 from tuning.definition.reach import CODE, CODE_SWITCH, MODELS, PATH, PLAIN, PlainText
 from tuning.definition.stop_rules import StopRules
-from tuning.errors import DefinitionError
 from tuning.models.bounds import AUTO
 from tuning.models.entries import ModelEntry, parse_models
 
@@ -306,38 +305,39 @@ class Definition(Options):
         else:
             self._check_objective()
         if self.mlflow.enabled and self.mlflow.record_models == "all" and not self.save_models:
-            raise ValueError("mlflow.record_models: `save_models: false` keeps no model to record; leave one out")
+            raise KeyedError("mlflow.record_models", "`save_models: false` keeps no model to record; leave one out")
         if self.compare is not None and self.compare.seconds is not None and "study_time" in (self.stop or {}):
-            raise ValueError("stop.study_time: `compare.seconds` is the time of a study already; leave one out")
+            raise KeyedError("stop.study_time", "`compare.seconds` is the time of a study already; leave one out")
         return self
 
     def _check_models(self) -> None:
         if self.target is None:
-            raise ValueError("target: the column to predict is missing")
+            raise KeyedError("target", "the column to predict is missing")
         if self.data is None and self.manifest is None:
-            raise ValueError("data: a glob, file, mapping or DataFrame is missing")
+            raise KeyedError("data", "a glob, file, mapping or DataFrame is missing")
         if self.by and isinstance(self.data, Mapping):
-            raise ValueError("by: `data` is a mapping, which names the customers already; remove one of them")
+            raise KeyedError("by", "`data` is a mapping, which names the customers already; remove one of them")
         check_roles(self.named_columns)
         if self.steps != 1:
-            raise ValueError("steps: it is the length of an objective's trials, and models are tuned; leave it out")
+            raise KeyedError("steps", "it is the length of an objective's trials, and models are tuned; leave it out")
         if self.winner == "one_standard_error" and "ensemble" in self.model_fields_set and self.ensemble != "none":
-            raise ValueError(
-                "ensemble: an ensemble is never simpler than its members, which `winner: one_standard_error` is "
-                "about; remove one of them"
+            raise KeyedError(
+                "ensemble",
+                "an ensemble is never simpler than its members, which `winner: one_standard_error` is "
+                "about; remove one of them",
             )
         if self.own_metric and self.metric is not None:
             check_form_of("metric", self.metric)
 
     def _check_objective(self) -> None:
         if self.search_space is None or isinstance(self.search_space, str):
-            raise ValueError("search_space: an objective needs one of its own, there is no preset for it")
+            raise KeyedError("search_space", "an objective needs one of its own, there is no preset for it")
         if idle := set_keys(self, OF_MODELS):
-            raise ValueError(f"{', '.join(idle)}: no effect, since an objective is tuned instead of models")
+            raise KeyedError(", ".join(idle), "no effect, since an objective is tuned instead of models")
         if self.data is None and self.manifest is None:
             limits = [f"limits.{key}" for key in set_keys(self.limits, SIZE_LIMITS)]
             if idle := [*set_keys(self, OF_DATA), *limits]:
-                raise ValueError(f"{', '.join(idle)}: no effect, since there is no `data`")
+                raise KeyedError(", ".join(idle), "no effect, since there is no `data`")
 
     @property
     def own_metric(self) -> bool:
@@ -402,4 +402,4 @@ def define(values: Mapping[str, object]) -> Definition:
         return Definition(**{str(key): value for key, value in values.items()})
     except ValidationError as error:
         # Without its cause: that shows values as they are, with the secrets in them.
-        raise DefinitionError("\n".join(complaints(error, Definition))) from None
+        raise refused(error, Definition) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tuning.definition.complaints import KeyedError
 from tuning.definition.options import Options
 from tuning.definition.plain_values import IN_MEMORY
 from tuning.models.trainers.trainer import is_trainer, maker_of
@@ -46,7 +47,7 @@ def check_form_of(key: str, code: str) -> None:
     try:
         check_form(code)
     except ValueError as error:
-        raise ValueError(f"{key}: {error}") from error
+        raise KeyedError(key, f"{error}") from error
 
 
 def set_keys(given: Options, keys: Iterable[str]) -> list[str]:

@@ -26,11 +26,10 @@ from pydantic import (
 from search_spaces import SearchSpace, presets
 from search_spaces.errors import switch_for_number
 from tuning.basics.wording import did_you_mean
-from tuning.definition.complaints import complaints
+from tuning.definition.complaints import KeyedError, refused
 from tuning.definition.fields import Columns
 from tuning.definition.plain_values import plain_value
 from tuning.definition.reach import PATH, PLAIN, SPACE, URI, PlainText, Reference, reach_of, references
-from tuning.errors import DefinitionError
 from tuning.models.compute import Compute
 from tuning.storage.names import mask
 
@@ -233,7 +232,7 @@ class Resources(Options):
             if not name or (instead := RAYS_OWN.get(name.lower())) is not None:
                 raise ValueError(f"{name!r} is a resource of Ray's own; {instead}" if name else "a name is missing")
             if amount > 1 and not amount.is_integer():
-                raise ValueError(f"{name}: {amount!r} is neither a whole number nor a share of one, as Ray gives it")
+                raise KeyedError(name, f"{amount!r} is neither a whole number nor a share of one, as Ray gives it")
         return value
 
     @property
@@ -300,7 +299,7 @@ def customer_options(values: Mapping[str, object]) -> CustomerOptions:
     try:
         return CustomerOptions(**{str(key): value for key, value in values.items()})
     except ValidationError as error:
-        raise DefinitionError("\n".join(complaints(error, CustomerOptions))) from None
+        raise refused(error, CustomerOptions) from None
 
 
 class WarmStart(Options):

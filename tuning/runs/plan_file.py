@@ -121,7 +121,7 @@ def frozen_definition(directory: RunDirectory, term: Term | None = None) -> Defi
 
 def trials_refusal(before: Definition, trials: int) -> str:
     """Why a resume cannot have so many trials per study; empty where it can. before: what the run works on."""
-    text = f"trials: {before.trials} there, {trials} here"
+    text = f"{before.trials} there, {trials} here"
     if trials < before.trials:
         return f"{text}; they can only become more"
     if trials > before.trials and before.scheduler.pauses:

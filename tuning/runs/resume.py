@@ -216,7 +216,7 @@ def merge(directory: RunDirectory, before: Definition, now: Definition) -> Defin
     if not same_models(before.models, now.models, directory):
         differences.append(f"models: {short(there.get('models'))} there, {short(here.get('models'))} here")
     if refused := trials_refusal(before, now.trials):
-        differences.append(refused)
+        differences.append(f"trials: {refused}")
     if differences:
         raise RunError(refusal(directory, differences))
     objective = now.objective if callable(now.objective) else before.objective

@@ -65,12 +65,12 @@ def admit(
     the server's configuration does not allow; both begin with the key.
     """
     if key is not None and not ADMITTED_KEY.fullmatch(key):
-        raise DefinitionError("Idempotency-Key: up to 255 visible characters of ASCII are expected.")
+        raise DefinitionError.about("Idempotency-Key", "up to 255 visible characters of ASCII are expected.")
     wanted = cast(dict[str, object], _with_text_keys(values))
     priority, timetable = _priority(wanted.pop("priority", 0)), _timetable(wanted.pop("schedule", None), now)
     for own in SERVERS_OWN:
         if own in wanted:
-            raise NotAllowedError(f"{own}: the server says this. Leave the key out.")
+            raise NotAllowedError.about(own, "the server says this. Leave the key out.")
     _check_listed(wanted, settings.team(team))
     roots = settings.roots(team)
     placed = {name: _placed(name, value, roots) for name, value in wanted.items()}
@@ -130,9 +130,10 @@ def _key_text(key: object) -> str:
 
 def _priority(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or abs(value) > MOST_PRIORITY:
-        raise DefinitionError(
-            f"priority: {shorten(repr(value))} is not a whole number from -{MOST_PRIORITY} to {MOST_PRIORITY}; the "
-            "highest of a team is first."
+        raise DefinitionError.about(
+            "priority",
+            f"{shorten(repr(value))} is not a whole number from -{MOST_PRIORITY} to {MOST_PRIORITY}; the "
+            "highest of a team is first.",
         )
     return value
 
@@ -143,8 +144,8 @@ def _timetable(value: object, now: float) -> Timetable | None:
     if isinstance(value, str):
         value = {"cron": value}
     if not isinstance(value, Mapping) or not {"cron"} <= value.keys() <= {"cron", "time_zone"}:
-        raise DefinitionError(
-            "schedule: a cron expression such as `0 3 * * 1`, or {cron: …, time_zone: Europe/Berlin}, is expected."
+        raise DefinitionError.about(
+            "schedule", "a cron expression such as `0 3 * * 1`, or {cron: …, time_zone: Europe/Berlin}, is expected."
         )
     found = Timetable(**{name: str(text) for name, text in value.items()})
     next_time(found.cron, found.time_zone, now)
@@ -156,9 +157,10 @@ def _check_listed(values: Mapping[str, object], allowed: Team) -> None:
         if reference.kind == "code":
             _check_code(reference, allowed)
         elif reference.kind == "parameter" and (reference.text or values.get("objective") is None):
-            raise NotAllowedError(
-                f"{reference.key}: it names a file or an address, which a model's library opens by itself. Leave the "
-                "key out; a parameter of your own code may have numbers, or another name."
+            raise NotAllowedError.about(
+                reference.key,
+                "it names a file or an address, which a model's library opens by itself. Leave the "
+                "key out; a parameter of your own code may have numbers, or another name.",
             )
 
 
@@ -166,20 +168,22 @@ def _check_code(reference: Reference, allowed: Team) -> None:
     """`NotAllowedError` for code that the server's configuration does not list for the team."""
     if reference.key == "allow_code":
         if not allowed.allow_pickle:
-            raise NotAllowedError(
-                "allow_code: pickles are code, which this server's configuration does not allow your team. Leave the "
-                "key out."
+            raise NotAllowedError.about(
+                "allow_code",
+                "pickles are code, which this server's configuration does not allow your team. Leave the key out.",
             )
     elif is_file(reference.text):
-        raise NotAllowedError(
-            f"{reference.key}: {shorten(repr(reference.text))} is a file of code, which no server takes. Have its "
-            "module installed and listed in the server's configuration."
+        raise NotAllowedError.about(
+            reference.key,
+            f"{shorten(repr(reference.text))} is a file of code, which no server takes. Have its "
+            "module installed and listed in the server's configuration.",
         )
     elif reference.text not in allowed.code:
         listed = f" Listed: {name_list(allowed.code)}." if allowed.code else " None is."
-        raise NotAllowedError(
-            f"{reference.key}: {shorten(repr(reference.text))} is code that this server's configuration does not list "
-            f"for your team.{did_you_mean(reference.text, list(allowed.code))}{listed}"
+        raise NotAllowedError.about(
+            reference.key,
+            f"{shorten(repr(reference.text))} is code that this server's configuration does not list "
+            f"for your team.{did_you_mean(reference.text, list(allowed.code))}{listed}",
         )
 
 
@@ -211,26 +215,27 @@ def place_of(text: str, roots: tuple[str, ...], key: str) -> str:
     if is_uri(text):
         if any(_below_uri(text, root) for root in roots if is_uri(root)):
             return text
-        raise NotAllowedError(
-            f"{key}: {shorten(repr(_shown(text)))} is not below a bucket that this server's configuration lists for "
-            "your team, or holds what an address should not: `..`, a user, a query."
+        raise NotAllowedError.about(
+            key,
+            f"{shorten(repr(_shown(text)))} is not below a bucket that this server's configuration lists for "
+            "your team, or holds what an address should not: `..`, a user, a query.",
         )
     if not text.strip() or "\0" in text or len(text) > LONGEST_NAME:
-        raise DefinitionError(
-            f"{key}: {shorten(ascii(text))} is no name of a file or folder, which has up to {LONGEST_NAME} characters."
+        raise DefinitionError.about(
+            key, f"{shorten(ascii(text))} is no name of a file or folder, which has up to {LONGEST_NAME} characters."
         )
     if ".." in re.split(r"[/\\]", text) or text.startswith("~"):
-        raise NotAllowedError(f"{key}: {shorten(repr(text))} holds `..` or `~`. {_expected(folders)}")
+        raise NotAllowedError.about(key, f"{shorten(repr(text))} holds `..` or `~`. {_expected(folders)}")
     if os.path.isabs(text):
         path = os.path.normpath(text)
         if any(_below(path, root) for root in folders):
             return path
-        raise NotAllowedError(
-            f"{key}: {shorten(repr(text))} is not below what your team may read. {_expected(folders)}"
+        raise NotAllowedError.about(
+            key, f"{shorten(repr(text))} is not below what your team may read. {_expected(folders)}"
         )
     if not folders:
-        raise NotAllowedError(
-            f"{key}: this server has no folder that your team may read. Its owner gives one by --data."
+        raise NotAllowedError.about(
+            key, "this server has no folder that your team may read. Its owner gives one by --data."
         )
     first = re.split(r"[*?\[]", text)[0].partition("/")[0]
     root = next((root for root in folders if first and os.path.lexists(os.path.join(root, first))), folders[0])
@@ -272,8 +277,8 @@ def _check_places(values: Mapping[str, object], roots: tuple[str, ...]) -> None:
         if reference.kind == "path" and reference.key == "portfolio" and reference.text in (SHIPPED, NO_PORTFOLIO):
             continue
         if reference.kind in ("path", "uri") and place_of(reference.text, roots, reference.key) != reference.text:
-            raise NotAllowedError(
-                f"{reference.key}: {shorten(repr(reference.text))} is not below what your team may read."
+            raise NotAllowedError.about(
+                reference.key, f"{shorten(repr(reference.text))} is not below what your team may read."
             )
 
 
@@ -287,4 +292,4 @@ def _check_grid(definition: Definition) -> None:
             if isinstance(space, SearchSpace) and not space.constraints:
                 definition.algorithm.size(space)
     except SpaceError as error:
-        raise DefinitionError(f"algorithm: {error}.") from error
+        raise DefinitionError.about("algorithm", f"{error}.") from error

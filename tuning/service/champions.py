@@ -81,7 +81,9 @@ class Champions:
             told = json.loads(child.ask(json.dumps({**asked, "folder": folder}).encode()))
             if told:
                 kind: type[TuningError] = getattr(errors, told["error"])
-                raise kind(told["reason"].replace(f"{self._storage(team)}/", "").replace("`customer`", "`id`"))
+                error = kind(told["reason"].replace(f"{self._storage(team)}/", "").replace("`customer`", "`id`"))
+                error.key = told["key"]
+                raise error
             return Path(folder, ANSWER).open("rb")
 
     def _start(self, team: str) -> KeptChild:

@@ -67,9 +67,9 @@ def answer(champions: ServedChampions, asked: Json) -> dict[str, str]:
             asked["formulas"],
         )
     except TuningError as error:
-        return {"error": type(error).__name__, "reason": str(error)}
+        return {"error": type(error).__name__, "reason": str(error), "key": error.key}
     except (Exception, SystemExit) as error:  # of a model
-        return {"error": "RunError", "reason": raised(error)}
+        return {"error": "RunError", "reason": raised(error), "key": ""}
     return {}
 
 

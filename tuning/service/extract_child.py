@@ -87,13 +87,16 @@ def _predicted(run: str, file: str, customer: str | None, interval: float | None
 def _check_size(rows: int, columns: int, most: int) -> None:
     """`DefinitionError` for what would take longer to read than it may, before it is read as a table."""
     if not rows:
-        raise DefinitionError("rows: there are none. Send one or more with the columns of the training data.")
+        raise DefinitionError.about("rows", "there are none. Send one or more with the columns of the training data.")
     if rows > most:
-        raise DefinitionError(f"rows: {rows:,} were sent; at most {most:,} are predicted at once. Send them in parts.")
+        raise DefinitionError.about(
+            "rows", f"{rows:,} were sent; at most {most:,} are predicted at once. Send them in parts."
+        )
     if columns > MOST_COLUMNS or rows * columns > MOST_CELLS:
-        raise DefinitionError(
-            f"rows: {amount(rows, 'row')} of {amount(columns, 'column')} were sent; at most {MOST_COLUMNS:,} columns "
-            f"and {MOST_CELLS:,} cells are taken at once. Send the training data's columns only, and rows in parts."
+        raise DefinitionError.about(
+            "rows",
+            f"{amount(rows, 'row')} of {amount(columns, 'column')} were sent; at most {MOST_COLUMNS:,} columns "
+            f"and {MOST_CELLS:,} cells are taken at once. Send the training data's columns only, and rows in parts.",
         )
 
 
@@ -115,7 +118,9 @@ def _json_rows(most: int) -> list[Mapping[str, object]]:
         raise DefinitionError(f"the body is not JSON: {shorten(str(error))}.") from None
     rows = document.get("rows") if isinstance(document, dict) else None
     if not isinstance(rows, list) or not all(isinstance(row, dict) and row for row in rows):
-        raise DefinitionError('rows: a list of rows by column name is expected, such as {"rows": [{"age": 41}]}.')
+        raise DefinitionError.about(
+            "rows", 'a list of rows by column name is expected, such as {"rows": [{"age": 41}]}.'
+        )
     _check_size(len(rows), len({name for row in rows for name in row}), most)
     for number, row in enumerate(rows):
         for name, cell in row.items():
@@ -132,7 +137,7 @@ def _check_cell(cell: object, name: str, number: int) -> None:
     elif any("\ud800" <= sign <= "\udfff" for text in (name, cell) if isinstance(text, str) for sign in text):
         said = "half of a pair is no character"
     if said:
-        raise DefinitionError(f"rows: {shorten(ascii(name), 60)} of row {number + 1}: {said}.")
+        raise DefinitionError.about("rows", f"{shorten(ascii(name), 60)} of row {number + 1}: {said}.")
 
 
 def _table(rows: Sequence[Mapping[str, object]]) -> pa.Table:
@@ -174,7 +179,7 @@ def main() -> None:
             interval = asked["interval"]
             write_predictions(lambda file: _predicted(run, file, customer, interval), asked["most"], asked["formulas"])
     except TuningError as error:
-        json.dump({"error": type(error).__name__, "reason": str(error)}, sys.stdout)
+        json.dump({"error": type(error).__name__, "reason": str(error), "key": error.key}, sys.stdout)
         sys.exit(REFUSED)
 
 

@@ -96,7 +96,9 @@ class Extracts:
             if end.code == REFUSED:
                 told = json.loads(end.output)
                 kind: type[TuningError] = getattr(errors, told["error"])
-                raise kind(self._outside(told["reason"], run))
+                error = kind(self._outside(told["reason"], run))
+                error.key = told["key"]
+                raise error
             if end.code:
                 raise RunError(self._outside(f"this could not be made: {end.reason}", run))
             return open(folder / ANSWER, "rb")

@@ -45,20 +45,23 @@ def next_time(cron: str, time_zone: str, after: float) -> float:
     `DefinitionError` for an expression or a zone that is none.
     """
     if time_zone not in _zones():
-        raise DefinitionError(
-            f"schedule: {shorten(time_zone, 60)!r} is not a time zone. Give one such as Europe/Berlin, or UTC."
+        raise DefinitionError.about(
+            "schedule", f"{shorten(time_zone, 60)!r} is not a time zone. Give one such as Europe/Berlin, or UTC."
         )
     try:
         if len(cron.split()) != FIELDS:
             raise CronSimError(f"it has {amount(len(cron.split()), 'field')}, and five are expected")
         return next(CronSim(cron, datetime.fromtimestamp(after, ZoneInfo(time_zone)))).timestamp()
     except CronSimError as error:
-        raise DefinitionError(
-            f"schedule: {shorten(cron, 60)!r} is not a cron expression ({error}). Give minute, hour, day, month and "
-            "day of the week, such as `0 3 * * 1` for Mondays at three."
+        raise DefinitionError.about(
+            "schedule",
+            f"{shorten(cron, 60)!r} is not a cron expression ({error}). Give minute, hour, day, month and "
+            "day of the week, such as `0 3 * * 1` for Mondays at three.",
         ) from error
     except StopIteration:
-        raise DefinitionError(f"schedule: {shorten(cron, 60)!r} never comes. Give a day that there is.") from None
+        raise DefinitionError.about(
+            "schedule", f"{shorten(cron, 60)!r} never comes. Give a day that there is."
+        ) from None
 
 
 @cache

@@ -139,7 +139,7 @@ class Service:
         directory = RunDirectory(run.run_directory)
         term = None if trials is None else newest_term(directory)
         if term is not None and (refused := trials_refusal(frozen_definition(directory, term), trials or 0)):
-            raise DefinitionError(f"{refused}. Nothing was changed.")
+            raise DefinitionError.about("trials", f"{refused}. Nothing was changed.")
         return self.requests.resume(run.id, run.team, self.clock(), trials=trials, slots=slots)
 
     def delete(self, run: SubmittedRun) -> None:

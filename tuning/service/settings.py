@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, IPvAnyNetwork, ValidationError
 
 from tuning.basics.user_folder import user_folder
-from tuning.definition.complaints import complaints
+from tuning.definition.complaints import refused
 from tuning.definition.yaml_file import load_yaml
 from tuning.errors import DefinitionError
 from tuning.service.names import Names
@@ -148,7 +148,7 @@ def read_settings(file: Path | None, given: Mapping[str, object], defaults: Mapp
     try:
         return ServiceSettings.model_validate({**defaults, **written, **here, "config": file})
     except ValidationError as error:
-        raise DefinitionError("\n".join(complaints(error, ServiceSettings))) from None
+        raise refused(error, ServiceSettings) from None
 
 
 def _from_folder(name: str, value: object, folder: Path) -> object:

@@ -89,6 +89,7 @@ def test_a_key_makes_a_repeated_submission_the_same_run(service: Service, web: T
     assert first.json()["id"] == again.json()["id"]
     other = web.post("/api/v1/runs", json={**CHURN, "trials": 3}, headers=headers)
     assert (other.status_code, other.headers["content-type"]) == (409, MEDIA_TYPE)
+    assert other.json()["code"] == "refused_change"
     theirs = {**bearer(service, "credit"), "Idempotency-Key": "once"}
     assert web.post("/api/v1/runs", json=CHURN, headers=theirs).json()["id"] != first.json()["id"]
     assert len(service.runs.page("churn")) == 1

@@ -111,7 +111,7 @@ class RunTables:
             return np.arange(len(self))
         if sort not in self._orders.column_names:
             sortable = ["customer", *self._orders.column_names]
-            raise DefinitionError(f"sort: {sort!r} is no column to sort by.{did_you_mean(sort, sortable)}")
+            raise DefinitionError.about("sort", f"{sort!r} is no column to sort by.{did_you_mean(sort, sortable)}")
         order: np.ndarray = self._orders[sort].to_numpy()
         return order
 

@@ -84,10 +84,10 @@ async def check_query(request: Request) -> None:
     operation = request.app.openapi()["paths"].get(request.scope["route"].path, {}).get(request.method.lower())
     taken = [each["name"] for each in (operation or {}).get("parameters", ()) if each["in"] == "query"]
     for unknown in counts.keys() - {*taken} if operation else ():
-        raise DefinitionError(f"{shorten(unknown)}: there is no such parameter.{did_you_mean(unknown, taken)}")
+        raise DefinitionError.about(shorten(unknown), f"there is no such parameter.{did_you_mean(unknown, taken)}")
     for name, count in counts.items():
         if count > 1 and name not in LISTS:
-            raise DefinitionError(f"{shorten(name)}: it was given {amount(count, 'time')}. Give it once.")
+            raise DefinitionError.about(shorten(name), f"it was given {amount(count, 'time')}. Give it once.")
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import cast
@@ -122,7 +121,7 @@ def answer(
         title=HTTPStatus(status).phrase,
         status=status,
         detail=shorten(mask_in(detail), LONGEST),
-        key=key,
+        key=key or None,
         code=None if error is None else code_of(error),
         request_id=request.state.request_id,
     )
@@ -151,14 +150,14 @@ async def _of_ours(request: Request, found: Exception) -> Response:
     error = cast(TuningError, found)
     if isinstance(error, QuotaError):
         if error.later is None:
-            return answer(request, 422, str(error), key_of(str(error)), error=error)
+            return answer(request, 422, str(error), error.key, error=error)
         later = {"Retry-After": str(max(1, round(error.later)))}
         return answer(request, 429, str(error), headers=later, error=error)
     status = next((status for kind, status in STATUSES if isinstance(error, kind)), None)
     if status is None or status == 503:
         logger.error("request %s: %s", request.state.request_id, mask_in(str(error)))
         return answer(request, 503, OUT_OF_ORDER, headers={"Retry-After": "10"}, error=error)
-    return answer(request, status, str(error), key_of(str(error)), error=error)
+    return answer(request, status, str(error), error.key, error=error)
 
 
 async def _of_validation(request: Request, error: Exception) -> Response:
@@ -199,9 +198,3 @@ def _to_login(request: Request) -> Response:
     wanted = f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
     query = "" if wanted == "/" else f"?{urlencode({'next': wanted})}"
     return RedirectResponse(f"/login{query}", HTTPStatus.SEE_OTHER)
-
-
-def key_of(sentence: str) -> str | None:
-    """The key that a sentence begins with, as in `limits.trial_seconds: must be above 0`."""
-    found = re.match(r"([A-Za-z_][\w.-]*): ", sentence)
-    return found[1] if found else None

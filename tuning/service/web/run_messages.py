@@ -82,5 +82,7 @@ def read_cursor(cursor: str) -> tuple[float, str]:
         if not math.isfinite(seconds) or "\0" in run:
             raise ValueError(at)
     except (binascii.Error, ValueError) as error:
-        raise DefinitionError("cursor: this is not one that a page has given. Begin again without it.") from error
+        raise DefinitionError.about(
+            "cursor", "this is not one that a page has given. Begin again without it."
+        ) from error
     return seconds, run
