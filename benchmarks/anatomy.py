@@ -42,7 +42,7 @@ PARTS = {
     "scheduler": ("tuning.study.core:StudyCore.on_trial_result",),
     "refit the winner": ("tuning.execution.study_run:conclude", "tuning.execution.study_run:fitted_on_all"),
     "save the model": ("tuning.models.customer_model:CustomerModel.save",),
-    "encode records": ("tuning.execution.part_writer:encode",),
+    "encode records": ("tuning.execution.reports:encode",),
     "write files": ("tuning.storage.run_directory:RunDirectory.write",),
     "records and loop": ("tuning.execution.study_run:run_study", "tuning.execution.packed:work_shard"),
 }
@@ -145,7 +145,7 @@ def _resumed(generator: Any, part: str, watch: Stopwatch) -> Iterator[Any]:
 def dissect(tier: str, customers: int, trials: int, search: str, folder: Path) -> tuple[Stopwatch, float]:
     """The parts of a worker that is warm already, and the CPU seconds of its other threads."""
     from tuning.execution import packed
-    from tuning.execution.context import WorkerRun
+    from tuning.execution.worker import WorkerRun
     from tuning.runs.begin import begin
 
     watch, others = Stopwatch(), 0.0

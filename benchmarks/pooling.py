@@ -37,7 +37,7 @@ from tuning.evaluation.ensemble import find_ensemble
 from tuning.evaluation.pooling import PoolRows, fitted_pool, pooled_answers
 from tuning.evaluation.study_data import StudyData
 from tuning.evaluation.winner import choose
-from tuning.execution.context import WorkerContext, planned_study
+from tuning.execution.worker import WorkerContext, planned_study
 from tuning.models.compute import trains_with
 from tuning.models.pooled import RunPool
 from tuning.planning.plan import make_plan

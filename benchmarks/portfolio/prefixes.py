@@ -28,7 +28,7 @@ from tuning.evaluation.ensemble import find_ensemble
 from tuning.evaluation.refit import AllRows, Refits
 from tuning.evaluation.study_data import StudyData
 from tuning.evaluation.winner import choose
-from tuning.execution.context import WorkerContext, planned_study
+from tuning.execution.worker import WorkerContext, planned_study
 from tuning.models.compute import trains_with
 from tuning.models.customer_model import CustomerModel
 from tuning.models.member import Member

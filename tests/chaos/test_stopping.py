@@ -139,7 +139,7 @@ def test_workers_that_die_before_their_first_line_are_not_started_for_ever(
 ) -> None:
     monkeypatch.setattr("tuning.driver.hosts.ray.WORKER_DEATHS", 0)
     # So that Ray passes it by name.
-    monkeypatch.setattr("tuning.execution.context.PortableFunction", lambda function: function)
+    monkeypatch.setattr("tuning.execution.worker.PortableFunction", lambda function: function)
     runner = tuner_of(_slow, trials=2, slots=1, limits={"crashes_before_quarantine": 1})
     with pytest.raises(
         RunError, match=r"keep crashing before they record a result: .*ModuleNotFoundError: No module named"

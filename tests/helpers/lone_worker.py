@@ -11,10 +11,10 @@ from typing import Any
 from chaos import environment, hazard, hazards, write_hazards
 
 from tuning import RunResult
-from tuning.execution.context import WorkerRun
 from tuning.execution.crash_log import crashes
 from tuning.execution.nodes import Nodes
 from tuning.execution.packed import WORK, work_shard
+from tuning.execution.worker import WorkerRun
 from tuning.runs.begin import begin
 from tuning.storage.run_directory import RunDirectory
 

@@ -16,7 +16,7 @@ from tuning.execution.jobs import EndedStudy
 from tuning.execution.reports import StepReport, TrialLength
 from tuning.execution.spread.open_studies import OpenStudies
 from tuning.execution.spread.spread_study import SpreadStudy
-from tuning.execution.spread.trial_worker import step_reports
+from tuning.execution.spread.worker import step_reports
 from tuning.planning.room import Room
 from tuning.records.ownership import Term
 from tuning.records.schema import TrialRecord

@@ -30,8 +30,8 @@ MOST_STARTS = 2000
 
 
 def main() -> None:
-    from tuning.execution.context import WorkerContext
-    from tuning.execution.warm_up import warm_up
+    from tuning.execution.study_run import warm_up
+    from tuning.execution.worker import WorkerContext
     from tuning.records.ownership import newest_term
     from tuning.runs.plan_file import read_plan, read_shard
     from tuning.storage.run_directory import RunDirectory
@@ -87,9 +87,9 @@ def _owned(pipe: int) -> int:
 def work(uri: str, shard: int, interval: int) -> None:
     """A child's life; never returns."""
     from tuning.basics.timing import Timing
-    from tuning.execution.context import WorkerRun
     from tuning.execution.nodes import Nodes
     from tuning.execution.packed import WornOutError, work_shard
+    from tuning.execution.worker import WorkerRun
     from tuning.records.ownership import newest_term
     from tuning.storage.run_directory import RunDirectory
 

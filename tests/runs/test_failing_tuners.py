@@ -12,8 +12,8 @@ from chaos import duplicates, truth
 from tuning import RunResult, TuneRunner
 from tuning.basics.timing import Timing
 from tuning.errors import DiskFullError, RunError
-from tuning.execution.context import WorkerRun
 from tuning.execution.packed import work_shard
+from tuning.execution.worker import WorkerRun
 from tuning.runs.begin import OwnedRun
 
 QUIET = {"progress": False}

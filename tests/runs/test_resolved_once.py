@@ -17,8 +17,8 @@ from tuning import RunResult, TuneRunner
 from tuning.data import file_access
 from tuning.data.formats import csv_file
 from tuning.data.registry import file_source
-from tuning.execution.context import WorkerRun
 from tuning.execution.packed import work_shard
+from tuning.execution.worker import WorkerRun
 from tuning.runs.begin import begin
 
 

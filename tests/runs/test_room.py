@@ -14,10 +14,10 @@ from shown_output import note_texts
 from tuning import RunResult, TuneRunner
 from tuning.basics.timing import Timing
 from tuning.errors import PlanError
-from tuning.execution.context import WorkerRun
 from tuning.execution.jobs import ShardJob
 from tuning.execution.packed import work_shard
 from tuning.execution.run_queue import RunQueue
+from tuning.execution.worker import WorkerRun
 from tuning.runs.begin import OwnedRun
 from tuning.storage.run_directory import RunDirectory
 

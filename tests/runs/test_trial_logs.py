@@ -14,8 +14,8 @@ from tensorboardX.proto.event_pb2 import Event
 from search_spaces import Float, SearchSpace
 from tuning import RunResult, TuneRunner
 from tuning.errors import PlanError
-from tuning.execution.context import WorkerRun
 from tuning.execution.spread.running import SpreadRun
+from tuning.execution.worker import WorkerRun
 from tuning.runs.begin import begin
 from tuning.runs.trial_logs import TrialLogs
 

@@ -9,14 +9,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tuning.definition.options import Resources
-from tuning.execution.context import WorkerContext, WorkerRun
 from tuning.execution.jobs import ShardJob, placement_group
-from tuning.execution.part_writer import PartWriter
-from tuning.execution.reports import Listener, WorkerError
+from tuning.execution.reports import Listener, PartWriter, WorkerError
 from tuning.execution.run_queue import RunQueue
 from tuning.execution.spread.open_studies import OpenStudies
 from tuning.execution.spread.running import SpreadRun
 from tuning.execution.study_record import abandoned
+from tuning.execution.worker import WorkerContext, WorkerRun
 from tuning.notes import Note
 from tuning.planning.populations import helpers_with_room
 from tuning.planning.room import alive_machines

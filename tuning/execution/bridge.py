@@ -23,16 +23,14 @@ from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 from ray.tune.search.search_algorithm import SearchAlgorithm
 
 from tuning.basics.environment import environment_set
-from tuning.execution.context import WorkerRun
 from tuning.execution.jobs import FitJob, ShardJob, TrialJob, job_in
 from tuning.execution.nodes import error_text
 from tuning.execution.packed import run_shard
 from tuning.execution.reports import FailureReport, StepReport, TuneResult, report_in, report_to_tune
 from tuning.execution.run_queue import RunQueue
-from tuning.execution.spread.last_fit import run_fit
 from tuning.execution.spread.open_studies import OpenStudies
-from tuning.execution.spread.trial_worker import forget_run, run_trial
-from tuning.execution.study_run import unblock_sigterm
+from tuning.execution.spread.worker import forget_run, run_fit, run_trial
+from tuning.execution.worker import WorkerRun, unblock_sigterm
 
 if TYPE_CHECKING:
     from ray.tune.execution.tune_controller import TuneController
@@ -152,7 +150,8 @@ class RunScheduler(Uncopied, FIFOScheduler):
 
     def on_trial_result(self, tune_controller: object, trial: Trial, result: TuneResult) -> str:
         report = report_in(result)
-        stop = isinstance(report, StepReport | FailureReport) and self._queue.report(trial.trial_id, report)
+        studies = _studies_of(self._queue, trial)
+        stop = isinstance(report, StepReport | FailureReport) and studies and studies.result(trial.trial_id, report)
         return str(TrialScheduler.STOP if stop else TrialScheduler.CONTINUE)
 
     def on_trial_error(self, tune_controller: object, trial: Trial) -> None:

@@ -20,7 +20,7 @@ import struct
 import tempfile
 import uuid
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -54,6 +54,11 @@ class Site:
     def stack(self) -> str:
         """The file for the stack at the crash."""
         return f"{self.path}.txt"
+
+    @property
+    def here(self) -> bool:
+        """Whether that is this host."""
+        return self.host == socket.gethostname()
 
 
 @dataclass(frozen=True)
@@ -99,7 +104,7 @@ class ProgressMarker:
         self, directory: RunDirectory, term: Term, shard: int, node: str = "", *, of_helper: bool = False
     ) -> None:
         self._directory = directory
-        self.name = f"{_prefix(term, shard, of_helper=of_helper)}{uuid.uuid4().hex[:12]}"
+        self.name = f"{FOLDER}/{term.folder}/{_prefix(shard, of_helper=of_helper)}{uuid.uuid4().hex[:12]}"
         if directory.local:
             folder = Path(directory.path(self.name)).parent
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -154,58 +159,59 @@ def crashes(
     its node is nobody's fault.
     """
     found = []
-    for name in directory.list(f"{FOLDER}/{term.folder}"):
-        if not name.startswith(_prefix(term, shard)) or name.endswith(".txt"):
-            continue
-        try:
-            content = directory.read(name)
-        except OSError:
-            continue
-        site = Site(**json.loads(content[HEADER if directory.local else 0 :].rstrip(b"\0")))
+    for _, site, content in _noted(directory, term, _prefix(shard)):
         if lost(site.node):
             continue
         state = content if directory.local else _look(site, site.path, fetch)
         if state is not None:
             position, trial = STATE.unpack_from(state)
-            loading = LOADED.unpack_from(state, STATE.size)[0] if site.host == socket.gethostname() else math.inf
-            stack = _stack_at_crash(_look(site, site.stack, fetch) or b"", work)
-            found.append(Crash(position, trial, stack, loading))
+            loading = LOADED.unpack_from(state, STATE.size)[0] if site.here else math.inf
+            found.append(Crash(position, trial, _stack_at_crash(site, work, fetch), loading))
     return found
 
 
+def _noted(directory: RunDirectory, term: Term, prefix: str = "") -> Iterator[tuple[str, Site, bytes]]:
+    """(name, site, content) of the markers that are there. prefix: of their files' names."""
+    for name in directory.list(f"{FOLDER}/{term.folder}"):
+        if not name.rpartition("/")[2].startswith(prefix) or name.endswith(".txt"):
+            continue
+        try:
+            content = directory.read(name)
+        except OSError:
+            continue
+        yield name, Site(**json.loads(content[HEADER if directory.local else 0 :].rstrip(b"\0"))), content
+
+
 def stack_left(directory: RunDirectory, name: str, site: Site, work: str, fetch: Fetch = lambda *_: None) -> str:
-    """What a helper that has ended wrote at its end; its files are removed, as far as they can be.
+    """Return what a helper that has ended wrote at its end; its files are removed, as far as they can be.
 
     name: of its marker. work, fetch: as of `crashes`.
     """
-    stack = _stack_at_crash(_look(site, site.stack, fetch) or b"", work)
-    if not directory.local:
-        directory.remove(name)
-    if directory.local or site.host == socket.gethostname():
-        Path(site.stack).unlink(missing_ok=True)
-        Path(site.path).unlink(missing_ok=True)
+    stack = _stack_at_crash(site, work, fetch)
+    _remove(directory, name, site)
     return stack
 
 
 def forget_helpers(directory: RunDirectory, term: Term, shard: int) -> None:
     """Remove what helpers of a shard have noted, as far as that can be reached; all of them have ended."""
-    for name in directory.list(f"{FOLDER}/{term.folder}"):
-        if not name.startswith(_prefix(term, shard, of_helper=True)):
-            continue
-        if directory.local:
-            Path(directory.path(name)).unlink(missing_ok=True)
-        else:
-            stack_left(directory, name, Site(**json.loads(directory.read(name))), "")
+    for name, site, _ in _noted(directory, term, _prefix(shard, of_helper=True)):
+        _remove(directory, name, site)
 
 
 def forget(directory: RunDirectory, term: Term, pid: int) -> None:
-    """Remove what a process of this machine has noted; it was ended on purpose. Only below a local run directory."""
-    for name in directory.list(f"{FOLDER}/{term.folder}"):
-        if not name.endswith(".txt"):
-            site = Site(**json.loads(directory.read(name)[HEADER:].rstrip(b"\0")))
-            if (site.host, site.pid) == (socket.gethostname(), pid):
-                Path(site.stack).unlink(missing_ok=True)
-                Path(site.path).unlink(missing_ok=True)
+    """Remove what a process of this machine has noted; it was ended on purpose."""
+    for name, site, _ in _noted(directory, term):
+        if site.here and site.pid == pid:
+            _remove(directory, name, site)
+
+
+def _remove(directory: RunDirectory, name: str, site: Site) -> None:
+    directory.remove(name)
+    if directory.local:
+        directory.remove(f"{name}.txt")
+    elif site.here:
+        Path(site.stack).unlink(missing_ok=True)
+        Path(site.path).unlink(missing_ok=True)
 
 
 def counted(found: list[Crash]) -> Counter[tuple[int, int]]:
@@ -213,20 +219,20 @@ def counted(found: list[Crash]) -> Counter[tuple[int, int]]:
     return Counter((crash.position, crash.trial) for crash in found)
 
 
-def _stack_at_crash(written: bytes, work: str) -> str:
+def _stack_at_crash(site: Site, work: str, fetch: Fetch) -> str:
     """What faulthandler wrote, of several threads the one that was in the file `work`."""
-    text = written.decode(errors="replace").partition("\nExtension modules:")[0]
+    text = (_look(site, site.stack, fetch) or b"").decode(errors="replace").partition("\nExtension modules:")[0]
     head, *threads = re.split(r"^(?=(?:Current thread|Thread) )", text, flags=re.MULTILINE)
     inside = os.sep.join(Path(work).parts[-3:])  # another machine may have the package in another place
     mine = [thread for thread in threads if inside in thread]
     return (head + "".join(mine or threads)).strip()[:STACK_CHARACTERS]
 
 
-def _prefix(term: Term, shard: int, *, of_helper: bool = False) -> str:
-    return f"{FOLDER}/{term.folder}/{'h' if of_helper else 's'}{shard:05d}-"
+def _prefix(shard: int, *, of_helper: bool = False) -> str:
+    return f"{'h' if of_helper else 's'}{shard:05d}-"
 
 
 def _look(site: Site, path: str, fetch: Fetch) -> bytes | None:
-    if site.host == socket.gethostname() and os.path.exists(path):
+    if site.here and os.path.exists(path):
         return Path(path).read_bytes()
     return fetch(site.node, path)

@@ -18,13 +18,10 @@ from tuning.basics.seeds import trial_seed
 from tuning.errors import StudyError
 from tuning.evaluation.out_of_fold import KeptPredictions, OutOfFold
 from tuning.evaluation.study_data import StudyData
-from tuning.execution.context import TrialData, WorkerContext, WorkerRun
 from tuning.execution.crash_log import ProgressMarker, Site, forget_helpers, stack_left
-from tuning.execution.limits import within
 from tuning.execution.nodes import Nodes, ray_nodes
-from tuning.execution.study_run import NoHelpersError, UnfinishedStudyError, unblock_sigterm
-from tuning.execution.warm_up import spare_loading
-from tuning.execution.worker import open_worker
+from tuning.execution.study_run import NoHelpersError, UnfinishedStudyError, spare_loading
+from tuning.execution.worker import TrialData, WorkerContext, WorkerRun, open_worker, unblock_sigterm
 from tuning.models.compute import trains_with
 from tuning.notes import EndCode
 from tuning.runs.plan_file import read_shard
@@ -98,7 +95,7 @@ class HelperActor:
         self._compute = study.resources.compute
         with ignore_warnings(), trains_with(self._compute):
             context = WorkerContext.open(directory, plan.run, plan.spec, [study])
-            opened = open_worker(context, grace=timing.cold_start_s, marker=self._marker, slots=nodes.slots)
+            opened = open_worker(context, timing.cold_start_s, marker=self._marker, slots=nodes.slots)
             worker = self._open.enter_context(opened)
             spare_loading(worker, study)
             worker.study(job.position, study)
@@ -110,8 +107,7 @@ class HelperActor:
             outbox = OutOfFoldOutbox(data.kept.task, data.kept.mode, data.kept.most)
             data = replace(data, kept=outbox)
         training = context.training(study, data)
-        limit = plan.spec.definition.limits.trial_seconds
-        start = self._guard.each_step(within(training.start, limit, self._guard.grace))
+        start = self._guard.each_step(self._guard.limited(training.start))
 
         def seeded(config: Configuration, number: int, state: object) -> Iterator[Step]:
             yield from start(config, trial_seed(study.seed, number), state)

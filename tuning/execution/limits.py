@@ -214,6 +214,10 @@ class TimeLimits:
             self._armed_until = float("inf")
             faulthandler.cancel_dump_traceback_later()
 
+    def limited(self, start: Callable[..., Iterable[Step]]) -> Callable[..., Iterable[Step]]:
+        """Training code that fails where it takes longer than a trial may."""
+        return within(start, self.limits.trial_seconds, self.grace)
+
     def each_step(self, start: Callable[..., Iterable[Step]]) -> Callable[..., Iterable[Step]]:
         """Training code of which each step is a part."""
 

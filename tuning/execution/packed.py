@@ -21,18 +21,14 @@ from itertools import count
 
 from tuning.basics.wording import amount
 from tuning.errors import StorageError, code_of
-from tuning.execution.context import TrialData, WorkerContext, WorkerRun
 from tuning.execution.crash_log import STARTING, Crash, ProgressMarker, counted, crashes
 from tuning.execution.helper_actors import HelperJob, StateLostError, helpers_of
-from tuning.execution.limits import allocated, loading_grace
 from tuning.execution.nodes import Nodes, ray_nodes
-from tuning.execution.part_writer import PartWriter
 from tuning.execution.pool import train_pool
-from tuning.execution.reports import Listener, PartWritten, WorkerError, report_to_tune
+from tuning.execution.reports import Listener, PartWriter, PartWritten, WorkerError, report_to_tune
 from tuning.execution.study_record import quarantine
-from tuning.execution.study_run import UnfinishedStudyError, no_helpers, run_study
-from tuning.execution.warm_up import spare_loading
-from tuning.execution.worker import Worker, open_worker
+from tuning.execution.study_run import UnfinishedStudyError, no_helpers, run_study, spare_loading
+from tuning.execution.worker import TrialData, Worker, WorkerContext, WorkerRun, open_worker
 from tuning.records.ownership import check_there
 from tuning.records.parts import POOL_SHARD, pool_part
 from tuning.records.schema import Record, TrialRecord
@@ -222,14 +218,15 @@ def _opened(
         raise StorageError(
             f"the worker of shard {shard} died {amount(starts, 'time')} before its first study: {found[-1].cause}"
         )
-    with ignore_warnings(), ProgressMarker(context.directory, run.term, shard, nodes.name) as marker:
-        before = allocated()
-        context.read_together([study.customer for study in studies])
-        grace = loading_grace(run.timing.cold_start_s, (crash.loading for crash in found))
-        shared = allocated() - before
-        with open_worker(context, grace=grace, marker=marker, slots=nodes.slots, shared=shared) as worker:
-            spare_loading(worker, studies[0] if studies else None)
-            yield worker
+    together = [study.customer for study in studies]
+    with (
+        ProgressMarker(context.directory, run.term, shard, nodes.name) as marker,
+        open_worker(
+            context, run.timing.cold_start_s, marker=marker, found=found, slots=nodes.slots, customers=together
+        ) as worker,
+    ):
+        spare_loading(worker, studies[0] if studies else None)
+        yield worker
 
 
 def _helpers(

@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from tuning.execution.jobs import FitJob, Job, ShardJob, TrialJob
-from tuning.execution.reports import FailureReport, StepReport
 from tuning.execution.spread.open_studies import OpenStudies
 from tuning.models.pooled import POOL
 from tuning.notes import Note
@@ -146,10 +145,6 @@ class RunQueue:
         most = self.room.cpus
         taken = (job.cpus for name, job in self._flying.items() if name not in self._homeless)
         return needs + sum(each for each in taken if each <= most) <= most
-
-    def report(self, name: str, report: StepReport | FailureReport) -> bool:
-        """What a spread study's trial reports; True when the trial is to stop. name: its id."""
-        return self.studies is not None and self.studies.result(name, report)
 
     def end(self, name: str, *, died: bool = False) -> None:
         """A Tune trial has ended. died: so have all of its workers."""

@@ -17,7 +17,7 @@ from tuning.errors import StorageError, reason_of
 from tuning.evaluation.stand_in import LEAST_ROWS, is_typical, stand_in
 from tuning.evaluation.study_data import StudyData
 from tuning.evaluation.winner import StudyOutcome
-from tuning.execution.context import TrialData, WorkerContext
+from tuning.execution.worker import TrialData, WorkerContext
 from tuning.models.customer_model import CustomerModel, Saved
 from tuning.models.pooled import POOL
 from tuning.notes import EndCode, Note, PoolCode

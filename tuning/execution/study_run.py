@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import contextlib
-import signal
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+import numpy as np
+import pandas as pd
+
 from tuning.basics.stopwatch import Clock
 from tuning.basics.wording import raised, stack
+from tuning.data.customers import Customer
+from tuning.definition.definition import define
+from tuning.definition.run_spec import RunSpec
 from tuning.errors import RunError, StorageError, StudyError, UnsavedModelError, reason_of
 from tuning.evaluation.conclusion import conclude, fitted_on_all
 from tuning.evaluation.fixed import FixedConfiguration
 from tuning.evaluation.fixed_fit import fit_fixed
 from tuning.evaluation.out_of_fold import OutOfFold
-from tuning.evaluation.study_data import StudyData
+from tuning.evaluation.study_data import StudyData, study_data, train
 from tuning.evaluation.winner import StudyOutcome, choose
-from tuning.execution.context import TrialData, planned_study
-from tuning.execution.limits import took_longer, within
 from tuning.execution.study_record import asked_pool, study_record
-from tuning.execution.worker import Worker
+from tuning.execution.worker import TrialData, Worker, WorkerContext, planned_study
 from tuning.models.compute import trains_with
 from tuning.models.customer_model import ALL_ROWS, CustomerModel, Saved
+from tuning.models.skops_format import dump_skops
 from tuning.notes import EndCode, Note
 from tuning.records.schema import (
     FINISHED,
+    MODEL,
     NO_MODEL,
     OK,
     POOLED,
@@ -38,6 +43,7 @@ from tuning.study.helpers import HelperPool
 from tuning.study.local_trial import is_ctrl_c
 from tuning.study.recorded_study import RecordedStudy
 from tuning.study.study import Study
+from tuning.user_code import ignore_warnings
 
 #: Finds the helpers of a study, by what its trials train on.
 FindHelpers: TypeAlias = Callable[[TrialData], contextlib.AbstractContextManager[HelperPool | None]]
@@ -180,8 +186,8 @@ class _Ending:
 
     def _searched(self, data: StudyData) -> StudyOutcome:
         definition, alive = self.context.spec.definition, self.worker.concluding
-        metric, seconds = self.context.customers.metric(data), definition.limits.study_seconds
-        if seconds is not None and self.ended_by == took_longer("study_seconds", seconds):
+        metric = self.context.customers.metric(data)
+        if self.ended_by is not None and self.ended_by.code is EndCode.TOOK_LONGER:
             data = replace(data, kept=None)  # an ensemble takes several fits more
         outcome = conclude(
             self.records,
@@ -243,17 +249,65 @@ class _Ending:
         )
 
 
-def unblock_sigterm() -> None:
-    """What this thread starts may be ended with SIGTERM, which Ray's processes do not hear (`driver.signals.kept`)."""
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
-
-
 def _trials(worker: Worker, study: Study, data: TrialData, before: Sequence[TrialRecord]) -> RecordedStudy:
-    context = worker.context
+    context, guard = worker.context, worker.guard
     training = context.training(study, data)
-    limit = context.spec.definition.limits.trial_seconds
-    start = within(training.start, limit, worker.guard.grace)
-    if study.scheduler.pauses or limit is None:
-        start = worker.guard.each_step(start)
+    start = guard.limited(training.start)
+    if study.scheduler.pauses or guard.limits.trial_seconds is None:
+        start = guard.each_step(start)
     planned = planned_study(context.run, context.spec, study)
     return RecordedStudy(planned, replace(training, start=start), before, worker.trial)
+
+
+def load_libraries(spec: RunSpec, study: Study) -> None:
+    """Load what each fork of this process would load for itself: the libraries of searchers, of Ray, and for models."""
+    if spec.definition.loggers:
+        import ray.tune.logger  # noqa: F401  # for the time that it takes
+    if spec.definition.objective is None and spec.definition.save_models:
+        dump_skops([])
+    with contextlib.suppress(Exception):  # its study says why
+        planned = planned_study("", spec, study)
+        planned.searcher()
+        planned.scheduler({}, 1)
+
+
+def spare_loading(worker: Worker, study: Study | None) -> None:
+    """Load what a worker's studies use, and take back its grace, which is for that; also where no limit needs it.
+
+    study: the first one; None without any.
+    """
+    limits = worker.context.spec.definition.limits
+    timed = limits.trial_seconds is not None or limits.study_seconds is not None
+    if study is None or not timed or warm_up(worker.context, study):
+        worker.guard.grace = 0.0
+
+
+def warm_up(context: WorkerContext, study: Study) -> bool:
+    """Load and start up all libraries that studies like this one use, so that no limit of time counts it.
+
+    A few trials on twelve made-up rows, and a step of every family. False when that is not possible: an objective
+    loads what only it knows.
+    """
+    task = context.spec.task
+    if context.objective is not None or task is None:
+        return False
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"number": rng.normal(size=12), "text": list("abcdefabcdef")})
+    frame["target"] = rng.normal(size=12) if task == "regression" else [0, 1] * 6
+    with contextlib.suppress(Exception), ignore_warnings():
+        dump_skops([])
+        plain = {"name": "warm-up", "data": "-", "target": "target", "split": {"folds": 2}, "trials": 3}
+        definition = define({**plain, "save_models": False})
+        data = study_data(frame, definition, task, 0, context.customers.code.families)
+        customer = Customer("warm-up")
+        spec = replace(context.spec, definition=definition, stop=())
+        other = replace(context, spec=spec, _kept={customer.id: (0, data)})
+        for _ in run_study(Worker(other), replace(study, id="warm-up", customer=customer, n_trials=3, fixed=None), []):
+            pass
+        metric = context.customers.metric(data)
+        seen = set()
+        for config in (study.space.sample(rng) for _ in range(100)):
+            if config.get(MODEL) not in seen:
+                seen.add(config.get(MODEL))
+                next(iter(train(config, data, metric, 0)), None)
+    return True

@@ -14,9 +14,8 @@ from sklearn.dummy import DummyRegressor
 from tuning import RunResult, TuneRunner
 from tuning.evaluation.constant import find_constant
 from tuning.evaluation.metrics import Metric
-from tuning.execution.context import WorkerContext
 from tuning.execution.study_run import conclude_study
-from tuning.execution.worker import Worker
+from tuning.execution.worker import Worker, WorkerContext
 from tuning.models.base import Matrix
 from tuning.models.bounds import GivenBounds
 from tuning.models.families.constant import FAMILY

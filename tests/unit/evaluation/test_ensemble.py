@@ -26,9 +26,8 @@ from tuning.evaluation import ensemble as module
 from tuning.evaluation.ensemble import MOST_MEMBERS, PICKS, greedy
 from tuning.evaluation.out_of_fold import KeptPredictions, OutOfFold
 from tuning.evaluation.study_data import StudyData, train
-from tuning.execution.context import WorkerContext
 from tuning.execution.study_run import conclude_study
-from tuning.execution.worker import Worker
+from tuning.execution.worker import Worker, WorkerContext
 from tuning.models.customer_model import load_model
 from tuning.notes import EndCode, FitCode
 from tuning.preprocessing.task import BINARY, REGRESSION, Prediction, Task

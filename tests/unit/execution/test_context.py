@@ -9,7 +9,7 @@ import pytest
 from tuning import TuneRunner
 from tuning.data.customers import Customer
 from tuning.errors import CustomerError
-from tuning.execution.context import WorkerContext
+from tuning.execution.worker import WorkerContext
 from tuning.runs.begin import begin
 
 

@@ -15,10 +15,10 @@ from local_helpers import LocalLink
 from search_spaces import Float, SearchSpace
 from tuning import RunResult, TuneRunner
 from tuning.execution import packed
-from tuning.execution.context import WorkerRun
 from tuning.execution.nodes import Nodes
 from tuning.execution.packed import work_shard
 from tuning.execution.study_run import NoHelpersError
+from tuning.execution.worker import WorkerRun
 from tuning.runs.begin import begin
 from tuning.study.helpers import HelperLost, HelperPool, TrainingRequest
 

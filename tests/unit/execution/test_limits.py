@@ -17,14 +17,14 @@ from mlflow_records import trial as trial_of
 from tuning import RunResult, TuneRunner
 from tuning.basics.timing import Timing
 from tuning.definition.customer_limits import Limits
-from tuning.execution.context import WorkerRun
 from tuning.execution.crash_log import ProgressMarker
 from tuning.execution.jobs import TrialJob
 from tuning.execution.limits import MemoryLimit, TimeLimits, TrialTimeoutError, study_limit, within
 from tuning.execution.nodes import Nodes, worker_died
 from tuning.execution.packed import work_shard
 from tuning.execution.reports import report_in
-from tuning.execution.spread.trial_worker import run_trial
+from tuning.execution.spread.worker import run_trial
+from tuning.execution.worker import WorkerRun
 from tuning.notes import texts
 from tuning.runs.begin import begin
 from tuning.steps import Step
@@ -134,7 +134,7 @@ def test_a_study_whose_time_is_up_keeps_what_it_has_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheduler: str, nodes: Nodes | None
 ) -> None:
     """Also under schedulers that pause trials, and without Ray; the default configuration is there in any case."""
-    monkeypatch.setattr("tuning.execution.context.study_limit", slow_after(8, 901.0))
+    monkeypatch.setattr("tuning.execution.worker.study_limit", slow_after(8, 901.0))
     write_hazards(tmp_path / "data", 1, {})
     fields: dict[str, Any] = {"scheduler": scheduler, "limits": {"study_seconds": 900}, "objective": "builders:grows"}
     owned = begin(hazards(tmp_path / "data", algorithm="random", steps=4, **fields).definition, str(tmp_path / "run"))

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from tuning import TuneRunner
-from tuning.execution.context import WorkerContext
 from tuning.execution.study_record import quarantine
+from tuning.execution.worker import WorkerContext
 from tuning.runs.begin import begin
 from tuning.runs.plan_file import read_plan
 

@@ -10,13 +10,13 @@ import pytest
 
 from tuning.evaluation.out_of_fold import KeptPredictions, OutOfFold
 from tuning.execution.reports import StepReport, TrialLength
-from tuning.execution.spread.predictions import (
+from tuning.execution.spread.state import (
+    Reported,
     folder_of,
     read_predictions,
     with_predictions,
     write_predictions,
 )
-from tuning.execution.spread.state import Reported
 from tuning.preprocessing.task import REGRESSION, Prediction, Task
 from tuning.steps import Step
 from tuning.storage.run_directory import RunDirectory

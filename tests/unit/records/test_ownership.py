@@ -14,8 +14,8 @@ from chaos import truth, wait_for
 from tuning import RunResult, TuneRunner
 from tuning.basics.timing import USUAL, Timing
 from tuning.errors import RunOwnedError
-from tuning.execution.context import WorkerRun
 from tuning.execution.packed import work_shard
+from tuning.execution.worker import WorkerRun
 from tuning.records.lease import Heartbeat, Lease, last_heartbeat, wait_until_dead
 from tuning.records.ownership import Owner, Term, claim, newest_claimed, newest_term, this_process
 from tuning.runs.begin import begin, resume_run

@@ -9,9 +9,9 @@ from tuning.driver.hosts.base import POOLING, Host, HostStoppedError, StopCondit
 from tuning.driver.hosts.forks import ForkHost, may_fork
 from tuning.driver.hosts.ray import RayHost
 from tuning.driver.progress import Counter
-from tuning.execution.context import WorkerRun
 from tuning.execution.packed import work_shard
 from tuning.execution.reports import WorkerReport
+from tuning.execution.worker import WorkerRun
 from tuning.planning.plan_notes import check_own_machine
 from tuning.records.parts import POOL_SHARD
 from tuning.runs.begin import OwnedRun

@@ -27,14 +27,14 @@ from tuning.definition.options import Resources
 from tuning.driver.cluster import ONE_THREAD
 from tuning.driver.hosts.base import POOLING, HostStoppedError, StopConditions
 from tuning.driver.progress import Counter, hand_on
-from tuning.execution.context import WorkerRun
 from tuning.execution.crash_log import forget
 from tuning.execution.nodes import Nodes
 from tuning.execution.packed import FALSE_STARTS, work_shard
 from tuning.execution.pool import MOST_LEFT_OUT
 from tuning.execution.reports import Listener, WorkerReport
 from tuning.execution.spread.running import SpreadRun
-from tuning.execution.warm_up import load_libraries
+from tuning.execution.study_run import load_libraries
+from tuning.execution.worker import WorkerRun
 from tuning.records.parts import POOL_SHARD
 from tuning.runs.begin import OwnedRun
 from tuning.study.study import customers_of

@@ -21,10 +21,10 @@ from tuning.driver.log_capture import stdout_logged
 from tuning.driver.progress import Counter, hand_on
 from tuning.driver.tuner import build_tuner, run_queue
 from tuning.errors import DiskFullError, HeadLostError, MachineError, RunError, StorageError, TuningError, code_of
-from tuning.execution.context import WorkerRun
 from tuning.execution.nodes import NodeWatch, alive_nodes
 from tuning.execution.reports import Listener, WorkerError
 from tuning.execution.spread.running import SpreadRun
+from tuning.execution.worker import WorkerRun
 from tuning.planning.plan_notes import check_own_machine
 from tuning.planning.room import Room, machines_now
 from tuning.runs.begin import OwnedRun

@@ -16,8 +16,7 @@ from dataclasses import dataclass, field, replace
 from tuning.basics.wording import one_line
 from tuning.errors import StorageError
 from tuning.execution.jobs import EndedStudy, FitJob, TrialJob
-from tuning.execution.part_writer import PartWriter
-from tuning.execution.reports import FailureReport, Listener, StepReport
+from tuning.execution.reports import FailureReport, Listener, PartWriter, StepReport
 from tuning.execution.spread.spread_study import SpreadStudy, SpreadTrial
 from tuning.notes import Note
 from tuning.planning.room import Room

@@ -10,18 +10,15 @@ from dataclasses import dataclass, field
 from tuning.basics.timing import hang_seconds
 from tuning.basics.wording import one_line
 from tuning.errors import StorageError, reason_of
-from tuning.execution.context import WorkerContext, WorkerRun, planned_study
 from tuning.execution.jobs import EndedStudy, FitJob, TrialJob
 from tuning.execution.limits import HangLimits
 from tuning.execution.reports import Listener
-from tuning.execution.spread.last_fit import conclude, last_fit, write_study
 from tuning.execution.spread.open_studies import OpenStudies
-from tuning.execution.spread.predictions import FOLDER as PREDICTIONS
 from tuning.execution.spread.spread_study import SpreadStudy, SpreadTrial
-from tuning.execution.spread.state import basis_of, begun_trials, checkpoints
-from tuning.execution.spread.trial_worker import SHARDS, train_folder, trial_reports
+from tuning.execution.spread.state import PREDICTIONS, basis_of, begun_trials, checkpoints
+from tuning.execution.spread.worker import SHARDS, conclude, last_fit, train_folder, trial_reports, write_study
 from tuning.execution.study_record import quarantine
-from tuning.execution.worker import Worker
+from tuning.execution.worker import Worker, WorkerContext, WorkerRun, planned_study
 from tuning.models.registry import group_of
 from tuning.planning.room import Room, machines_now
 from tuning.planning.run_plan import Plan

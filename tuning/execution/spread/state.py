@@ -1,30 +1,40 @@
-"""The checkpoint of a spread trial: the state that it goes on from, and what a new driver has to know of the trial.
+"""What a spread trial leaves for others: its checkpoint, and what it said of the rows that its folds left out.
 
-The state is a pickle, because it holds whatever a model or the user's objective is. Unpickling runs code, so only what
-this run wrote itself is read: from a folder below the run directory, which is its owner's only, and with the digest
-that stands before it. The driver reads the description alone, which is JSON.
+The state in a checkpoint is a pickle, because it holds whatever a model or the user's objective is. Unpickling runs
+code, so only what this run wrote itself is read: from a folder below the run directory, which is its owner's only, and
+with the digest that stands before it. The driver reads the description alone, which is JSON.
+
+What a trial said of its rows is a file until its study has ended: workers write it, and the last fit reads it, which
+would have to train every trial once more else. A file that is not there, or not whole, costs just that.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import pickle
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from typing import TypeAlias
 
+import numpy as np
+
 from tuning.basics.documents import Json
 from tuning.errors import StorageError
+from tuning.evaluation.out_of_fold import KeptPredictions, OutOfFold
 from tuning.execution.reports import FailureReport, StepReport, TrialLength
 from tuning.steps import Step
+from tuning.storage.names import slug
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.interfaces import Configuration
 from tuning.study.record import versions
 from tuning.study.study import Study
 
 FOLDER, STATE, TRIAL = "tune", "state.pkl", "trial.json"
+PREDICTIONS = "predictions"
 DIGEST = hashlib.sha256().digest_size
 
 
@@ -142,3 +152,48 @@ def _read_all(directory: RunDirectory) -> Iterator[BegunTrial]:
 def _report_of(row: Json) -> StepReport:
     step, length = Step(**{**row["step"], "fold_scores": tuple(row["step"]["fold_scores"])}), row["length"]
     return StepReport(**{**row, "step": step, "length": TrialLength(**length)})
+
+
+def folder_of(study: str) -> str:
+    """Where a study's files are."""
+    return f"{PREDICTIONS}/{slug(study)}"
+
+
+def write_predictions(directory: RunDirectory, study: str, trial: int, found: OutOfFold) -> None:
+    """Write a trial's file. study: its id."""
+    content = io.BytesIO()
+    np.savez(content, np.int64(found.step), np.float64(found.score), *found.folds)
+    directory.write(f"{folder_of(study)}/{trial}.npz", content.getvalue())
+
+
+def read_predictions(directory: RunDirectory, study: str, trial: int) -> OutOfFold | None:
+    """What `write_predictions` wrote; None where there is nothing that can be read."""
+    try:
+        content = directory.read(f"{folder_of(study)}/{trial}.npz")
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
+            step, score, *folds = (file[name] for name in file.files)
+            return OutOfFold(int(step), float(score), tuple(folds))
+    except (OSError, StorageError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        return None
+
+
+def with_predictions(
+    reports: Iterator[Reported],
+    kept: KeptPredictions,
+    config: Configuration,
+    seed: int,
+    write: Callable[[OutOfFold], None],
+) -> Generator[Reported, None, None]:
+    """A trial's reports; what it said is written before its last possible one, and whenever it ends."""
+    written: OutOfFold | None = None
+    try:
+        for report, state in reports:
+            last = isinstance(report, StepReport) and report.step.step == report.length.full_steps
+            if last and (found := kept.of(config, seed)) is not None:
+                write(found)
+                written = found
+            yield report, state
+    finally:
+        if (found := kept.of(config, seed)) is not None and found is not written:
+            write(found)
+        kept.clear()

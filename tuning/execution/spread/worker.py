@@ -1,7 +1,10 @@
-"""What the worker of a spread trial does: it runs the same training code, each step a report.
+"""What a worker does for spread studies: it trains a trial, each step a report, or fits a study's winner.
 
 A worker keeps the customers it has loaded: their other trials on a reused actor do not load them again. A state is
 saved through Tune about every `Timing.checkpoint_s` seconds, so that a killed trial goes on from there.
+
+A last fit is a job, with the resources of its study, on whatever host there is: the driver runs none of a customer's
+code itself, since a fit that hangs or crashes there would hold or end all studies.
 """
 
 from __future__ import annotations
@@ -18,15 +21,32 @@ from functools import partial
 
 from tuning.basics.seeds import trial_seed
 from tuning.basics.wording import raised, stack
-from tuning.errors import CustomerError, StudyError, reason_of
+from tuning.errors import CustomerError, StudyError, code_of, reason_of
 from tuning.evaluation.study_data import StudyData
-from tuning.execution.context import WorkerContext, WorkerRun
-from tuning.execution.jobs import TrialJob
-from tuning.execution.limits import within
-from tuning.execution.reports import FailureReport, StepReport, TrialLength, report_to_tune
-from tuning.execution.spread.predictions import with_predictions, write_predictions
-from tuning.execution.spread.state import BegunTrial, Reported, SavedState, basis_of, read_state, write_state
-from tuning.execution.worker import open_worker
+from tuning.execution.jobs import EndedStudy, FitJob, TrialJob
+from tuning.execution.reports import (
+    FailureReport,
+    Listener,
+    PartWriter,
+    StepReport,
+    TrialLength,
+    WorkerError,
+    report_to_tune,
+)
+from tuning.execution.spread.state import (
+    BegunTrial,
+    Reported,
+    SavedState,
+    basis_of,
+    folder_of,
+    read_predictions,
+    read_state,
+    with_predictions,
+    write_predictions,
+    write_state,
+)
+from tuning.execution.study_run import conclude_study
+from tuning.execution.worker import Worker, WorkerContext, WorkerRun, open_worker
 from tuning.models.compute import trains_with
 from tuning.models.registry import group_of
 from tuning.models.shards import GroupPlace, groups_work_in
@@ -34,6 +54,9 @@ from tuning.models.trainers.trainer import workers_of
 from tuning.models.trainers.training import Home
 from tuning.models.worker_group import ActorGroup
 from tuning.notes import EndCode
+from tuning.records.ownership import Term, check_there
+from tuning.records.parts import DRIVER
+from tuning.records.schema import StudyRecord
 from tuning.runs.plan_file import read_spread
 from tuning.steps import Step
 from tuning.storage.names import slug
@@ -43,7 +66,7 @@ from tuning.study.interfaces import Configuration
 from tuning.study.local_trial import LocalTrial, is_ctrl_c
 from tuning.study.record import worker_name
 from tuning.study.study import Study, StudyTraining
-from tuning.user_code import ignore_warnings
+from tuning.user_code import ignore_warnings, own_settings
 from tuning.worker_groups.start import TrialPlace, train_with_ray
 
 SHARDS = "shards"
@@ -95,13 +118,12 @@ def _prepare(at_hand: ExitStack, run: WorkerRun, job: TrialJob, checkpoint: str 
     context, studies = opened(run)
     study = studies[job.study]
     worker_group = group_of(job.config) if context.objective is None else None
-    worker = at_hand.enter_context(open_worker(context, grace=grace))
+    worker = at_hand.enter_context(open_worker(context, grace))
     at_hand.enter_context(groups_work_in(place_here(context.directory, study, worker_group)))
     at_hand.enter_context(trains_with(study.resources.compute))
     data = context.data(study.customer)
     training = context.training(study, data, _home(context, study, job))
-    limit = context.spec.definition.limits.trial_seconds
-    training = replace(training, start=within(training.start, limit, worker.guard.grace))
+    training = replace(training, start=worker.guard.limited(training.start))
     seed, state = trial_seed(study.seed, job.trial), _restored(context.directory, job, checkpoint)
     reports = step_reports(training, job.config, seed, state, run.timing.checkpoint_s)
     if isinstance(data, StudyData) and data.kept is not None:
@@ -223,3 +245,59 @@ def opened(run: WorkerRun) -> Opened:
         context = WorkerContext.open(directory, plan.run, plan.spec, kept_bytes=KEPT_BYTES)
         _OPEN[key] = context, {study.id: study for study in plan.studies}
     return _OPEN[key]
+
+
+def run_fit(run: WorkerRun, job: FitJob, report: Listener) -> None:
+    """Conclude a study in a worker of Tune's; never raises, as `run_shard`."""
+    try:
+        last_fit(run, job, report)
+    except Exception as error:
+        report(WorkerError(f"{type(error).__name__}: {error}", code_of(error)))
+
+
+def last_fit(run: WorkerRun, job: FitJob, report: Listener) -> None:
+    """Conclude a study in this process and record it."""
+    context, _ = opened(run)
+    place = groups_work_in(place_here(context.directory, job.ended.study, job.worker_group))
+    with place, open_worker(context, run.timing.cold_start_s) as worker:
+        conclude(worker, run.term, job.ended, report)
+
+
+def conclude(worker: Worker, term: Term, ended: EndedStudy, report: Listener) -> None:
+    """Choose a study's winner, fit and save its model, and write the study's record."""
+    context, study = worker.context, ended.study
+    worker.study(0, study, ended.records)
+    with ignore_warnings(), own_settings():
+        record = conclude_study(
+            worker,
+            study,
+            ended.records,
+            ended_by=ended.ended_by,
+            failure=ended.failure,
+            predictions=partial(read_predictions, context.directory, study.id),
+        )
+    worker.guard.pause()
+    context.background.flush()
+    write_study(context, term, study, record, report)
+
+
+def write_study(context: WorkerContext, term: Term, study: Study, record: StudyRecord, report: Listener) -> None:
+    """Write the record of a spread study, and delete what only its trials needed."""
+    directory = context.directory
+    there = partial(check_there, directory, term)
+    writer = PartWriter(directory, term, DRIVER, report, budgets={study.id: study.budget}, before=there)
+    writer.add([record])
+    writer.flush()
+    for folder in (folder_of(study.id), shards_folder(study.id)):
+        directory.remove_folder(folder)
+    if workers_of(context.objective) is not None:
+        _keep_checkpoints(directory, study, record.trial)
+
+
+def _keep_checkpoints(directory: RunDirectory, study: Study, winner: int | None) -> None:
+    """Delete what trainings have saved, but for the winner's."""
+    folder = train_folder(study.id)
+    trials = {name.removeprefix(f"{folder}/").partition("/")[0] for name in directory.list(folder)}
+    for trial in trials:
+        if trial.partition("-")[0] != str(winner):
+            directory.remove_folder(f"{folder}/{trial}")
