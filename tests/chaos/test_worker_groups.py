@@ -70,7 +70,7 @@ def test_a_node_that_is_lost_for_good_costs_the_giant_its_model_until_there_is_a
     assert "1 of 2 actors did not start within" in second[2]
     no_room = "it takes 3 times 1 CPU, for which the machines that are there have no room, and none has joined them"
     assert third[1] == "failed"
-    assert third[2].startswith(no_room)
+    assert third[2].startswith(f"the trial: {no_room}")
     status, reason, _ = ended["customers"]["giant"]
     assert status == "no_model"
     assert reason.startswith(f"its last fit: {no_room}")
