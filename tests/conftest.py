@@ -131,13 +131,16 @@ def group_cluster(ray_cluster: None) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def patient_forks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep runs in forks, however slow this machine is: only tests that are marked `ray` may start Ray."""
-    if not request.node.get_closest_marker("ray"):
-        from tuning.basics.timing import USUAL
+def patience(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let runs wait for their copy in MLflow, and keep them in forks, however slow this machine is.
 
-        for wait in ("ray_start_s", "first_trial_s"):
-            monkeypatch.setitem(vars(USUAL), wait, math.inf)
+    Only tests that are marked `ray` may start Ray.
+    """
+    from tuning.basics.timing import USUAL
+
+    monkeypatch.setitem(vars(USUAL), "mlflow_closing_s", 3600.0)
+    for wait in () if request.node.get_closest_marker("ray") else ("ray_start_s", "first_trial_s"):
+        monkeypatch.setitem(vars(USUAL), wait, math.inf)
 
 
 @pytest.fixture(scope="session", autouse=True)
