@@ -12,8 +12,8 @@ from tuning.data.customers import Customer, find_customers
 from tuning.data.loading import Loader
 from tuning.data.partition import partition
 from tuning.definition.definition import Definition, define
+from tuning.planning.placement import make_shards
 from tuning.planning.plan import make_plan
-from tuning.planning.shards import make_shards
 from tuning.storage.run_directory import RunDirectory
 
 

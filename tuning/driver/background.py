@@ -1,4 +1,4 @@
-"""A run that goes on beside the program that has started it, such as a notebook."""
+"""A run in a thread of the program that has started it, such as a notebook."""
 
 from __future__ import annotations
 

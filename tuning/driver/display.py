@@ -37,7 +37,7 @@ STYLES: tuple[str, ...] = get_args(Style)
 LOOK_S = 0.5  # between two looks at how far the run is
 UNWATCHED_S, JSON_S = 30.0, 1.0  # between two lines
 BAR = "{percentage:3.0f}%|{bar:10}| {elapsed} {desc}"
-BESIDE = 26  # characters of a line before its figures
+BAR_WIDTH = 26  # of a line before its figures
 STEPS = 1000  # of the bar, whatever the run's work is counted in
 
 _notes_shown = set[Note]()  # by runs of this process
@@ -193,7 +193,9 @@ class _MovingLine:
         self._bar.n = STEPS if last and progress.done_studies >= progress.studies else int(STEPS * progress.share)
         columns = 0 if in_notebook() else shutil.get_terminal_size((0, 0)).columns
         with _drawing:
-            self._bar.set_description_str(progress.line(columns - BESIDE) if columns else str(progress))  # which draws
+            self._bar.set_description_str(
+                progress.line(columns - BAR_WIDTH) if columns else str(progress)
+            )  # which draws
 
     def close(self) -> None:
         self._bar.close()

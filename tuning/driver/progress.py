@@ -120,8 +120,8 @@ class Counter:
             _failed=failed,
         )
 
-    def add_ended(self, studies: pa.Table, gains: np.ndarray) -> None:
-        """Count the studies that had ended under earlier owners. studies: their records. gains: theirs."""
+    def add_ended(self, studies: pa.Table) -> None:
+        """Count the studies that had ended under earlier owners. studies: their records."""
         trials = pc.sum(studies["trials"], min_count=0).as_py()
         work = trials * (self.work / self.n_trials if self.n_trials else 1.0)
         self.n_studies, self.done_studies = self.n_studies + len(studies), self.done_studies + len(studies)
@@ -129,7 +129,8 @@ class Counter:
         self.work, self.done_work = self.work + work, self.done_work + work
         self._failed += pc.sum(studies["failed"], min_count=0).as_py()
         self._no_model += sum(status not in (OK, POOLED) for status in studies["status"].to_pylist())
-        self._gains += [gains] if len(gains) else []
+        if len(gains := studies["gain"].drop_null()):
+            self._gains.append(gains.to_numpy())
 
     def __call__(self, report: WorkerReport) -> None:
         if isinstance(report, WorkerError):

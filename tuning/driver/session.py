@@ -1,4 +1,4 @@
-"""The work on a run that this process owns: on its hosts, with observers that write what is beside the records."""
+"""The work on a run that this process owns: on its hosts, with observers that write its report, logs and copy."""
 
 from __future__ import annotations
 
@@ -42,12 +42,10 @@ class RunSession:
 
     def __init__(self, owned: OwnedRun, signals: Signals) -> None:
         self.owned, self.signals = owned, signals
-        before = None if owned.term.number == 1 else self.result
         self.counter = Counter.for_plan(owned.plan, owned.recorded, owned.best, owned.failed)
-        self.counter.term = owned.term
-        if before is not None:
-            self.counter.customers = len(before)
-            self.counter.add_ended(*before.ended_before())
+        self.counter.term, self.counter.customers = owned.term, owned.customers
+        if owned.term.number > 1:
+            self.counter.add_ended(owned.ended)
             self.counter.earlier_rate = earlier_rate(owned.directory, owned.plan.slots)
         self.copy = MLflowCopy(owned)
         self.observers: list[RunObserver] = [

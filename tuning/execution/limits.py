@@ -29,8 +29,7 @@ from schedulers.stopping.study_time import StudyTimeStopper
 from tuning.basics.timing import HANG_TIMES, USUAL
 from tuning.definition.customer_limits import Limits
 from tuning.notes import EndCode, Note
-from tuning.planning.allowance import slots_beside
-from tuning.planning.room import free_memory
+from tuning.planning.room import free_memory, machine_slots
 from tuning.records.schema import TrialRecord
 from tuning.steps import Step
 from tuning.study.interfaces import Rule
@@ -273,4 +272,4 @@ def _allocated_at_first() -> int:
 
 
 def _fair_share(slots: int) -> int:
-    return int(SHARE_OF_FREE_MEMORY * free_memory() / slots_beside(slots))
+    return int(SHARE_OF_FREE_MEMORY * free_memory() / machine_slots(slots))

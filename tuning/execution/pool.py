@@ -21,9 +21,9 @@ from tuning.execution.limits import hard
 from tuning.execution.worker import Worker
 from tuning.models.pooled import BOOSTERS, RunPool, booster_here
 from tuning.notes import Note, PoolCode
-from tuning.planning.pool_notes import AUTO, AUTO_CUSTOMERS
+from tuning.planning.plan_notes import AUTO, AUTO_CUSTOMERS
 from tuning.records.schema import FAILED, FINISHED, MODEL, POOL_STUDY, StepRecord, TrialRecord
-from tuning.runs.plan_file import RecordedPlan, read_beside
+from tuning.runs.plan_file import RecordedPlan, read_pool_only
 from tuning.study.record import versions, worker_name
 from tuning.study.study import customers_of
 from tuning.user_code import own_settings
@@ -71,8 +71,8 @@ def _fitted(worker: Worker, plan: RecordedPlan, lost: Mapping[int, str]) -> RunP
     context, definition = worker.context, plan.spec.definition
     seed, limits = definition.seed, definition.limits
     allowed = min(hard(each, grace=0.0) for each in (limits.trial_seconds, limits.study_seconds))
-    beside = read_beside(context.directory, plan.spec)
-    planned = [plan.studies, plan.ended, *([] if beside is None else [beside])]
+    pool_only = read_pool_only(context.directory, plan.spec)
+    planned = [plan.studies, plan.ended, *([] if pool_only is None else [pool_only])]
     customers = one_each(customers_of(Columnar.joined(planned)))
     names = customers.texts("id").to_pylist()
     left_out = {names[place]: PoolCode.POOL_READING_ENDED_WORKER(cause=cause) for place, cause in lost.items()}

@@ -147,7 +147,7 @@ def check_models(
 def common_tasks(
     space: SearchSpace | str | None, entries: Sequence[ModelEntry], own: Mapping[str, Family]
 ) -> frozenset[str]:
-    """The tasks that all models can do which a definition names. own: as of `check_models`."""
+    """The tasks that all models can do which a definition names. own: see `check_models`."""
     known = {**families(), **own}
     names = [space if isinstance(space, str) else "", *(entry.name for entry in entries)]
     return frozenset(TASKS).intersection(*(_able(known[name]) for name in names if name in known))

@@ -1,11 +1,17 @@
-"""The placement of each study: packed into a shard with others, or spread, with a Tune trial for each of its trials."""
+"""The placement of each study: packed into a shard with others, or spread, with a Tune trial for each of its trials.
+
+A shard is what one Tune trial works through; studies come into one by their resources, customers and files.
+"""
 
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from tuning.basics.columnar import DictionaryColumn, FieldColumn
-from tuning.data.customers import about_rows
+from tuning.data.balancing import divide, shard_count
+from tuning.data.customers import UNORDERED, Customers, about_rows
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import PlanError
 from tuning.models.worker_group import WorkerGroup
@@ -16,6 +22,7 @@ from tuning.study.study import PACKED, SPREAD, StudyTable, customers_of, work_am
 
 LONG_ROWS = 25_000  # from here on even a linear model takes about half a second per trial
 TRIAL_BYTES = 15.0  # of memory that a trial takes for each byte of its rows' file: 9 to 14 where it was measured
+FEW_ROWS = 4  # so few hardly make a model
 SHARE_OF_MEMORY = 0.8  # of a machine, for trials
 
 
@@ -83,3 +90,48 @@ def _check_own(studies: StudyTable, wrong: np.ndarray) -> None:
             f"customer {study.customer.id!r}: placement: spread: the scheduler {study.scheduler.name} pauses trials, "
             "so one process decides; take asha, or leave the customer's placement out."
         )
+
+
+def make_shards(studies: StudyTable, slots: int) -> tuple[np.ndarray, ...]:
+    """Positions of studies, one group per Tune trial; studies of other resources are in other groups.
+
+    Customers with hardly any rows come first: they end at once, so that progress knows sooner how much there is to do.
+    """
+    shards: list[np.ndarray] = []
+    for positions in _groups(studies):
+        positions = positions[_row_order(customers_of(studies.take(positions)))]
+        customers = customers_of(studies.take(positions))
+        sizes = customers.numbers("size")
+        keyed = int(sizes[customers.present("key")].sum())
+        count = max(1, shard_count(len(customers), slots, keyed) * len(positions) // len(studies))
+        shards += [positions[group] for group in divide(sizes, _reading_units(customers), count)]
+    return tuple(shards)
+
+
+def _groups(studies: StudyTable) -> list[np.ndarray]:
+    """Positions of the studies that may share a shard, by their turn."""
+    resources = studies.shared("resources")
+    needs = list(dict.fromkeys(resources.distinct))
+    need = np.array([needs.index(each) for each in resources.distinct], dtype=np.int64)[resources.codes]
+    customers = customers_of(studies)
+    rows = np.where(customers.present("key"), FEW_ROWS, about_rows(customers))  # tables are read in one go
+    turns = (rows >= FEW_ROWS).astype(np.int64)
+    codes = turns * len(needs) + need
+    found, first = np.unique(codes, return_index=True)
+    order = sorted(range(len(found)), key=lambda each: (turns[first[each]], first[each]))
+    return [np.flatnonzero(codes == found[each]) for each in order]
+
+
+def _row_order(customers: Customers) -> np.ndarray:
+    """Positions of the customers in the order in which their rows lie."""
+    numbers = {name: pa.array(customers.numbers(name)) for name in ("table", "first_block")}
+    where = pa.table({**numbers, "id": customers.texts("id")})
+    found: np.ndarray = pc.sort_indices(where, [(name, "ascending") for name in where.column_names]).to_numpy()
+    return found
+
+
+def _reading_units(customers: Customers) -> np.ndarray:
+    """(n,) a number per study, the same where a worker should read the data in one go: of one customer, or one file."""
+    files = customers.shared("files").codes
+    ids: np.ndarray = customers.texts("id").dictionary_encode().indices.to_numpy()
+    return np.where(customers.numbers("first_block") == UNORDERED, ids, -1 - files)

@@ -25,15 +25,13 @@ from tuning.definition.run_spec import RunSpec
 from tuning.errors import PlanError, StorageError
 from tuning.models.trainers.trainer import workers_of
 from tuning.notes import PlanCode
-from tuning.planning.allowance import check_allowance
-from tuning.planning.column_names import check_columns
-from tuning.planning.column_values import check_values
+from tuning.planning.columns import check_columns, check_values
 from tuning.planning.model_process import ModelProcess
 from tuning.planning.placement import placements
-from tuning.planning.plan_notes import check_shared_folder, data_notes, machine_notes, too_large
-from tuning.planning.pool_notes import OFF, pool_notes
+from tuning.planning.plan_notes import OFF, check_shared_folder, data_notes, machine_notes, too_large, why_no_pool
 from tuning.planning.populations import helpers_of, idle_slots
 from tuning.planning.resolution import resolve
+from tuning.planning.room import check_allowance
 from tuning.planning.run_plan import Plan
 from tuning.planning.search_checks import check_settings
 from tuning.planning.studies import (
@@ -44,7 +42,7 @@ from tuning.planning.studies import (
     check_studies,
     distinct,
     make_studies,
-    studies_beside,
+    pool_only_studies,
 )
 from tuning.planning.worker_groups import group_notes
 from tuning.storage.backend import check_writable
@@ -87,19 +85,19 @@ def make_plan(
         check_settings(spec)
         check_fixed(definition, fixed, set(found.texts("id").to_pylist()) if fixed else ())
         studies = make_studies(spec, found, code, fixed)
-        beside = None if definition.pool == OFF else studies_beside(spec, found, studies, code)
+        pool_only = None if definition.pool == OFF else pool_only_studies(spec, found, studies, code)
         check_allowance(studies)
         check_shared_folder(definition, studies, definition.storage if run_dir is None else run_dir)
         notes += [*chosen, *check_studies(spec, studies, code, models)]
     notes += (PlanCode.NOT_SAMPLED(name, why=why) for name, why in process.lost.items())
     if definition.warm_start and not definition.customers:
         warm_start.check_customers(definition.warm_start, set(found.texts("id").to_pylist()))
-    notes += [
-        *pool_notes(definition, studies, beside),
-        *machine_notes(definition, int(studies.numbers("n_trials").sum())),
-    ]
+    without_pool = why_no_pool(definition, studies, pool_only)
+    if without_pool is not None and definition.pool != OFF:
+        notes.append(PlanCode.POOL_OFF_HERE(pool=definition.pool, why=without_pool))
+    notes += machine_notes(definition, int(studies.numbers("n_trials").sum()))
     slots, workers = definition.slots or default_slots(), workers_of(code.objective)
-    plan = Plan(spec=spec, studies=studies, slots=slots, workers=workers, beside=beside).with_notes(notes)
+    plan = Plan(spec, studies, slots, workers, pool_only=pool_only, without_pool=without_pool).with_notes(notes)
     if not in_process:
         return _placed(plan, code)
     if workers is not None:
@@ -132,7 +130,7 @@ def resumed_plan(
     """The plan of a run that goes on: what was resolved when it began stays as it was.
 
     left: studies that have not ended. added: customers that are new, and have a place in the run directory. in_process:
-    as of `make_plan`; of these only, the others stay where they are. fixed: as of `make_plan`, of these only.
+    see `make_plan`; of these only, the others stay where they are. fixed: see `make_plan`, of these only.
     """
     code = OwnCode(spec.definition, directory).loaded()  # what is wrong with the run's copies ends it here, not workers
     studies = make_studies(spec, added, code, fixed)
@@ -151,8 +149,8 @@ def resumed_plan(
 
 def with_places(plan: Plan, customers: Customers) -> Plan:
     """The plan after its customers' rows have been given a place."""
-    beside = None if plan.beside is None else at_places(plan.beside, customers)
-    return replace(plan, studies=at_places(plan.studies, customers), beside=beside)
+    pool_only = None if plan.pool_only is None else at_places(plan.pool_only, customers)
+    return replace(plan, studies=at_places(plan.studies, customers), pool_only=pool_only)
 
 
 def _with_helpers(plan: Plan, code: OwnCode) -> Plan:

@@ -1,4 +1,4 @@
-"""Notes and refusals of a plan by what is known without reading rows: of its data, its machine, and its folders."""
+"""Notes and refusals of a plan by what is known without reading rows: of its data, its pool, machine and folders."""
 
 from __future__ import annotations
 
@@ -8,19 +8,25 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from tuning.data.customers import Customers
+import numpy as np
+
+from tuning.basics.columnar import Columnar
+from tuning.data.customers import Customers, about_rows, one_each
 from tuning.data.files import left_out
 from tuning.data.keys import look_alikes
 from tuning.definition.definition import Definition
 from tuning.definition.options import Resources
 from tuning.errors import PlanError
 from tuning.models.registry import families
-from tuning.notes import Note, PlanCode
+from tuning.notes import Note, PlanCode, PoolCode
 from tuning.planning.room import memory, nvidia_gpus, other_gpus, own_ray
 from tuning.planning.worker_groups import groups_in
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import StudyTable, customers_of
 
+AUTO, ON, OFF = "auto", "on", "off"
+#: For `pool: auto`, from `benchmarks.pooling`: with 2,000 rows each a pool gained nothing any more.
+AUTO_CUSTOMERS, AUTO_MEDIAN_ROWS = 20, 1_000.0
 MANY_FOLDERS = 10_000  # trials with a folder each
 MOST_NAMED = 5  # customers or files in a note
 #: Packages that a run imports.
@@ -117,3 +123,33 @@ def _excess(resources: Resources, slots: int) -> Iterator[Note]:
     for name, amount in asked.items():
         if amount > have.get(name, 0):
             yield PlanCode.RESOURCES_TOO_LARGE(name, asked=amount, have=have.get(name, 0), customers=[])
+
+
+def why_no_pool(definition: Definition, studies: StudyTable, pool_only: StudyTable | None) -> Note | None:
+    """Return why a run has no pool; None where it has one. `PlanError` where it asks for one that nobody could ask.
+
+    studies, pool_only: see `Plan`.
+    """
+    if definition.pool == OFF:
+        return PoolCode.POOL_NOT_ASKED_FOR()
+    if not definition.wants_ensembles:
+        if definition.pool == AUTO:
+            return PoolCode.POOL_WITHOUT_ENSEMBLES()
+        raise PlanError(
+            "pool: on asks for a model of all customers' rows as a member of each one's ensemble, and there are none "
+            "with `compare`, `objective`, `ensemble: none` or `winner: one_standard_error`. Use `pool: off`."
+        )
+    fixed = studies.shared("fixed")
+    searches = fixed.test(lambda each: each is None)
+    is_member = fixed.test(lambda each: each is not None and each.pooled).any()
+    if not (searches.any() or is_member):
+        return PoolCode.POOL_ALL_FIXED()
+    if definition.pool == ON:
+        return None
+    asking = studies if is_member else studies.take(searches)
+    customers = one_each(customers_of(asking if pool_only is None else Columnar.joined([asking, pool_only])))
+    if len(customers) < AUTO_CUSTOMERS:
+        return PoolCode.POOL_SMALL_RUN(customers=len(customers), least=AUTO_CUSTOMERS)
+    if float(np.median(about_rows(customers))) > AUTO_MEDIAN_ROWS:
+        return PoolCode.POOL_MANY_ROWS(rows=int(AUTO_MEDIAN_ROWS))
+    return None

@@ -28,7 +28,7 @@ def helpers_of(
 ) -> int:
     """How many helpers each study gets, 2 at least; 0 where its own process trains its trials.
 
-    Each helper takes the CPUs of a study and memory for its rows; there are as many as fit beside each other. There are
+    Each helper takes the CPUs of a study and memory for its rows; there are as many as fit at once. There are
     none with `placement: packed`, nor for an objective without `state`, which cannot go on after the death of a helper.
 
     schedulers: of the studies. shards: workers that go through them.

@@ -25,7 +25,7 @@ from tuning.evaluation.metrics import Metric, is_of_classes, mode_of, needs_scor
 from tuning.evaluation.target_demands import demand_of, objection
 from tuning.models import bounds
 from tuning.notes import Note, PlanCode
-from tuning.planning.column_values import odd_text_notes
+from tuning.planning.columns import odd_text_notes
 from tuning.planning.model_space import check_models, common_tasks, space_of
 from tuning.planning.portfolios.sources import check_portfolio, find_portfolio
 from tuning.preprocessing.classes import Label, find_label, guess_positive, read_classes
@@ -68,7 +68,7 @@ def resolve(
 ) -> tuple[RunSpec, list[Note]]:
     """Return the spec of a definition, and notes on what was chosen for the user; `PlanError` says what cannot work.
 
-    frames: as of `sample_frames`.
+    frames: those of `sample_frames`.
     """
     _check_mode(definition)
     found, metric = _Prediction(), definition.metric or "objective"
@@ -83,7 +83,7 @@ def resolve(
     except (DefinitionError, PlanError) as error:
         if definition.task != "auto" or task is None:
             raise
-        guess = str(found.guesses[0])  # on whose data the task was guessed
+        guess = str(found.guesses[0])  # which names the customers
         raise type(error)(f"{str(error).rstrip('.')}; {guess}") from error
     spec = RunSpec(
         definition=definition,
@@ -173,9 +173,9 @@ def _time_split(definition: Definition, task: str, frames: Mapping[str, pd.DataF
     found, looked_at = row_orders(frames.values(), definition.target, task, definition.dates)
     if not found:
         return None, []
-    whose = "" if looked_at == 1 else f"for {len(found)} of the {amount(looked_at, 'customer')} looked at, "
+    looked = "" if looked_at == 1 else f"for {len(found)} of the {amount(looked_at, 'customer')} looked at, "
     shuffled, column = RANDOM if task == REGRESSION else STRATIFIED, date_of(found)
-    why = f"{whose}{order_text(found)}"
+    why = f"{looked}{order_text(found)}"
     if column is not None:
         return column, [PlanCode.SPLIT_BY_TIME(column, why=why, shuffled=shuffled)]
     return None, [PlanCode.ROWS_IN_ORDER(found[0].column or "COLUMN", why=why, shuffled=shuffled)]

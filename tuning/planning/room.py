@@ -1,4 +1,4 @@
-"""The room for work: what this machine has, what the cluster's machines have, and how long a run waits for one.
+"""The room for work: what this machine and the cluster's machines have, how long a run waits, and what it may take.
 
 Ray waits for a machine without an end or a word. It may come: a cluster grows, and a node that was lost is replaced.
 """
@@ -15,11 +15,20 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from glob import glob
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tuning.basics.wording import amount
+from tuning.errors import PlanError
 from tuning.notes import EndCode, Note
 
+if TYPE_CHECKING:  # a server reads the names of the variables alone
+    from tuning.study.study import StudyTable
+
 logger = logging.getLogger(__name__)
+
+#: Environment variables by which somebody else, such as a service, limits a run; absent or empty for no limit.
+MOST_TRIALS = "TUNING_MOST_TRIALS"
+MACHINE_SLOTS = "TUNING_MACHINE_SLOTS"  # those of all runs that share this machine's memory
 
 ALONE = "a place alone on its machine"
 LOOK_S = 1.0  # between two looks at the cluster's machines
@@ -176,3 +185,19 @@ def free_memory() -> int:
     except (OSError, ValueError):
         pass
     return free
+
+
+def machine_slots(own: int) -> int:
+    """Return how many slots share this machine's memory. own: those of this run on it."""
+    return max(1, own, int(os.environ.get(MACHINE_SLOTS) or 0))
+
+
+def check_allowance(studies: StudyTable) -> None:
+    """Raise `PlanError` where the studies have more trials together than this process's environment allows."""
+    allowed = os.environ.get(MOST_TRIALS)
+    trials = int(studies.numbers("n_trials").sum()) if allowed else 0
+    if allowed and trials > int(allowed):
+        raise PlanError(
+            f"the run has {amount(trials, 'trial')} in {amount(len(studies), 'study')}, and {int(allowed):,} are "
+            f"allowed in one run ({MOST_TRIALS}). Lower `trials`, or take fewer customers."
+        )

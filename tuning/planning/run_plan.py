@@ -19,8 +19,7 @@ from tuning.models.trainers.trainer import TrainWorkers
 from tuning.models.worker_group import WorkerGroup
 from tuning.notes import Note, Shown
 from tuning.notes.note import ordered
-from tuning.planning.placement import TRIAL_BYTES, slot_bytes
-from tuning.planning.shards import make_shards
+from tuning.planning.placement import TRIAL_BYTES, make_shards, slot_bytes
 from tuning.planning.worker_groups import largest_group, trial_cpus
 from tuning.study import warm_start
 from tuning.study.interfaces import Configuration
@@ -39,7 +38,9 @@ class Plan:
         notes: what was guessed and found out, what is worth most first.
         helpers: how many processes train each study's trials ahead of its decisions, under schedulers that pause
             trials; 0 for none.
-        beside: as of `studies_beside`, for the run's pool.
+        pool_only: one study, which is never run, of each customer of whom the run's pool alone takes the rows; None
+            without such customers.
+        without_pool: why the run has no pool; None where it has one.
     """
 
     spec: RunSpec
@@ -48,7 +49,8 @@ class Plan:
     workers: TrainWorkers | None = None
     notes: tuple[Note, ...] = ()
     helpers: int = 0
-    beside: StudyTable | None = None
+    pool_only: StudyTable | None = None
+    without_pool: Note | None = None
 
     def __repr__(self) -> str:
         return self.describe()

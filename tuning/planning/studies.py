@@ -98,7 +98,7 @@ def make_studies(spec: RunSpec, customers: Customers, code: OwnCode, fixed: Fixe
     return Columnar(Study, len(customers), columns)
 
 
-def studies_beside(spec: RunSpec, customers: Customers, studies: StudyTable, code: OwnCode) -> StudyTable | None:
+def pool_only_studies(spec: RunSpec, customers: Customers, studies: StudyTable, code: OwnCode) -> StudyTable | None:
     """A study, which is never run, of each customer that has none of these; None without such customers.
 
     `fixed` gives a customer none where the run has nothing to do for it, and only its pool takes the rows.

@@ -98,9 +98,9 @@ def group_notes(
         if worker_group is None:
             continue
         options, workers = study.customer.options, worker_group.noun
-        whose = study.customer.id if options and (options.search_space or options.resources) else ""
+        customer = study.customer.id if options and (options.search_space or options.resources) else ""
         if (cpus := trial_cpus(driver, worker_group)) > slots:
-            yield PlanCode.GROUP_TOO_LARGE(whose, cpus=cpus, slots=slots, workers=workers)
+            yield PlanCode.GROUP_TOO_LARGE(customer, cpus=cpus, slots=slots, workers=workers)
         asked = sum(bundle.get("GPU", 0.0) for bundle in worker_group.bundles)
         if asked and driver.gpus + asked > nvidia_gpus():
-            yield PlanCode.GROUP_WITHOUT_GPUS(whose, asked=driver.gpus + asked, have=nvidia_gpus(), workers=workers)
+            yield PlanCode.GROUP_WITHOUT_GPUS(customer, asked=driver.gpus + asked, have=nvidia_gpus(), workers=workers)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import time
 import uuid
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from search_spaces import SearchSpace
 from tuning.basics.columnar import Columnar, constant
 from tuning.basics.timing import USUAL, Timing
 from tuning.basics.wording import resume_advice
-from tuning.data.customers import find_customers
+from tuning.data.customers import find_customers, one_each
 from tuning.data.file_access import opened_once
 from tuning.data.fingerprints import digested
 from tuning.data.partition import partition
@@ -24,7 +25,6 @@ from tuning.errors import RunError
 from tuning.models.entries import freeze_models
 from tuning.models.pooled import RunPool
 from tuning.planning.plan import make_plan, resumed_plan, with_places
-from tuning.planning.pool_notes import why_no_pool
 from tuning.planning.run_plan import Plan
 from tuning.planning.studies import NONE_FIXED, Fixed
 from tuning.records.lease import Lease, last_heartbeat, wait_until_dead
@@ -37,11 +37,14 @@ from tuning.records.ownership import (
     newest_claimed,
     newest_term,
 )
+from tuning.records.parts import STUDIES
 from tuning.records.schema import FAILED, FINISHED
+from tuning.records.tables import no_rows
 from tuning.runs.data_now import look_at_data, with_customers
-from tuning.runs.plan_file import freeze, read_beside, read_plan, read_spec, write_plan
+from tuning.runs.plan_file import freeze, read_plan, read_spec, write_plan
 from tuning.runs.pool_file import pool_is_due, write_pool
 from tuning.runs.resume import (
+    STUDY_COLUMNS,
     check_order,
     hand_over,
     merge,
@@ -51,7 +54,7 @@ from tuning.runs.resume import (
 from tuning.runs.trusted_code import trust
 from tuning.storage.names import slug
 from tuning.storage.run_directory import RunDirectory
-from tuning.study.study import PACKED
+from tuning.study.study import PACKED, customers_of
 from tuning.user_code import copy_into
 
 
@@ -69,6 +72,8 @@ class OwnedRun:
         recorded: trials that earlier owners have recorded of the studies that are left.
         failed: how many of these have failed.
         best: score of those that are full; None without any.
+        ended: records of the studies that ended under earlier owners, in the columns of `STUDY_COLUMNS`.
+        customers: of the run, those of ended studies included.
     """
 
     directory: RunDirectory
@@ -80,6 +85,8 @@ class OwnedRun:
     recorded: int = 0
     best: float | None = None
     failed: int = 0
+    ended: pa.Table = field(default_factory=lambda: no_rows(STUDIES, STUDY_COLUMNS))
+    customers: int = 0
 
     @property
     def pool_is_due(self) -> bool:
@@ -105,7 +112,7 @@ def begin(
 
     A definition that is refused on the way leaves nothing behind.
 
-    run_dir: default `<storage>/<name>-<time>`. in_process, fixed: as of `make_plan`.
+    run_dir: default `<storage>/<name>-<time>`. in_process, fixed: see `make_plan`.
     """
     stamp = time.strftime("%Y%m%d-%H%M%S")
     name = f"{slug(definition.name, cased=True)}-{stamp}-{uuid.uuid4().hex[:4]}"
@@ -134,27 +141,24 @@ def begin(
         freeze(directory, kept, term)
         run = slug(Path(directory.root).name, cased=True)
         write_plan(directory, plan, term, run)
-        _without_pool(directory, plan)
+        _settle_no_pool(directory, plan)
         trust(kept, directory)
     except BaseException as error:
         lease.release()
         if isinstance(error, Exception):
             abandon(directory, term)
         raise
-    return OwnedRun(directory, plan, run, term, lease, timing)
+    return OwnedRun(directory, plan, run, term, lease, timing, customers=plan.customers)
 
 
-def _without_pool(directory: RunDirectory, plan: Plan) -> None:
-    """Settle that a run has no pool, where it can have none."""
-    definition = plan.spec.definition
-    if plan.studies and pool_is_due(directory, definition):
-        why = why_no_pool(definition, plan.studies, read_beside(directory, plan.spec))
-        if why is not None:
-            write_pool(directory, RunPool(why))
+def _settle_no_pool(directory: RunDirectory, plan: Plan) -> None:
+    """Write down that a run has no pool, where its plan says so."""
+    if plan.without_pool is not None and pool_is_due(directory, plan.spec.definition):
+        write_pool(directory, RunPool(plan.without_pool))
 
 
 def abandon(directory: RunDirectory, term: Term) -> None:
-    """Leave nothing of a run whose first owner could not begin, so that its folder can be used again."""
+    """Delete a run that its first owner could not begin, so that its folder can be used again."""
     newest = newest_claimed(directory)
     if term.number == 1 and newest is not None and newest.folder == term.folder:
         directory.discard()
@@ -185,7 +189,7 @@ def resume_run(
     """Take over a run from its records: finished studies stay, unfinished ones are replayed and go on.
 
     definition: None goes on as it was begun. Otherwise it may add trials or customers; `RunError` shows what else
-    differs. in_process: one trial after another from now on; `RunError` where trials have overlapped. fixed: as of
+    differs. in_process: one trial after another from now on; `RunError` where trials have overlapped. fixed: see
     `make_plan`, for customers who are new; those of the run keep what they began with.
     """
     last = newest_term(directory)
@@ -218,11 +222,11 @@ def resume_run(
         added, changed = placed[: len(look.added)], placed[len(look.added) :]
         left = with_customers(state.left, changed)
         plan = resumed_plan(recorded.spec, left, added, directory, in_process=in_process, fixed=fixed)
-        plan = plan.with_notes(recorded.notes)
+        plan = replace(plan, without_pool=recorded.without_pool).with_notes(recorded.notes)
         freeze(directory, merged, term)
         hand_over(directory, term, plan.shards, plan.studies, state)
         write_plan(directory, plan, term, recorded.run, state.ended)
-        _without_pool(directory, plan)
+        _settle_no_pool(directory, plan)
         trust(merged, directory)
     except BaseException:
         lease.release()
@@ -230,4 +234,16 @@ def resume_run(
     full = state.trials["score"].filter(pc.equal(state.trials["state"], FINISHED))
     best = (pc.max if plan.spec.mode == "max" else pc.min)(full).as_py()
     failed = pc.sum(pc.equal(state.trials["state"], FAILED), min_count=0).as_py()
-    return OwnedRun(directory, plan, recorded.run, term, lease, timing, len(state.trials), best, failed)
+    return OwnedRun(
+        directory,
+        plan,
+        recorded.run,
+        term,
+        lease,
+        timing,
+        recorded=len(state.trials),
+        best=best,
+        failed=failed,
+        ended=state.ended_records,
+        customers=len(one_each(customers_of(Columnar.joined([plan.studies, state.ended])))),
+    )

@@ -32,7 +32,7 @@ from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import SPREAD, STUDY_NAME, Study, StudyTable, as_columns, placed
 
 DEFINITION = "definition.yaml"
-BESIDE = "plan/pool.parquet"
+POOL_ONLY = "plan/pool.parquet"
 FIRST_WAY_OUT = "Put the run's own file back; without it only a new run is left, in another folder."
 DIGEST_LINE = b"# SHA-256 of the lines above: "
 HEADER = b"tuning.settings"  # the key in the Parquet file
@@ -50,6 +50,7 @@ class RecordedPlan:
         ended: those that had ended under earlier owners.
         shards: how many there are.
         packs: whether packed workers put models into packs.
+        without_pool: see `Plan`.
     """
 
     run: str
@@ -59,6 +60,7 @@ class RecordedPlan:
     ended: StudyTable
     shards: int
     packs: bool
+    without_pool: Note | None
 
 
 @dataclass(frozen=True)
@@ -147,6 +149,7 @@ def write_plan(directory: RunDirectory, plan: Plan, term: Term, run: str, ended:
         "left": len(plan.shards) + bool(plan.spread),  # row groups of studies that have not ended
         "notes": [note.to_row() for note in plan.notes],
         "baseline": plan.spec.definition.baseline,
+        "without_pool": None if plan.without_pool is None else plan.without_pool.to_row(),
         "packs": plan.spec.definition.packs_models(len(plan.studies) + len(ended)),
         **plan.spec.to_dict(),
     }
@@ -155,8 +158,8 @@ def write_plan(directory: RunDirectory, plan: Plan, term: Term, run: str, ended:
     parts = ({name: column.take(positions) for name, column in columns.items()} for positions in groups)
     over = [study_columns(directory, as_columns(ended))] if ended else []
     directory.write(term.plan, _parquet(chain(parts, over), {HEADER: json.dumps(header)}))
-    if plan.beside is not None:
-        directory.write(BESIDE, _parquet([study_columns(directory, plan.beside)], {}))
+    if plan.pool_only is not None:
+        directory.write(POOL_ONLY, _parquet([study_columns(directory, plan.pool_only)], {}))
 
 
 def _parquet(groups: Iterable[Mapping[str, FieldColumn]], header: Mapping[bytes, str]) -> bytes:
@@ -170,14 +173,14 @@ def _parquet(groups: Iterable[Mapping[str, FieldColumn]], header: Mapping[bytes,
     return bytes(sink.getvalue())
 
 
-def read_beside(directory: RunDirectory, spec: RunSpec) -> StudyTable | None:
-    """As of `Plan`, from whichever owner had it planned."""
-    if not directory.exists(BESIDE):
+def read_pool_only(directory: RunDirectory, spec: RunSpec) -> StudyTable | None:
+    """Read `Plan.pool_only`, from whichever owner had it planned."""
+    if not directory.exists(POOL_ONLY):
         return None
     try:
-        return read_studies(spec, directory, pq.read_table(pa.BufferReader(directory.read(BESIDE))))
+        return read_studies(spec, directory, pq.read_table(pa.BufferReader(directory.read(POOL_ONLY))))
     except (OSError, ValueError) as error:
-        raise StorageError(f"{directory.display(BESIDE)} cannot be read: {error}. {FIRST_WAY_OUT}") from error
+        raise StorageError(f"{directory.display(POOL_ONLY)} cannot be read: {error}. {FIRST_WAY_OUT}") from error
 
 
 def read_spec(directory: RunDirectory, term: Term) -> RunSpec:
@@ -215,6 +218,7 @@ def _recorded(
         ended=read_studies(spec, directory, ended),
         shards=header["shards"],
         packs=header["packs"],
+        without_pool=from_row(why) if (why := header.get("without_pool")) else None,
     )
 
 

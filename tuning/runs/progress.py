@@ -34,7 +34,7 @@ class Progress:
         state: `running` or `stopping` while the owner works. Then how its work has ended: all studies have `finished`,
             the time budget is `spent`, somebody has `stopped` it, workers or machines have `failed`; or `unfinished`,
             where the owner died or could not say it.
-        customers: of the run, those included whose studies had ended under earlier owners.
+        customers: of the run, those who were done under earlier owners included.
         studies, trials: expected numbers of the run; a study that ends early lowers that of the trials.
         done_studies, done_trials: recorded numbers, by earlier owners, too.
         noun: what a study stands for: "customer", or "study" where a customer has several or there is none.

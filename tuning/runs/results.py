@@ -9,7 +9,6 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -290,11 +289,6 @@ class RunResult(Public):
         from tuning.runs.optuna_study import MOST_TRIALS, NEEDED, parameter_effects
 
         return parameter_effects(self.some_trials(NEEDED, MOST_TRIALS).to_pandas(), self._plan.mode)
-
-    def ended_before(self) -> tuple[pa.Table, np.ndarray]:
-        """The studies that had ended before the newest owner began, and their gains."""
-        studies = self._studies.filter(pc.is_in(self._studies["study"], value_set=self._plan.ended["study"]))
-        return studies, np.array(studies["gain"].drop_null().to_pylist(), dtype=float)
 
     def some_trials(self, columns: Sequence[str], most: int) -> pa.Table:
         """Columns of recorded trials, "study" and "trial" among them; of about so many where there are more, from parts

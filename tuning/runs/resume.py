@@ -53,21 +53,33 @@ MAY_CHANGE = (
 )  # fmt: skip
 MAY_BE_IN_FILES = ("prepare", "metric", "objective")  # functions; the run has a copy of each file
 SHOWN = 5
+STUDY_COLUMNS = ["study", "status", "reason", "trials", "failed", "gain"]
 
 
 @dataclass
 class RecordedState:
-    """What a run has come to.
+    """What a run has come to, read once when it goes on.
 
-    parts: names of those that count and are intact. ended: studies with nothing left to do. left: the others.
-    trials: recorded trials of the studies that are left, as columns. damaged: parts that cannot be read, and why.
+    Attributes:
+        parts: names of those that count and are intact.
+        ended: studies with nothing left to do.
+        left: the others.
+        trials: recorded trials of the studies that are left.
+        records: the latest record of each study that has one, in the columns of `STUDY_COLUMNS`.
+        damaged: parts that cannot be read, and why.
     """
 
     parts: list[str]
     ended: StudyTable
     left: StudyTable
     trials: pa.Table
+    records: pa.Table
     damaged: dict[str, str]
+
+    @property
+    def ended_records(self) -> pa.Table:
+        """The records of the studies that have ended."""
+        return self.records.filter(pc.is_in(self.records["study"], value_set=self.ended.texts("id")))
 
     def of(self, left: StudyTable) -> RecordedState:
         """The state with these studies left, and the trials of no others."""
@@ -100,18 +112,17 @@ def read_state(
     trials = _rows_of(directory, keys, pc.is_in(found["study"], value_set=ids.filter(left)), damaged)
     on = np.asarray(left)
     parts = [name for name in names if name not in unread]
-    return RecordedState(parts, studies.take(~on), studies.take(on), trials, unread)
+    return RecordedState(parts, studies.take(~on), studies.take(on), trials, recorded, unread)
 
 
 def _recorded_studies(directory: RunDirectory, names: Sequence[str], budget: int, damaged: Damaged) -> pa.Table:
-    """The latest record of each study: study, status, reason, trials; and the budget that there was, as `budget`."""
-    columns = ["study", "status", "reason", "trials"]
+    """The latest record of each study, and the budget that there was, as `budget`."""
     budgets = {each.folder: each.trials for each in terms(directory)}
     tables = [
         table.append_column("budget", pa.array([budgets.get(name.split("/")[1], budget)] * len(table), pa.int64()))
-        for name, table in tables_in(directory, of_kind(names, STUDIES)[::-1], columns, damaged)
+        for name, table in tables_in(directory, of_kind(names, STUDIES)[::-1], STUDY_COLUMNS, damaged)
     ]
-    none = no_rows(STUDIES, columns).append_column("budget", pa.array([], pa.int64()))
+    none = no_rows(STUDIES, STUDY_COLUMNS).append_column("budget", pa.array([], pa.int64()))
     return distinct(pa.concat_tables([none, *tables]), ["study"])
 
 

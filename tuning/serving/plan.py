@@ -19,7 +19,7 @@ from tuning.data.fingerprints import digested, stamped
 from tuning.definition.definition import Definition
 from tuning.errors import DefinitionError, RunError
 from tuning.evaluation.fixed import FixedConfiguration
-from tuning.planning.pool_notes import OFF
+from tuning.planning.plan_notes import OFF
 from tuning.serving.champion import CONSTANT, NONE, OWN, POOL, Champion
 from tuning.serving.release import REFRESH, Release
 from tuning.serving.releases import Releases

@@ -13,7 +13,7 @@ from tuning.definition.definition import Definition
 from tuning.definition.given import definition_of
 from tuning.errors import RunError
 from tuning.evaluation.fixed import FixedConfiguration
-from tuning.planning.pool_notes import OFF
+from tuning.planning.plan_notes import OFF
 from tuning.planning.studies import Known, asks_pool
 from tuning.records.ownership import begun_term
 from tuning.records.parts import TRIALS, accepted, read_table

@@ -22,8 +22,8 @@ from tuning.data.pushdown import push_down
 from tuning.definition.definition import define
 from tuning.definition.yaml_file import read_definition
 from tuning.errors import DataError, DefinitionError
+from tuning.planning.placement import make_shards
 from tuning.planning.plan import make_plan
-from tuning.planning.shards import make_shards
 
 
 def test_files_are_customers_named_by_their_path(tmp_path: Path) -> None:

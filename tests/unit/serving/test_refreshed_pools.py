@@ -11,7 +11,7 @@ from shop_weeks import trained_here
 
 from tuning import RunResult, TuneRunner
 from tuning.definition.given import definition_of
-from tuning.planning.pool_notes import AUTO_CUSTOMERS
+from tuning.planning.plan_notes import AUTO_CUSTOMERS
 from tuning.runs.pool_file import read_pool
 from tuning.serving.champion import POOL, Champion
 from tuning.serving.plan import RefreshOptions, plan_refresh

@@ -45,7 +45,7 @@ class InProcessHost:
         self.owned = owned
 
     def work(self, counter: Counter, halt: StopConditions) -> bool:
-        """As of `Host`."""
+        """See `Host`."""
 
         def report(result: WorkerReport) -> None:
             counter(result)

@@ -61,7 +61,7 @@ class ForkHost:
         self.owned, self._start_next = owned, start_next
 
     def work(self, counter: Counter, halt: StopConditions) -> bool:
-        """As of `Host`."""
+        """See `Host`."""
         counter.doing = "starting"
         load_libraries(self.owned.plan.spec, self.owned.plan.studies[0])
         seconds = self.owned.timing.ray_start_s
@@ -118,11 +118,11 @@ class Pace:
 
 
 def may_fork(owned: OwnedRun) -> bool:
-    """Whether a run may begin in forks of this process.
+    """Return whether a run may begin in forks of this process.
 
-    Not one that says where it runs, that asks for more than a core or for several processes per trial, that is on
-    object storage (whose clients do not survive a fork), that goes on beside other work of this process (whose locks a
-    fork would hold for ever), or whose process has begun to use Ray or a GPU.
+    It may not if its definition says where it runs, if a trial asks for more than a core or for several processes, if
+    the run or its data is on object storage (clients of it do not survive a fork), if the process runs other threads of
+    its own (a fork would hold their locks for ever), or if it has begun to use Ray or a GPU.
     """
     definition = owned.plan.spec.definition
     ray, torch = sys.modules.get("ray"), sys.modules.get("torch")

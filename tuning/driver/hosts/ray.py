@@ -69,7 +69,7 @@ class RayHost:
         self._room.patience = timing.room_s if grows else min(timing.room_s, timing.own_room_s)
 
     def work(self, counter: Counter, halt: StopConditions) -> bool:
-        """As of `Host`."""
+        """See `Host`."""
         from tuning.driver.hosts.tune_workers import TuneWorkers
 
         self.start(counter)
@@ -156,7 +156,7 @@ class RayHost:
 
 
 def _ignore(report: object) -> None:
-    """For a Tuner whose caller counts nothing."""
+    """Drop the reports to a Tuner that its caller fits."""
 
 
 @contextlib.contextmanager

@@ -22,7 +22,7 @@ import yaml
 from tuning.basics.documents import Json
 from tuning.basics.environment import import_environment
 from tuning.definition.cpus import usable_cpus
-from tuning.planning.allowance import SLOTS_VARIABLE, VARIABLE
+from tuning.planning.room import MACHINE_SLOTS, MOST_TRIALS
 from tuning.records.ownership import Owner, this_process
 from tuning.service.children import SECRETS, roots_variable, run_variable
 from tuning.service.database.runs import SubmittedRun
@@ -141,9 +141,9 @@ def driver_environment(settings: ServiceSettings, team: str) -> dict[str, str]:
         if chosen and chosen != NO_MLFLOW:
             variables[name] = chosen
     trials = settings.team(team).quotas.trials_per_run
-    allowed = {VARIABLE: "" if trials is None else str(trials)}
+    allowed = {MOST_TRIALS: "" if trials is None else str(trials)}
     if settings.ray_address is None:
-        allowed[SLOTS_VARIABLE] = str(settings.slots or usable_cpus())
+        allowed[MACHINE_SLOTS] = str(settings.slots or usable_cpus())
     return {**variables, **import_environment(), **roots_variable(settings, team), **allowed}
 
 

@@ -1,11 +1,13 @@
-"""The columns that a definition names are looked for in the headers of files, before anything is paid for."""
+"""The columns that a definition names, before anything is paid for: whether they are there, and can be used."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 
 import numpy as np
+import pandas as pd
 
 from tuning.basics.wording import did_you_mean, name_list, separator_hint
 from tuning.data.customers import Customers, too_large
@@ -17,7 +19,11 @@ from tuning.definition.customer_limits import Extent
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError, DataError, NotLookedAtError, PlanError
 from tuning.notes import Note, PlanCode
+from tuning.preprocessing.kinds import TEXT, Values
+from tuning.preprocessing.notations import seeming
+from tuning.preprocessing.roles import check_predictions, read_groups, read_moments, read_weights
 
+MOST_ROWS, MOST_COLUMNS = 2000, 50  # of a customer, looked at for odd text
 MOST_LOOKED_AT = 200  # customers, when the first ones do not have a column
 
 
@@ -25,7 +31,7 @@ def check_columns(definition: Definition, customers: Customers, frames: SampledF
     """Return notes on columns that only some customers have; `PlanError` names one that none has.
 
     Looks at the headers of the largest customers; with `prepare`, at what it gives back for them, since it may make a
-    column. `DataError` when none of them can be read. frames: as of `sample_frames`.
+    column. `DataError` when none of them can be read. frames: those of `sample_frames`.
     """
     named = _keys_by_column(definition)
     if definition.objective is not None or not named:
@@ -121,3 +127,58 @@ def _sources(definition: Definition, customers: Customers) -> Iterator[TableSour
             yield FrameSource(frames[customer.id])
         elif customer.files:
             yield TablePart.of_file(customer.files[0], definition)
+
+
+def check_values(definition: Definition, frames: SampledFrames) -> None:
+    """Raise `PlanError` where no customer looked at has weights, moments, groups or predictions that can be used.
+
+    The first one that has them is enough; the others get their reasons in the run. frames: those of `sample_frames`.
+    """
+    split = definition.split
+    named = (definition.weight, split.column, split.group, definition.baseline_column)
+    if definition.objective is not None or not any(named):
+        return
+    refused: dict[str, list[str]] = {}
+    for customer, frame in frames:
+        if isinstance(frame, CustomerError):
+            continue
+        found = _refusal(definition, frame)
+        if found is None:
+            return
+        refused.setdefault(found[0], []).append(f"Customer {customer.id!r}: {found[1]}")
+    if len(refused) == 1:
+        ((key, reasons),) = refused.items()
+        raise PlanError(f"{key}: usable for no customer, of {len(reasons)} looked at. {reasons[0]}")
+
+
+def _refusal(definition: Definition, frame: pd.DataFrame) -> tuple[str, str] | None:
+    """The key whose column cannot be used, and why."""
+    split, target = definition.split, definition.target
+    roles: dict[str, tuple[str | None, Callable[[pd.Series], object]]] = {
+        "weight": (definition.weight, read_weights),
+        "split.column": (split.column, partial(read_moments, dates=definition.dates)),
+        "split.group": (split.group, read_groups),
+        "baseline.column": (definition.baseline_column, check_predictions),
+    }
+    rows = frame[frame[target].notna()] if target in frame.columns else frame
+    for key, (name, read) in roles.items():
+        try:
+            if name in frame.columns:
+                read(rows[name])
+        except CustomerError as error:
+            return key, str(error)
+    return None
+
+
+def odd_text_notes(definition: Definition, frames: Mapping[str, pd.DataFrame]) -> Iterator[Note]:
+    """Return a note for each feature with text that seems to be numbers or dates, in the first rows of customers."""
+    left_out = (definition.target, *definition.not_features)
+    found: dict[tuple[str, Note], int] = {}
+    for frame in frames.values():
+        there = frame.columns if definition.features is None else definition.features
+        for name in [each for each in there if each in frame.columns and each not in left_out][:MOST_COLUMNS]:
+            values = Values(frame[name][:MOST_ROWS], definition.dates)
+            if values.kind(None) == TEXT and (said := seeming(values.texts()[1])):
+                found[name, said] = found.get((name, said), 0) + 1
+    for (name, said), customers in found.items():
+        yield PlanCode.TEXT_LIKE_VALUES(name, what=said, customers=customers, looked_at=len(frames))
