@@ -25,7 +25,7 @@ from tuning.steps import Step
 from tuning.study.build import PlannedStudy
 from tuning.study.recorded_study import RecordedStudy
 from tuning.study.study import Study, StudyTraining
-from tuning.study.warm_start import StartingPoints
+from tuning.study.warm_start import evaluated_points, points_to_evaluate
 
 TRIALS = 24
 
@@ -118,9 +118,12 @@ class Case:
     def rules(self) -> list[Any]:
         return [rule.build(metric="score", mode=self.mode) for rule in stopping.parse(self.stop)]
 
+    def start(self) -> dict[str, Any]:
+        points = points_to_evaluate(self.space, entries=self.warm)
+        return {"points_to_evaluate": points, "evaluated": evaluated_points(self.warm)}
+
     def packed(self) -> tuple[list[TrialRecord], str]:
-        begin = StartingPoints(entries=self.warm)
-        planned = PlannedStudy("run", self.study, "auc", self.mode, self.rules(), begin)
+        planned = PlannedStudy("run", self.study, "auc", self.mode, self.rules(), **self.start())
         loop = RecordedStudy(planned, self.training(Trouble(*self.trouble)))
         return list(loop), loop.stopped_by
 
@@ -131,7 +134,7 @@ class Case:
             metric="auc",
             mode=self.mode,
             rules=self.rules(),
-            begin=StartingPoints(entries=self.warm),
+            **self.start(),
         )
 
 

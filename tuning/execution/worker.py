@@ -20,6 +20,7 @@ from tuning.data.file_access import check_readable
 from tuning.data.loading import Loader
 from tuning.data.partition import FOLDER
 from tuning.data.prepared import CustomerData, OwnCode
+from tuning.definition.baselines import configuration_of
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import CustomerError
 from tuning.evaluation.metrics import Metric
@@ -47,7 +48,7 @@ from tuning.study.interfaces import Configuration, Rule
 from tuning.study.mutations import longest
 from tuning.study.study import SCORE, Study, StudyTraining
 from tuning.study.trial import TrialShape
-from tuning.study.warm_start import start_of
+from tuning.study.warm_start import evaluated_points, of_customer, points_to_evaluate
 from tuning.user_code import ignore_warnings
 
 if TYPE_CHECKING:
@@ -233,7 +234,10 @@ def planned_study(run: str, spec: RunSpec, study: Study) -> PlannedStudy:
     """A study of a run, with stopping rules of its own: the definition's, and its limit of time. run: its id."""
     rules: list[Rule] = [rule.build(metric=SCORE, mode=spec.mode) for rule in spec.stop]
     rules += study_limit(spec.definition.limits)
-    return PlannedStudy(run, study, spec.metric, spec.mode, rules, start_of(spec, study.customer.id, study.first))
+    entries = of_customer(spec.definition.warm_start, study.customer.id)
+    baseline = configuration_of(spec.definition.baseline)
+    points = points_to_evaluate(study.space, spec.portfolio, entries, baseline, study.points_to_evaluate)
+    return PlannedStudy(run, study, spec.metric, spec.mode, rules, points, evaluated_points(entries))
 
 
 class Worker:

@@ -90,7 +90,7 @@ def make_studies(spec: RunSpec, customers: Customers, code: OwnCode, fixed: Fixe
     columns |= {
         "customer": customers,
         "fixed": configurations,
-        "first": known.map(lambda each: () if isinstance(each, FixedConfiguration) else each),
+        "points_to_evaluate": known.map(lambda each: () if isinstance(each, FixedConfiguration) else each),
         "space": options.map(lambda own: space_of(own.search_space)),
         "n_trials": budgets(options, configurations, definition.trials),
         "resources": options.map(lambda own: own.resources or definition.resources),

@@ -40,7 +40,7 @@ _COLUMNS = {
     "options": "string",
     "placement": "string",
     "fixed": "string",
-    "first": "string",
+    "points_to_evaluate": "string",
 }
 SCHEMA = pa.schema([(name, pa.list_(pa.string()) if kind == "list" else kind) for name, kind in _COLUMNS.items()])
 _NOTHING_OWN = CustomerOptions()
@@ -64,7 +64,9 @@ def study_columns(directory: RunDirectory, studies: StudyTable) -> dict[str, Fie
         "options": options.map(lambda own: own and _own_text(own)),
         "placement": studies.columns["placement"],
         "fixed": studies.shared("fixed").map(lambda fixed: fixed and fixed.to_json()),
-        "first": studies.shared("first").map(lambda first: json.dumps(first) if first else None),
+        "points_to_evaluate": studies.shared("points_to_evaluate").map(
+            lambda points: json.dumps(points) if points else None
+        ),
     }
 
 
@@ -129,7 +131,9 @@ def read_studies(spec: RunSpec, directory: RunDirectory, table: pa.Table) -> Stu
             "resources": own.map(lambda each: each.resources or spec.definition.resources),
             "placement": shared("placement"),
             "fixed": fixed,
-            "first": shared("first").map(lambda text: () if text is None else json.loads(text)),
+            "points_to_evaluate": shared("points_to_evaluate").map(
+                lambda text: () if text is None else json.loads(text)
+            ),
         },
     )
 

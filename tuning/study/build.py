@@ -9,6 +9,7 @@ import schedulers
 from schedulers.direction import Mode
 from schedulers.mutation import NO_MUTATIONS
 from schedulers.protocols import Scheduler
+from search_spaces.values import own_copy
 from tuning.basics.seeds import derive
 from tuning.records.schema import MODEL, TrialRecord
 from tuning.study.core import StudyCore
@@ -18,7 +19,6 @@ from tuning.study.record import trial_record
 from tuning.study.study import SCORE, Study, family_of
 from tuning.study.trial import Trial
 from tuning.study.trial_view import TrialT
-from tuning.study.warm_start import DEFAULT_ONLY, StartingPoints, points_known, points_to_try
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,8 @@ class PlannedStudy:
         study: the study.
         metric, mode: the run's metric, and whether a larger ("max") or a smaller ("min") score is better.
         rules: built stopping rules, of this study alone.
-        begin: the points to try first.
+        points_to_evaluate: what it tries first; None for the default configuration.
+        evaluated: configurations with a known score.
     """
 
     run: str
@@ -38,19 +39,21 @@ class PlannedStudy:
     metric: str
     mode: Mode
     rules: Sequence[Rule] = ()
-    begin: StartingPoints = DEFAULT_ONLY
+    points_to_evaluate: Sequence[Configuration] | None = None
+    evaluated: Sequence[tuple[Configuration, float]] = ()
 
     def searcher(self) -> Searcher:
         """A new searcher."""
-        study = self.study
+        study, points = self.study, self.points_to_evaluate
+        points = [study.space.default()] if points is None else [own_copy(each) for each in points]
         searcher: Searcher = study.algorithm.build(
             study.space,
             metric=SCORE,
             mode=self.mode,
             seed=study.seed,
             n_trials=study.n_trials,
-            points=points_to_try(study.space, self.begin)[: study.n_trials],  # more are never suggested, only checked
-            evaluated=points_known(self.begin.entries),
+            points=points[: study.n_trials],  # more are never suggested, only checked
+            evaluated=self.evaluated,
             once=not study.scheduler.mutates,  # in a population the same point becomes something else
         )
         return searcher

@@ -51,7 +51,7 @@ class Study:
         placement: `PACKED`, a Tune trial works through a shard of studies in process; `SPREAD`, each of its trials is a
             Tune trial.
         fixed: what is fitted in place of a search; None for a search.
-        first: configurations that a search tries first, as far as its space has them.
+        points_to_evaluate: configurations that a search tries first, as far as its space has them.
     """
 
     id: str
@@ -64,7 +64,7 @@ class Study:
     resources: Resources
     placement: str = PACKED
     fixed: FixedConfiguration | None = None
-    first: Sequence[Config] = ()
+    points_to_evaluate: Sequence[Config] = ()
 
     @property
     def budget(self) -> Budget:

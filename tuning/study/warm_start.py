@@ -1,11 +1,10 @@
-"""What a study starts with: its portfolio, configurations to try first, and those whose score is known already."""
+"""What a study starts with: the points that it evaluates first, and those with a known score."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 
 from search_spaces import SearchSpace, SpaceError
@@ -24,34 +23,6 @@ from tuning.records.schema import MODEL, Config, TrialRecord, best_first
 from tuning.study.interfaces import Configuration
 
 
-@dataclass(frozen=True)
-class StartingPoints:
-    """What a study starts with.
-
-    Attributes:
-        portfolio: configurations to try, some of which its search space may not have.
-        entries: of `warm_start`, those for everybody and for its customer.
-        baseline: what is tried before all others; None is the first of the portfolio.
-        first: of the study alone, some of which its search space may not have.
-    """
-
-    portfolio: Sequence[Configuration] = ()
-    entries: Sequence[WarmStart] = ()
-    baseline: Configuration | None = None
-    first: Sequence[Configuration] = ()
-
-
-#: Of a study that begins with the default configuration and knows nothing.
-DEFAULT_ONLY = StartingPoints()
-
-
-def start_of(spec: RunSpec, customer: str, first: Sequence[Configuration] = ()) -> StartingPoints:
-    """What a study of a customer starts with. first: as of `Study`."""
-    given = configuration_of(spec.definition.baseline)
-    entries = of_customer(spec.definition.warm_start, customer)
-    return StartingPoints(spec.portfolio, entries, None if given is None else dict(given), first)
-
-
 def of_customer(entries: Iterable[WarmStart], customer: str) -> tuple[WarmStart, ...]:
     """Those entries that are for everybody or for this customer."""
     return tuple(entry for entry in entries if entry.customer in (None, customer))
@@ -66,16 +37,24 @@ def fitting(portfolio: Iterable[Configuration], space: SearchSpace) -> list[Conf
     return found
 
 
-def points_to_try(space: SearchSpace, start: StartingPoints) -> list[Configuration]:
-    """What a study tries first, each configuration once.
+def points_to_evaluate(
+    space: SearchSpace,
+    portfolio: Sequence[Configuration] = (),
+    entries: Sequence[WarmStart] = (),
+    baseline: Configuration | None = None,
+    own: Sequence[Configuration] = (),
+) -> list[Configuration]:
+    """Return what a study tries first, each configuration once.
 
     The given baseline comes first, else the first of the portfolio that the space has, else the default configuration:
     with it every score is compared, unless the baseline is no configuration. Then come the study's own, and the entries
     without a score in their order, which somebody has named for this search, then the rest of the portfolio.
+
+    portfolio, own: some of which the space may not have. entries: of `warm_start`, for everybody and for the customer.
     """
-    if start.entries or start.first or start.baseline is not None:
-        return _in_order(space, start)
-    points = _of_portfolio(space, _SamePortfolio(start.portfolio))
+    if entries or own or baseline is not None:
+        return _in_order(space, portfolio, entries, baseline, own)
+    points = _of_portfolio(space, _SamePortfolio(portfolio))
     return [own_copy(config) for config in points]
 
 
@@ -94,23 +73,29 @@ class _SamePortfolio:
 
 @lru_cache(maxsize=1)
 def _of_portfolio(space: SearchSpace, key: _SamePortfolio) -> list[Configuration]:
-    """As `points_to_try`, for studies that begin alike: a check costs as much as a small customer's fits."""
-    return _in_order(space, StartingPoints(key.portfolio))
+    """As `points_to_evaluate`, for studies that begin alike: a check costs as much as a small customer's fits."""
+    return _in_order(space, key.portfolio, (), None, ())
 
 
-def _in_order(space: SearchSpace, start: StartingPoints) -> list[Configuration]:
-    first, *rest = fitting(start.portfolio, space) or [space.default()]
-    given = fitting(start.first, space)
-    given += [space.complete(entry.config) for entry in start.entries if entry.score is None]
-    order = (first, *given, *rest) if start.baseline is None else (space.complete(start.baseline), *given, first, *rest)
+def _in_order(
+    space: SearchSpace,
+    portfolio: Sequence[Configuration],
+    entries: Sequence[WarmStart],
+    baseline: Configuration | None,
+    own: Sequence[Configuration],
+) -> list[Configuration]:
+    first, *rest = fitting(portfolio, space) or [space.default()]
+    given = fitting(own, space)
+    given += [space.complete(entry.config) for entry in entries if entry.score is None]
+    order = (first, *given, *rest) if baseline is None else (space.complete(baseline), *given, first, *rest)
     points: dict[str, Configuration] = {}
     for config in order:
         points.setdefault(json.dumps(config, sort_keys=True), config)
     return list(points.values())
 
 
-def points_known(entries: Sequence[WarmStart]) -> list[tuple[Configuration, float]]:
-    """The configurations whose score is known already: the searcher learns from them, none of them is a trial."""
+def evaluated_points(entries: Sequence[WarmStart]) -> list[tuple[Configuration, float]]:
+    """Return the configurations with a known score: the searcher learns from them, none of them is a trial."""
     return [(entry.config, entry.score) for entry in entries if entry.score is not None]
 
 
@@ -147,7 +132,8 @@ def check(spec: RunSpec, own: Mapping[str, SearchSpace]) -> list[Note]:
                 each.complete(entry.config)
             except SpaceError as error:
                 raise PlanError(str(error.under(f"warm_start.{number}.config"))) from error
-    filled = len(points_to_try(space, start_of(spec, "")))
+    baseline, for_all = configuration_of(spec.definition.baseline), of_customer(entries, "")
+    filled = len(points_to_evaluate(space, spec.portfolio, for_all, baseline))
     if n_trials == 1 or filled < n_trials:
         return []
     given = sum(entry.score is None and entry.customer is None for entry in entries)

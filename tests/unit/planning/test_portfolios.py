@@ -24,7 +24,7 @@ from tuning.notes import PlanCode
 from tuning.planning.model_space import parameters_by_model
 from tuning.planning.portfolios.learning import Cell, LossTable, learn
 from tuning.planning.portfolios.sources import learned, shipped
-from tuning.study.warm_start import StartingPoints, fitting, points_to_try
+from tuning.study.warm_start import fitting, points_to_evaluate
 
 SPACE = SearchSpace([Choice("model", ["a", "b"]), Float("x", 0, 1, default=0.5), Float("y", 0, 1, when={"model": "b"})])
 
@@ -122,15 +122,15 @@ def test_a_study_begins_with_the_baseline_then_with_what_its_user_named_then_wit
     portfolio += [{"model": "a", "x": 0.7}, {"model": "a", "x": 0.9}]
     named = [WarmStart(config={"x": 0.2}), WarmStart(config={"x": 0.7}), WarmStart(config={"x": 0.0}, score=1.0)]
     b = {"model": "b", "x": 0.1, "y": 0.5}
-    tried = points_to_try(SPACE, StartingPoints(portfolio, named))
+    tried = points_to_evaluate(SPACE, portfolio, named)
     assert tried == [b, *({"model": "a", "x": x} for x in (0.2, 0.7, 0.9))]
-    nothing = points_to_try(SPACE, StartingPoints(portfolio[:1]))
+    nothing = points_to_evaluate(SPACE, portfolio[:1])
     assert nothing == [SPACE.default()]
 
 
 def test_a_constraint_leaves_configurations_out() -> None:
     space = SearchSpace([Float("x", 0, 1, default=0.1)], constraints=[lambda config: config["x"] < 0.5])
-    assert points_to_try(space, StartingPoints([{"x": 0.8}, {"x": 0.4}])) == [{"x": 0.4}]
+    assert points_to_evaluate(space, [{"x": 0.8}, {"x": 0.4}]) == [{"x": 0.4}]
 
 
 def test_the_plan_says_what_studies_begin_with_and_keeps_it() -> None:

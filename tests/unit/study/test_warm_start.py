@@ -17,12 +17,11 @@ from tuning.definition.options import WarmStart
 from tuning.errors import DefinitionError, PlanError
 from tuning.evaluation.fixed import FixedConfiguration, FixedMember
 from tuning.study.warm_start import (
-    StartingPoints,
     best_entries,
+    evaluated_points,
     known_entries,
     of_customer,
-    points_known,
-    points_to_try,
+    points_to_evaluate,
 )
 
 SPACE = SearchSpace([Float("x", -10, 10, default=0.0), Int("n", 1, 8, default=1)])
@@ -61,20 +60,20 @@ def test_given_configurations_follow_the_default_each_once(algorithm: Any, tmp_p
 def test_thousands_of_configurations_are_told_apart_in_one_pass() -> None:
     """Each was compared with all before it: 100,000, as many as are allowed, took hours for each customer."""
     entries = [WarmStart(config={"x": number % 20_000 / 20_000}) for number in range(30_000)]
-    points = points_to_try(SPACE, StartingPoints(entries=entries))
+    points = points_to_evaluate(SPACE, entries=entries)
     assert [point["x"] for point in points] == [number / 20_000 for number in range(20_000)]  # 0.0 is the default
 
 
 def test_studies_that_begin_alike_have_points_of_their_own() -> None:
-    start = StartingPoints(portfolio=[{"x": 1.0}, {"x": 2.0, "n": 3}])
-    first = points_to_try(SPACE, start)
+    portfolio = [{"x": 1.0}, {"x": 2.0, "n": 3}]
+    first = points_to_evaluate(SPACE, portfolio)
     expected = [dict(point) for point in first]
     first[0]["x"] = 9.0
     first.pop()
-    assert points_to_try(SPACE, start) == expected
+    assert points_to_evaluate(SPACE, portfolio) == expected
     narrow = SearchSpace([Float("x", 0, 1.5), Int("n", 1, 9)])
-    assert [point["x"] for point in points_to_try(narrow, start)] == [1.0]
-    assert points_to_try(SPACE, StartingPoints(portfolio=[{"x": 2.0}]))[0]["x"] == 2.0
+    assert [point["x"] for point in points_to_evaluate(narrow, portfolio)] == [1.0]
+    assert points_to_evaluate(SPACE, portfolio=[{"x": 2.0}])[0]["x"] == 2.0
 
 
 @pytest.mark.long
@@ -126,12 +125,12 @@ def test_entries_are_for_everybody_or_for_one_customer() -> None:
     ]
     assert of_customer(entries, "b") == (entries[0], entries[2])
     own = of_customer(entries, "a")
-    assert points_to_try(SPACE, StartingPoints(entries=own)) == [
+    assert points_to_evaluate(SPACE, entries=own) == [
         {"x": 0.0, "n": 1},
         {"x": 1.0, "n": 1},
         {"x": 2.0, "n": 1},
     ]
-    assert points_known(own) == [({"n": 3}, 1.0)]
+    assert evaluated_points(own) == [({"n": 3}, 1.0)]
 
 
 def test_mistakes_are_told_before_anything_runs() -> None:
