@@ -59,6 +59,7 @@ def test_submit_and_wait_ends_as_run_does(served: ServedFolder, submitted: subpr
     wrong = tuning("submit", served.definition, "--server", served.url, "--wait", "--set", "target=z")
     assert wrong.exit_code == 2
     assert "no customer has a column 'z'" in wrong.stdout
+    assert str(served.folder) not in wrong.stdout
 
 
 def test_the_client_submits_once_waits_and_reads_the_leaderboard(
@@ -86,7 +87,7 @@ def test_the_client_submits_once_waits_and_reads_the_leaderboard(
 
 
 def test_the_first_answer_after_a_runs_end_has_its_result(client: TuningClient, served: ServedFolder) -> None:
-    run = client.submit(served.definition, name="looked at", trials=60)
+    run = client.submit(served.definition, name="looked at", trials=20)
     for event in client.events(run.id):
         if event.kind != "state":
             with contextlib.suppress(RefusedChangeError, MissingError):  # before its first customer
@@ -95,7 +96,7 @@ def test_the_first_answer_after_a_runs_end_has_its_result(client: TuningClient, 
     assert ended.progress is not None
     board = run.leaderboard()
     assert ended.state is RunState.FINISHED
-    assert board["trials"].sum() == ended.progress["done_trials"] == 3 * 60
+    assert board["trials"].sum() == ended.progress["done_trials"] == 3 * 20
     assert set(board.loc[board["reason"] == "", "customer"]) == {"c0000", "c0001", "c0002"}
 
 
@@ -141,9 +142,10 @@ def test_a_schedule_is_told_listed_and_ended(served: ServedFolder, client: Tunin
     assert (again.exit_code, again.stderr.startswith("error: there is no schedule")) == (1, True)
 
 
-def test_a_second_server_on_the_database_is_refused(served: ServedFolder) -> None:
-    second = served.command("serve", "--port", "0", "--database", served.database)
-    assert second.returncode == 1
+def test_a_second_server_on_the_database_is_refused(served: ServedFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.umask", int)  # of this process, in which the command would begin to serve
+    second = tuning("serve", "--port", "0", "--database", served.database)
+    assert second.exit_code == 1
     assert str(served.process.pid) in second.stderr
 
 

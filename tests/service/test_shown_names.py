@@ -24,11 +24,17 @@ COMMANDS = ("delete", "explain", "leaderboard", "predict", "report", "resume", "
 RIDGE = {"target": "y", "metric": "r2", "search_space": "ridge", "trials": 2, "split": {"folds": 2}}
 #: What teams send, by the state in which its run ends.
 SENT: dict[str, tuple[dict[str, object], RunState]] = {
-    "shops": ({"data": "shops/*.csv", "schedule": "0 3 * * 1"}, RunState.FINISHED),
-    "table": ({"data": "table.csv", "by": "k", "report": False}, RunState.FINISHED),
-    "listed": ({"manifest": "list.csv", "report": False}, RunState.FINISHED),
+    "listed": ({"manifest": "list.csv", "schedule": "0 3 * * 1"}, RunState.FINISHED),
     "nothing": ({"data": "none/*.csv"}, RunState.FAILED),
 }
+PLANNED: list[dict[str, object]] = [
+    {"data": "shops"},
+    {"data": "table.csv", "by": "k"},
+    {"data": "none/*.csv"},
+    {"data": "shops", "target": "z"},
+]
+#: The customers of these runs of whom the model and the report are asked for; a process makes each.
+EXTRACTED = {"listed": ("?id=link", "?id=gone", ""), "nothing": ("",)}
 #: What the description of the API leaves out.
 PAGES = (
     *("/", "/schedules", "/runs/new", "/plans/{plan}"),
@@ -45,7 +51,8 @@ def write_data(folder: Path, outside: Path) -> None:
     outside.write_bytes((folder / "shops" / "c0000.csv").read_bytes())
     (folder / "shops" / "link.csv").symlink_to(outside)
     (folder / "table.csv").write_text("k,a,y\n" + "".join(f"{row % 2},{row},{row * 2}\n" for row in range(60)))
-    (folder / "list.csv").write_text("customer,path\na,shops/c0000.csv\ngone,shops/gone.csv\n")
+    listed = [*(path.stem for path in sorted((folder / "shops").iterdir())), "gone"]
+    (folder / "list.csv").write_text("customer,path\n" + "".join(f"{name},shops/{name}.csv\n" for name in listed))
 
 
 @pytest.fixture
@@ -88,13 +95,13 @@ def addresses(web: Client, runs: list[str], schedule: dict[str, str]) -> Iterato
     """Template and address of all that can be asked for."""
     described = web.get("/api/v1/openapi.json").json()["paths"]
     plans = []
-    for changed in ({}, {"data": "none/*.csv"}, {"target": "z"}):
-        asked = web.post("/api/v1/plans", json={**RIDGE, "data": "shops", **changed}).json()
+    for given in PLANNED:
+        asked = web.post("/api/v1/plans", json={**RIDGE, **given}).json()
         wait_for(lambda asked=asked: made(web, asked), what="a plan")
         plans.append(asked["id"])
     for path in sorted({*PAGES, *(path for path, methods in described.items() if "get" in methods)}):
         if "{run}" in path:
-            for run in runs:
+            for name, run in zip(SENT, runs, strict=True):
                 address = path.replace("{run}", run)
                 if path.endswith("/leaderboard"):
                     yield from ((path, f"{address}?format={form}") for form in ("json", "csv", "parquet"))
@@ -105,9 +112,8 @@ def addresses(web: Client, runs: list[str], schedule: dict[str, str]) -> Iterato
                     known = [row["customer"] for row in customers if row["reason"]]
                     yield from ((path, f"{address}?id={customer}") for customer in (*known, "c0000"))
                     yield path, address
-                elif path.endswith(("/model", "/report")):  # a process makes each
-                    yield path, f"{address}?id={'link' if run == runs[0] else 'gone'}"
-                    yield path, address
+                elif path.endswith(("/model", "/report")):
+                    yield from ((path, f"{address}{customer}") for customer in EXTRACTED[name])
                 else:
                     yield path, address
         elif "{plan}" in path:
