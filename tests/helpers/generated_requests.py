@@ -71,7 +71,7 @@ class GeneratedRequests:
 
     def ask_bounds(self) -> None:
         """Each bound of what a schema allows, and a step beyond it: of nothing that is there, and of runs."""
-        for choose in (lambda case: True, self._choose_results, *3 * (self._choose_any_run,)):
+        for choose in (lambda case: True, self._choose_results, self._choose_any_run):
             for found in self.schema.get_all_operations():
                 operation = found.ok()
                 config = self.schema.config.generation_for(operation=operation, phase="coverage")

@@ -45,7 +45,7 @@ def generated(
 @pytest.mark.parametrize(
     ("singly", "chains", "cases"),
     [
-        (0, 15, 2_000),
+        (0, 15, 1_200),
         pytest.param(150, 500, 10_000, marks=[pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(3600)]),
     ],
 )
