@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import datetime
 import warnings
 from collections.abc import Callable
-from decimal import Decimal
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import numpy as np
 import pandas as pd
@@ -21,7 +17,6 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import cross_val_predict
 
-from search_spaces import Constant, SearchSpace
 from tuning import RunResult, TuneRunner, tune
 from tuning.errors import CustomerError, DataError, DefinitionError
 from tuning.preprocessing.shapes import column_names, paired
@@ -39,7 +34,6 @@ USUAL: dict[str, Any] = {
 #: Values that every type of numbers has: whole ones, all above 0, so that a sparse matrix has some 0 by `- 1`.
 VALUES = np.random.default_rng(22).integers(1, 9, size=(ROWS, 3)).astype(float)
 Y = 3 * VALUES[:, 0] - 2 * VALUES[:, 1] + VALUES[:, 2]
-TARGETS = np.array([0.0, 3.0, 8.0])  # of three groups
 INDEX = pd.Index([f"row {number}" for number in range(ROWS)])
 
 
@@ -72,7 +66,6 @@ X_SHAPES: dict[str, Callable[[np.ndarray], Any]] = {
     "names": named("a", "b", "c"),
     "names of one word and more": named("a b", "a, b", "a"),
     "levels": named(pd.MultiIndex.from_tuples([("pay", 5), ("pay", 6), ("tax", 5)], names=["type", "month"])),
-    "three levels": named(pd.MultiIndex.from_tuples([("a", "", "x"), ("a", "y", ""), ("b", "", "")])),
     "levels of which all are empty": named(pd.MultiIndex.from_tuples([("", ""), ("a", None), (np.nan, "b")])),
     "the same levels": named(pd.MultiIndex.from_tuples([("a", 1), ("a", 1), ("a", "1")])),
     "levels and their text": named("a, x", ("a", "x"), "b"),
@@ -81,16 +74,12 @@ X_SHAPES: dict[str, Callable[[np.ndarray], Any]] = {
     "the same name thrice": named("a", "a", "a"),
     "names as doubles get them": named("a", "a_1", "a"),
     "numbers": named(0, 1, 2),
-    "numbers out of order": named(2, 0, 1),
-    "fractions": named(0.5, 1.0, 1.5),
     "numbers and text": named(0, "b", None),
     "a number and its text": named(1, "1", 1.0),
     "no name": named("", "b", "c"),
-    "blank names": named(" ", "  ", "c"),
     "missing names": named(None, np.nan, pd.NaT),
     "truth values": named(True, False, "True"),
     "days": named(pd.date_range("2024-01-01", periods=3)),
-    "months": named(pd.period_range("2024-01", periods=3, freq="M")),
     "categories": named(pd.CategoricalIndex(["a", "b", "c"])),
     "intervals": named(pd.interval_range(0, 3)),
     "named as arrays are": named("x2", "x0", "x1"),
@@ -101,23 +90,18 @@ X_SHAPES: dict[str, Callable[[np.ndarray], Any]] = {
     "rows with the same labels": named("a", "b", "c", index=pd.Index([0, 1] * (ROWS // 2))),
     "rows by time": named("a", "b", "c", index=pd.date_range("2024-01-01", periods=ROWS)[::-1]),
     "small floats": typed("float16"),
-    "unsigned": typed("uint8"),
     "nullable whole numbers": typed("Int64"),
-    "nullable floats": typed("Float32"),
     "Arrow's": typed(pd.ArrowDtype(pa.int32())),
     "objects": typed(object),
     "sparse columns": typed(pd.SparseDtype(float, 1)),
     "types by column": typed({"a": "int8", "b": "float32", "c": object}),
     "array": np.asarray,
     "array by columns": np.asfortranarray,
-    "array of float32": lambda values: values.astype(np.float32),
     "array of float16": lambda values: values.astype(np.float16),
     "array of long doubles": lambda values: values.astype(np.longdouble),
-    "array of whole numbers": lambda values: values.astype(np.int8),
     "array of other endianness": lambda values: values.astype(">i4"),
     "array of objects": lambda values: values.astype(object),
     "array backwards in memory": lambda values: values[::-1].copy()[::-1],
-    "array of every second column": lambda values: np.repeat(values, 2, axis=1)[:, ::2],
     "array that is read only": lambda values: np.frombuffer(values.tobytes()).reshape(values.shape),
     "array of which a column is constant": lambda values: np.insert(values, 1, 7.0, axis=1),
     "masked array": masked,
@@ -125,8 +109,7 @@ X_SHAPES: dict[str, Callable[[np.ndarray], Any]] = {
     "lists": lambda values: values.tolist(),
     "tuples of rows": lambda values: tuple(map(tuple, values.astype(int).tolist())),
     "list of arrays": list,
-    "list of float32": lambda values: list(values.astype(np.float32)),
-    **{f"sparse {name}": sparse_as(name) for name in ("csr", "csc", "coo", "lil", "dok", "bsr", "dia")},
+    **{f"sparse {name}": sparse_as(name) for name in ("csr", "csc", "coo")},
     "sparse array": lambda values: sparse.csr_array((values - 1).astype(np.int32)),
     "Arrow's table": lambda values: pa.table(dict(zip("abc", values.T, strict=True))),
 }
@@ -167,28 +150,20 @@ def test_a_model_of_rows_in_a_shape_predicts_rows_in_that_shape(name: str, of_x:
 Y_SHAPES: dict[str, Callable[[np.ndarray], Any]] = {
     "Series": lambda y: pd.Series(y, INDEX),
     "Series in another order": lambda y: pd.Series(y, INDEX)[::-1],
-    "Series by name": lambda y: pd.Series(y, INDEX, name="price").sort_values(),
     "Series named as a column": lambda y: pd.Series(y, INDEX, name="b"),
     "Series named by a number": lambda y: pd.Series(y, INDEX, name=0),
-    "Series named by levels": lambda y: pd.Series(y, INDEX, name=("price", "")),
     "Series of nullable numbers": lambda y: pd.Series(y, INDEX, dtype="Int64"),
-    "Series of Arrow's numbers": lambda y: pd.Series(y, INDEX, dtype=pd.ArrowDtype(pa.int16())),
-    "Series of objects": lambda y: pd.Series(y, INDEX, dtype=object),
     "sparse Series": lambda y: pd.Series(pd.arrays.SparseArray(y), INDEX),
     "Index": pd.Index,
     "pandas' array": lambda y: pd.array(y, dtype="Float64"),
     "frame of one column": lambda y: pd.DataFrame({"price": y}, INDEX).sample(frac=1, random_state=0),
     "frame of one column with levels": lambda y: pd.DataFrame(y, INDEX, pd.MultiIndex.from_tuples([("price", 1)])),
     "array": np.asarray,
-    "array of small floats": lambda y: y.astype(np.float16),
-    "array of long doubles": lambda y: y.astype(np.longdouble),
     "array of other endianness": lambda y: y.astype(">f4"),
     "array of one column": lambda y: y.reshape(-1, 1),
-    "array of one column of many": lambda y: np.stack([y, y], axis=1)[:, :1],
     "masked array": masked,
     "matrix": lambda y: matrix(y).T,
     "list": lambda y: y.tolist(),
-    "list of arrays' numbers": list,
     "lists of one number": lambda y: y.reshape(-1, 1).tolist(),
     "tuple": lambda y: tuple(y.tolist()),
     "bytes of numbers": lambda y: memoryview(y.tobytes()).cast("q"),
@@ -202,25 +177,19 @@ TEXTS = np.where(CLASSES == 2, "yes", "no")
 CLASS_SHAPES: dict[str, tuple[Any, list[object]]] = {
     "truth values": (CLASSES == 2, [False, True]),
     "Series of truth values": (pd.Series(CLASSES == 2, INDEX)[::-1], [False, True]),
-    "list of truth values": ((CLASSES == 2).tolist(), [False, True]),
     "nullable truth values": (pd.Series(CLASSES == 2, INDEX, dtype="boolean"), [False, True]),
     "Arrow's truth values": (pd.Series(CLASSES == 2, INDEX, dtype=pd.ArrowDtype(pa.bool_())), [False, True]),
-    "column of truth values": ((CLASSES == 2).reshape(-1, 1), [False, True]),
     "numbers": (CLASSES, [1, 2]),
-    "small numbers": (CLASSES.astype(np.uint8), [1, 2]),
     "floats": (CLASSES.astype(float), [1, 2]),
     "nullable numbers": (pd.Series(CLASSES, INDEX, dtype="Int8"), [1, 2]),
     "categories of numbers": (pd.Series(CLASSES, INDEX, dtype="category"), [1, 2]),
     "texts": (TEXTS, ["no", "yes"]),
-    "list of texts": (TEXTS.tolist(), ["no", "yes"]),
     "objects": (TEXTS.astype(object), ["no", "yes"]),
     "string": (pd.Series(TEXTS, INDEX, dtype="string"), ["no", "yes"]),
     "Arrow's string": (pd.Series(TEXTS, INDEX, dtype=pd.ArrowDtype(pa.string())), ["no", "yes"]),
-    "Index of texts": (pd.Index(TEXTS), ["no", "yes"]),
     "categories": (pd.Categorical(TEXTS, categories=["yes", "never", "no"], ordered=True), ["no", "yes"]),
     "Series of categories": (pd.Series(TEXTS, INDEX, dtype="category")[::-1], ["no", "yes"]),
     "column of texts": (pd.DataFrame({"y": TEXTS}, INDEX), ["no", "yes"]),
-    "lists of one text": ([[text] for text in TEXTS], ["no", "yes"]),
 }
 
 
@@ -263,7 +232,6 @@ REFUSED: dict[str, tuple[Any, Any, list[str]]] = {
     ),
     "a list of numbers": ([1, 2, 3], [1, 2, 3], ["X has the shape (3,)", "np.reshape(X, (-1, 1))"]),
     "a Series": (A_FRAME["a"], Y, ["X has the shape (60,)", "X.to_frame() for one column"]),
-    "one number": (1.0, [1.0], ["X has the shape ()"]),
     "nothing": (None, [1.0], ["X has the shape ()"]),
     "a dict": ({"a": [1.0]}, [1.0], ["X has the shape ()", "pd.DataFrame(X)"]),
     "pictures": (np.zeros((3, 2, 2)), np.zeros(3), ["X has the shape (3, 2, 2)"]),
@@ -273,18 +241,10 @@ REFUSED: dict[str, tuple[Any, Any, list[str]]] = {
     "a row too many": (A_FRAME, [*Y, 0], ["y has 61 values", "X has 60 rows"]),
     "a Series that is too long": (TWO, pd.Series([1, 2, 3], index=["r", "s", "t"]), ["y has 3 values", "X has 2 rows"]),
     "two columns": (A_FRAME, np.zeros((60, 2)), ["y has the shape (60, 2)", "each column alone"]),
-    "two columns of a frame": (A_FRAME, A_FRAME[["a", "b"]], ["y has the shape (60, 2)", "each column alone"]),
-    "a row of a column each": (A_FRAME, Y.reshape(1, -1), ["y has the shape (1, 60)"]),
     "other labels": (TWO, pd.Series([1, 2], index=["r", "t"]), ["'s' is in X alone", "y.to_numpy()"]),
-    "numbers for labels": (TWO, pd.Series([1, 2]), ["'r' is in X alone", "y.to_numpy()"]),
     "labels twice in y": (
         TWO,
         pd.Series([1, 2], index=["r", "r"]),
-        ["a label is there more than once", "y.to_numpy()"],
-    ),
-    "labels twice in X": (
-        TWO.set_axis(["s", "s"]),
-        pd.Series([1, 2], index=["s", "r"]),
         ["a label is there more than once", "y.to_numpy()"],
     ),
     "labels twice in another order": (
@@ -298,68 +258,6 @@ REFUSED: dict[str, tuple[Any, Any, list[str]]] = {
         ["is in X alone"],
     ),
 }
-
-
-def objects(*values: Any) -> Callable[[np.ndarray], Any]:
-    """Rows of three groups as objects, one for each group."""
-    return lambda groups: np.array([*values, None], dtype=object)[groups]
-
-
-#: Each makes the numbers 0, 1, 2 of three groups into a column of which a file has another type.
-COLUMNS: dict[str, Callable[[np.ndarray], Any]] = {
-    "bytes": objects(b"a", b"b", b"c"),
-    "bytes with gaps": objects(b"a", None, b"c"),
-    "bytes of another alphabet": objects("é".encode(), "я".encode(), "東".encode()),
-    "bytes and text": objects(b"a", "b", "c"),
-    "bytes of dates": objects(b"2024-01-01", b"2024-06-01", b"2024-12-01"),
-    "array of bytes": lambda groups: np.array([b"a", b"b", b"c"])[groups],
-    "categories of bytes": lambda groups: pd.Categorical(objects(b"a", b"b", b"c")(groups)),
-    "Arrow's bytes": lambda groups: pd.array(objects(b"a", b"b", b"c")(groups), dtype=pd.ArrowDtype(pa.binary())),
-    "Arrow's categories": lambda groups: (
-        pd.Series(["a", "b", "c"]).astype(pd.ArrowDtype(pa.dictionary(pa.int8(), pa.string())))[groups].array
-    ),
-    "a number, text and a fraction": objects(1, "a", 2.5),
-    "text, a number and a fraction": objects("a", 1, 2.5),
-    "truth values and text": objects(True, "a", False),
-    "truth values and numbers": objects(True, 0, 2),
-    "a date and text": objects(datetime.date(2024, 1, 1), "a", "b"),
-    "types": objects(int, float, str),
-    "fractions": objects(Fraction(1, 7), Fraction(3, 7), Fraction(6, 7)),
-    "decimals": objects(Decimal("0.1"), Decimal("0.5"), Decimal(2)),
-    "whole numbers beyond all types": objects(2**70, 2**71, 2**72),
-    "dates": objects(*(datetime.date(2024, month, 1) for month in (1, 6, 12))),
-    "times": objects(*map(datetime.time, (1, 7, 12))),
-    "moments of a zone": objects(*(datetime.datetime(2024, month, 1, tzinfo=datetime.UTC) for month in (1, 6, 12))),
-    "periods": lambda groups: pd.PeriodIndex(["2024-01", "2024-06", "2024-12"], freq="M")[groups],
-    "intervals": lambda groups: pd.interval_range(0, 3)[groups],
-    "intervals of a cut": lambda groups: pd.cut(groups, 3),
-    "categories of numbers": pd.Categorical,
-    "categories of intervals": lambda groups: pd.Categorical(pd.interval_range(0, 3)[groups]),
-    "sparse text": lambda groups: pd.arrays.SparseArray(objects("a", "b", "c")(groups)),
-    "UUIDs": objects(*map(UUID, ("1" * 32, "2" * 32, "3" * 32))),
-    "numpy's texts": objects(*map(np.str_, "abc")),
-}
-GROUPS = VALUES[:, 0].astype(int) % 3
-
-
-@pytest.fixture(scope="module")
-def of_columns(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
-    frames = {name: pd.DataFrame({"c": make(GROUPS), "wanted": TARGETS[GROUPS]}) for name, make in COLUMNS.items()}
-    folder = tmp_path_factory.mktemp("columns")
-    return run_of(
-        frames,
-        folder,
-        search_space=SearchSpace([Constant("model", "knn")]),
-        split={"folds": 2, "type": "random"},
-    )
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", COLUMNS)
-def test_a_column_of_any_type_says_of_new_rows_what_it_said_of_others(name: str, of_columns: RunResult) -> None:
-    rows = pd.DataFrame({"c": COLUMNS[name](GROUPS)})
-    for said in (of_columns.model(name).predict(rows), of_columns.predict(rows, name)["prediction"].to_numpy()):
-        assert np.abs(said[:, None] - TARGETS).argmin(axis=1).tolist() == GROUPS.tolist()
 
 
 @pytest.mark.parametrize(

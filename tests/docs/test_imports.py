@@ -10,7 +10,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from paths import ROOT
 
 BOOSTERS = {"xgboost", "lightgbm", "catboost"}
@@ -29,12 +28,8 @@ def loaded(statement: str, *arguments: str) -> set[str]:
     return set(answer.stdout.split())
 
 
-@pytest.mark.parametrize(
-    "statement",
-    ["import tuning", "import search_spaces", "import schedulers", "import tuning.definition.definition"],
-)
-def test_importing_loads_nothing_that_searches_or_trains(statement: str) -> None:
-    assert not loaded(statement) & SEARCHING
+def test_importing_loads_nothing_that_searches_or_trains() -> None:
+    assert not loaded("import tuning, search_spaces, schedulers, tuning.definition.definition") & SEARCHING
 
 
 def test_help_loads_nothing() -> None:

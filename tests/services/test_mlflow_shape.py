@@ -64,12 +64,7 @@ def test_a_trial_with_its_steps(copy: Copy, mlflow_database: str) -> None:
     assert run.info.status == "FINISHED"
     assert run.info.start_time == int((STARTED + 17) * 1000)
     assert run.info.end_time == run.info.start_time + 500
-    assert run.data.params == {
-        "family": "xgboost",
-        "model.max_depth": "20",
-        "model.eta": "0.1",
-        "subsample": "0.8",
-    }
+    assert run.data.params == {"family": "xgboost", "model.max_depth": "20", "model.eta": "0.1", "subsample": "0.8"}
     assert [(step, value) for step, value, _ in history(mlflow_database, run, "roc_auc")] == [
         (1, pytest.approx(0.697)),
         (2, pytest.approx(0.707)),
@@ -107,15 +102,8 @@ def test_the_pool_is_a_run_of_its_own_and_once(copy: Copy, mlflow_database: str,
 
 def test_states_and_reasons(copy: Copy, mlflow_database: str) -> None:
     stopped = trial("acme", 1, state=STOPPED, reason=reason("asha: below the 0.33 quantile at step 1"))
-    failed = trial(
-        "acme",
-        2,
-        state=FAILED,
-        reason=reason("ValueError: boom"),
-        error="Traceback …",
-        score=None,
-        steps=[],
-    )
+    why: dict[str, Any] = {"reason": reason("ValueError: boom"), "error": "Traceback …"}
+    failed = trial("acme", 2, state=FAILED, score=None, steps=[], **why)
     copy([trial("acme", 0), stopped, failed])
     runs = by_name(mlflow_database)
     assert [runs[f"acme/000{n}"].info.status for n in range(3)] == ["FINISHED", "KILLED", "FAILED"]
@@ -224,16 +212,8 @@ def test_record_trials(copy: Copy, mlflow_database: str, record_trials: str, wan
 def test_the_single_best_trials_come_with_runs_that_take_little_room(copy: Copy, mlflow_database: str) -> None:
     config = {"model": "xgboost", "max_depth": 5}
     trials: list[Record] = [trial("acme", n, config=config) for n in range(3)]
-    failed = study(
-        "beta",
-        0,
-        trial=None,
-        config=None,
-        family=None,
-        status="no_model",
-        reason=reason("too few rows"),
-        gain=None,
-    )
+    nothing = dict.fromkeys(("trial", "config", "family", "gain"))
+    failed = study("beta", 0, status=NO_MODEL, reason=reason("too few rows"), **nothing)
     copy(trials, [study("acme", 3, trial=2), failed], record_trials="top:1")
     runs = by_name(mlflow_database)
     assert sorted(runs) == ["acme", "acme/0002", "beta"]
@@ -272,14 +252,8 @@ def test_parts_of_earlier_batches_are_done_when_their_study_has_ended(mlflow_dat
 
 @pytest.mark.parametrize("clock", [0.0, -86_400.0], ids=["clock as it was", "clock set back"])
 def test_a_study_that_goes_on_with_more_trials(copy: Copy, mlflow_database: str, clock: float) -> None:
-    first = study(
-        "acme",
-        2,
-        trial=0,
-        config={"old": 1, "depth": 3},
-        status=NO_MODEL,
-        reason=reason("nothing finished"),
-    )
+    why: dict[str, Any] = {"status": NO_MODEL, "reason": reason("nothing finished")}
+    first = study("acme", 2, trial=0, config={"old": 1, "depth": 3}, **why)
     later: dict[str, Any] = {"started": first.started + clock, "seconds": 99.5, "test_score": 0.9, "gain": None}
     last = study("acme", 4, trial=3, config={"depth": 7, "eta": 0.5}, **later)
     begun: list[Record] = [trial("acme", n) for n in range(2)]

@@ -239,6 +239,7 @@ def _check_fits(name: str, task: str, weighted: bool) -> None:
         raise DefinitionError(f"metric: {name!r} takes no sample weights; remove `weight`, or choose another metric.")
 
 
+@cache
 def _scores(name: str, task: str, weighted: bool = False) -> bool:
     """Try the scorer once on a tiny made-up example of the task; what it refuses there it refuses everywhere."""
     if task == REGRESSION:
