@@ -135,9 +135,9 @@ def test_a_customer_whose_data_ends_the_worker_is_left_out_of_the_pool(
         frame = pd.read_csv(tmp_path / "data" / "c0000.csv")
         pd.concat([frame] * 9)[:count].to_csv(tmp_path / "data" / f"bad{count}.csv", index=False)
     (tmp_path / "code.py").write_text(ENDS_FOR.format(rows=[*rows], how=how))
-    limits = {"crashes_before_quarantine": 1, "trial_seconds": 1.0}
+    limits = {"crashes_before_quarantine": 1} | ({"trial_seconds": 5.0} if "sleep" in how else {})  # others are read
     found = runner(tmp_path / "data", prepare=f"{tmp_path}/code.py:prepare", limits=limits)
-    found.timing = replace(USUAL, prepare_s=1.0)
+    found.timing = replace(USUAL, prepare_s=5.0)
     with pytest.raises(RunError, match="Ray was wanted"):
         found.run(tmp_path / "run", progress=False)
     pool = read_pool(RunDirectory(tmp_path / "run"))
