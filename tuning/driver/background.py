@@ -118,7 +118,7 @@ _current: list[RunHandle] = []  # the latest of this process
 
 
 def check_free() -> None:
-    """`RunError` while a run of this process goes on in the background: both would share its Ray, and its log."""
+    """Raise `RunError` while a run of this process goes on in the background: both would share its Ray, and its log."""
     for handle in _current:
         if handle.running and threading.current_thread() is not handle._thread:
             raise RunError(

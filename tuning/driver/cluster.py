@@ -188,7 +188,7 @@ def _kill(processes: Iterable[int]) -> None:
 
 
 def head_answers() -> bool:
-    """Whether the head of the Ray in use takes connections; True without a Ray."""
+    """Return whether the head of the Ray in use takes connections; True without a Ray."""
     host, _, port = (head := _own.head).rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), CONNECTS_S).close()
@@ -200,7 +200,7 @@ def head_answers() -> bool:
 
 
 def _of_ray(pid: int) -> bool:
-    """Whether a process is one of Ray's workers or agents. Another process may have its id by now."""
+    """Return whether a process is one of Ray's workers or agents. Another process may have its id by now."""
     try:
         command = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:  # it has ended
@@ -209,17 +209,17 @@ def _of_ray(pid: int) -> bool:
 
 
 def own_environment() -> Mapping[str, str]:
-    """The variables that the processes of this process's own Ray have; none where the run uses another Ray."""
+    """Return the variables that the processes of this process's own Ray have; none where the run uses another Ray."""
     return _own.environment
 
 
 def own_processes() -> set[int]:
-    """The processes that this process's own Ray has started, its workers among them."""
+    """Return the processes that this process's own Ray has started, its workers among them."""
     return {pid for parent in _own.processes for pid in _started_by(parent)}
 
 
 def _children() -> set[int]:
-    """The children of this process in its own process group. The copy to MLflow runs in a group of its own."""
+    """Return the children of this process in its own process group. The copy to MLflow runs in a group of its own."""
     found = set()
     for pid in _started_by("self"):
         with contextlib.suppress(ProcessLookupError):  # it has ended
@@ -229,7 +229,7 @@ def _children() -> set[int]:
 
 
 def _started_by(process: int | str) -> set[int]:
-    """The children of a process; none where the system does not list them."""
+    """Return the children of a process; none where the system does not list them."""
     found: set[int] = set()
     for file in Path(f"/proc/{process}/task").glob("*/children"):
         with contextlib.suppress(OSError):  # the thread has ended
@@ -251,7 +251,7 @@ def _on_loopback() -> Iterator[None]:
 
 
 def _import_path() -> dict[str, str]:
-    """The variable by which workers import this package, also where the package runs from its sources."""
+    """Return the variable by which workers import this package, also where the package runs from its sources."""
     home = str(Path(__file__).resolve().parents[2])
     if Path(home).name in ("site-packages", "dist-packages"):
         return {}
@@ -260,5 +260,5 @@ def _import_path() -> dict[str, str]:
 
 
 def unset(values: Mapping[str, str]) -> dict[str, str]:
-    """The environment variables of `values` that the user has not set."""
+    """Return the environment variables of `values` that the user has not set."""
     return {name: value for name, value in values.items() if name not in os.environ}

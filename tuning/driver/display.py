@@ -57,7 +57,7 @@ def style_of(progress: bool | str) -> str:
 
 
 def somebody_watches() -> bool:
-    """Whether a line that moves can be seen: in a notebook, or in a terminal that can go back in a line."""
+    """Return whether a line that moves can be seen: in a notebook, or in a terminal that can go back in a line."""
     return (sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and _has_a_size()) or in_notebook()
 
 
@@ -70,7 +70,7 @@ def _has_a_size() -> bool:
 
 
 def in_notebook() -> bool:
-    """Whether a kernel runs this process; that its library was imported says nothing."""
+    """Return whether a kernel runs this process; that its library was imported says nothing."""
     ask = getattr(sys.modules.get("IPython"), "get_ipython", None)  # not there while another thread imports it
     return ask is not None and hasattr(ask(), "kernel")
 

@@ -194,7 +194,7 @@ class Counter:
         )
 
     def _known(self) -> bool:
-        """Whether these workers have reported for long enough that their rate is known."""
+        """Return whether these workers have reported for long enough that their rate is known."""
         return not self.doing and self._first is not None and self.clock() - self._first >= RATE_S
 
     def _rate(self) -> float | None:
@@ -204,7 +204,7 @@ class Counter:
         return (self.done_trials - before) / (self.clock() - since) or None
 
     def _seconds_left(self) -> float | None:
-        """By the rate at which work is done; before it is known by that of the run's last owner.
+        """Estimate by the rate at which work is done; before it is known by that of the run's last owner.
 
         It falls between two reports. None where it would be 0, or is over: something still goes on.
         """
@@ -222,7 +222,7 @@ class Counter:
         return seconds if seconds > LEAST_LEFT_S else None
 
     def _median_gain(self) -> float | None:
-        """Of a million gains it takes ten milliseconds, so it is not computed for each of them."""
+        """Return the median; of a million gains it takes ten milliseconds, so it is not computed for each of them."""
         parts = list(self._gains)
         count, (of, known) = sum(map(len, parts)), self._median
         if count >= max(of + 1, RECOUNT * of):

@@ -292,7 +292,7 @@ def _owned_run(start: Callable[[], OwnedRun], signals: Signals, run_dir: str | P
 
 
 def _too_early(number: int, run_dir: str | Path | None) -> str:
-    """The message of a run that a signal stopped before its first trial."""
+    """Return the message of a run that a signal stopped before its first trial."""
     text = f"stopped by {signal_name(number)} before the first trial"
     with contextlib.suppress(Exception):
         if run_dir is not None and newest_term(directory := RunDirectory(run_dir)) is not None:

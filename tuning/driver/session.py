@@ -123,7 +123,7 @@ class RunSession:
             check_there(self.owned.directory, self.owned.term)
 
     def _reason(self, halt: StopConditions) -> tuple[EndState, BaseException | None]:
-        """Why the hosts have stopped, and the error that says so."""
+        """Return why the hosts have stopped, and the error that says so."""
         if halt.lease.taken_by:
             return EndState.LOST, RunOwnedError(
                 f"{self.owned.directory.shown} was taken over by {halt.lease.taken_by}, which believed this process "
@@ -139,7 +139,7 @@ class RunSession:
         return (EndState.SPENT if halt.used_up else EndState.DONE), None
 
     def _or_deleted(self, error: BaseException) -> BaseException:
-        """The error, or the one that says that somebody has deleted the run, which has a hundred faces."""
+        """Return the error, or the one that says that somebody has deleted the run, which has a hundred faces."""
         if not isinstance(error, StorageError) and isinstance(error, Exception):
             try:
                 check_there(self.owned.directory, self.owned.term)

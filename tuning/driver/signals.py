@@ -88,7 +88,7 @@ class Signals:
 
 
 def _delicate(frame: FrameType | None) -> int:
-    """How many frames of a stack tolerate no exception.
+    """Return how many frames of a stack tolerate no exception.
 
     An exception within an import can leave Python's import lock taken, for which other threads then wait for ever.
     Python prints an exception of a finalizer, or of the fork handler of `logging`, and goes on as if nothing was.

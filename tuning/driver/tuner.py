@@ -40,7 +40,7 @@ _SET: dict[str, str] = {}  # variables that a run of this process has set, and n
 
 
 def run_queue(owned: OwnedRun, spread: SpreadRun, studies: OpenStudies | None = None) -> RunQueue:
-    """The queue of shards and trials that a Tuner works through. Workers skip trials that are recorded already.
+    """Return the queue of shards and trials that a Tuner works through. Workers skip trials that are recorded already.
 
     studies: the spread studies, opened; None without any.
     """
@@ -83,7 +83,7 @@ def build_tuner(
     stop: Stopper | None = None,
     callbacks: Sequence[Callback] = (),
 ) -> Tuner:
-    """The Tuner of a run: it works through all shards, and all trials of spread studies.
+    """Return the Tuner of a run: it works through all shards, and all trials of spread studies.
 
     attempt: its number among the Tuners of the run. stop: ends it. callbacks: those of a Tuner that a caller fits.
     `run()` hands its callbacks over by an environment variable (`tuning.execution.bridge`).

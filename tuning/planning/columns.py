@@ -85,7 +85,7 @@ def _keys_by_column(definition: Definition) -> dict[str, str]:
 
 
 def _features(definition: Definition, names: Iterable[str]) -> list[str]:
-    """Those of the columns that are left to predict from."""
+    """Return those of the columns that are left to predict from."""
     wanted = names if definition.features is None else [name for name in names if name in definition.features]
     return [name for name in wanted if name != definition.target and name not in definition.not_features]
 
@@ -99,7 +99,7 @@ def _taken(definition: Definition, names: Iterable[str]) -> str:
 def _headers(
     definition: Definition, customers: Customers, frames: SampledFrames
 ) -> Iterator[list[str] | CustomerError]:
-    """The columns of each customer, the largest first, or why they cannot be read."""
+    """Return the columns of each customer, the largest first, or why they cannot be read."""
     if definition.prepare is not None:
         for _, frame in frames:
             yield frame if isinstance(frame, CustomerError) else [str(name) for name in frame.columns]
@@ -114,7 +114,7 @@ def _headers(
 
 
 def _sources(definition: Definition, customers: Customers) -> Iterator[TableSource | TablePart]:
-    """What to look at: the source of each customer, or the parts of keyed tables."""
+    """Return what to look at: the source of each customer, or the parts of keyed tables."""
     data = definition.data
     if definition.by or hasattr(data, "columns"):
         for table in find_tables(data, definition.by):
@@ -152,7 +152,7 @@ def check_values(definition: Definition, frames: SampledFrames) -> None:
 
 
 def _refusal(definition: Definition, frame: pd.DataFrame) -> tuple[str, str] | None:
-    """The key whose column cannot be used, and why."""
+    """Return the key whose column cannot be used, and why."""
     split, target = definition.split, definition.target
     roles: dict[str, tuple[str | None, Callable[[pd.Series], object]]] = {
         "weight": (definition.weight, read_weights),

@@ -60,12 +60,12 @@ def space_of(space: SearchSpace | str | None, entries: Sequence[ModelEntry], tas
 
 
 def _optional_here() -> list[str]:
-    """The families that need an optional package which is installed."""
+    """Return the families that need an optional package which is installed."""
     return [name for name, family in families().items() if family.requires and not family.missing()]
 
 
 def parameters_by_model(space: SearchSpace) -> Members:
-    """Each model of a space with its parameters, in order."""
+    """Return each model of a space with its parameters, in order."""
     found: Members = {}
     for parameter in space.parameters:
         if parameter.name == MODEL:
@@ -147,7 +147,7 @@ def check_models(
 def common_tasks(
     space: SearchSpace | str | None, entries: Sequence[ModelEntry], own: Mapping[str, Family]
 ) -> frozenset[str]:
-    """The tasks that all models can do which a definition names. own: see `check_models`."""
+    """Return the tasks that all models can do which a definition names. own: see `check_models`."""
     known = {**families(), **own}
     names = [space if isinstance(space, str) else "", *(entry.name for entry in entries)]
     return frozenset(TASKS).intersection(*(_able(known[name]) for name in names if name in known))
@@ -164,7 +164,7 @@ def check_configurations(
     written: bool = True,
     process: ModelProcess | None = None,
 ) -> None:
-    """`DefinitionError` for a parameter that a model does not have, or a value of a kind that it does not take.
+    """Raise `DefinitionError` for a parameter that a model does not have, or a value of a kind that it does not take.
 
     Every model of a space that a user has written is fitted on a few made-up rows, with its defaults and with both
     ends of each range: what is wrong there would fail every trial, or be ignored in each.
@@ -210,7 +210,7 @@ def _check_fits(family: Family, configs: Sequence[dict[str, object]], task: str)
 
 
 def _without_target(name: str, config: Mapping[str, object], task: str) -> dict[str, object]:
-    """A built-in family's parameters without `target`, which is checked here: the family does not know it."""
+    """Return a built-in family's parameters without `target`, which is checked here: the family does not know it."""
     target = config.get(TARGET, PLAIN)
     if target not in (PLAIN, LOG) or (TARGET in config and task != REGRESSION):
         raise DefinitionError(
@@ -231,7 +231,7 @@ def _few_rows(task: str) -> Matrix:
 
 
 def check_installed(space: SearchSpace) -> None:
-    """`PlanError` when a model of the space needs a package that is not here.
+    """Raise `PlanError` when a model of the space needs a package that is not here.
 
     It is not left out in silence: a worker that has the package would search another space.
     """
@@ -242,7 +242,7 @@ def check_installed(space: SearchSpace) -> None:
 
 
 def check_savable(own: Mapping[str, Family], process: ModelProcess) -> None:
-    """`PlanError` for an own model that is known to be refused when its winner is saved, hours later."""
+    """Raise `PlanError` for an own model that is known to be refused when its winner is saved, hours later."""
     for name, family in own.items():
         if isinstance(family, OwnFamily) and not family.surely_savable:
             process.tried(name, _check_saved, family)

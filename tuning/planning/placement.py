@@ -71,19 +71,19 @@ def tail(shares: np.ndarray, slots: int) -> np.ndarray:
 
 
 def slot_bytes(slots: int) -> float:
-    """A slot's share of this machine's memory."""
+    """Return a slot's share of this machine's memory."""
     return SHARE_OF_MEMORY * memory() / slots
 
 
 def _long(spec: RunSpec, studies: StudyTable) -> np.ndarray:
-    """(n,) whether a study's trials are worth a Tune trial each: they are long, or of unknown length."""
+    """Return (n,) whether a study's trials are worth a Tune trial each: they are long, or of unknown length."""
     if spec.definition.objective is not None:
         return np.ones(len(studies), dtype=bool)
     return np.asarray(about_rows(customers_of(studies)) > LONG_ROWS)
 
 
 def _check_own(studies: StudyTable, wrong: np.ndarray) -> None:
-    """`PlanError` where a manifest spreads a study under a scheduler that pauses trials."""
+    """Raise `PlanError` where a manifest spreads a study under a scheduler that pauses trials."""
     if wrong.any():
         study = studies[int(np.argmax(wrong))]
         raise PlanError(
@@ -93,7 +93,7 @@ def _check_own(studies: StudyTable, wrong: np.ndarray) -> None:
 
 
 def make_shards(studies: StudyTable, slots: int) -> tuple[np.ndarray, ...]:
-    """Positions of studies, one group per Tune trial; studies of other resources are in other groups.
+    """Return positions of studies, one group per Tune trial; studies of other resources are in other groups.
 
     Customers with hardly any rows come first: they end at once, so that progress knows sooner how much there is to do.
     """
@@ -109,7 +109,7 @@ def make_shards(studies: StudyTable, slots: int) -> tuple[np.ndarray, ...]:
 
 
 def _groups(studies: StudyTable) -> list[np.ndarray]:
-    """Positions of the studies that may share a shard, by their turn."""
+    """Return positions of the studies that may share a shard, by their turn."""
     resources = studies.shared("resources")
     needs = list(dict.fromkeys(resources.distinct))
     need = np.array([needs.index(each) for each in resources.distinct], dtype=np.int64)[resources.codes]
@@ -123,7 +123,7 @@ def _groups(studies: StudyTable) -> list[np.ndarray]:
 
 
 def _row_order(customers: Customers) -> np.ndarray:
-    """Positions of the customers in the order in which their rows lie."""
+    """Return positions of the customers in the order in which their rows lie."""
     numbers = {name: pa.array(customers.numbers(name)) for name in ("table", "first_block")}
     where = pa.table({**numbers, "id": customers.texts("id")})
     found: np.ndarray = pc.sort_indices(where, [(name, "ascending") for name in where.column_names]).to_numpy()

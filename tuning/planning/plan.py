@@ -62,7 +62,7 @@ def make_plan(
     run_dir: str | Path | None = None,
     fixed: Fixed = NONE_FIXED,
 ) -> Plan:
-    """The plan of a definition for this machine; `PlanError` says what cannot work.
+    """Return the plan of a definition for this machine; `PlanError` says what cannot work.
 
     customers: default those that the definition's data has. timing: limits of the look at one customer. in_process: one
     trial after another, whatever `placement` the definition has, and the user's code in this process, for a debugger.
@@ -127,7 +127,7 @@ def resumed_plan(
     in_process: bool = False,
     fixed: Fixed = NONE_FIXED,
 ) -> Plan:
-    """The plan of a run that goes on: what was resolved when it began stays as it was.
+    """Return the plan of a run that goes on: what was resolved when it began stays as it was.
 
     left: studies that have not ended. added: customers that are new, and have a place in the run directory. in_process:
     see `make_plan`; of these only, the others stay where they are. fixed: see `make_plan`, of these only.
@@ -148,7 +148,7 @@ def resumed_plan(
 
 
 def with_places(plan: Plan, customers: Customers) -> Plan:
-    """The plan after its customers' rows have been given a place."""
+    """Return the plan after its customers' rows have been given a place."""
     pool_only = None if plan.pool_only is None else at_places(plan.pool_only, customers)
     return replace(plan, studies=at_places(plan.studies, customers), pool_only=pool_only)
 

@@ -26,7 +26,7 @@ def helpers_of(
     shards: int,
     slots: int,
 ) -> int:
-    """How many helpers each study gets, 2 at least; 0 where its own process trains its trials.
+    """Return how many helpers each study gets, 2 at least; 0 where its own process trains its trials.
 
     Each helper takes the CPUs of a study and memory for its rows; there are as many as fit at once. There are
     none with `placement: packed`, nor for an objective without `state`, which cannot go on after the death of a helper.
@@ -50,7 +50,7 @@ def helpers_of(
 
 
 def helpers_with_room(helpers: int, needs: Sequence[Resources], machines: Sequence[Bundle]) -> int:
-    """How many helpers each shard gets on the machines that there are: the plan's, or fewer, or 0 for none.
+    """Return how many helpers each shard gets on the machines that there are: the plan's, or fewer, or 0 for none.
 
     helpers: the plan's. needs: what the worker of each shard takes. machines: what each has; empty if not known.
     """

@@ -100,7 +100,7 @@ def resolve(
 
 
 def _check_mode(definition: Definition) -> None:
-    """`PlanError` for a metric of the user's own that sounds like a loss and has no `mode`."""
+    """Raise `PlanError` for a metric of the user's own that sounds like a loss and has no `mode`."""
     if "mode" in definition.model_fields_set or not (definition.objective is not None or definition.own_metric):
         return
     name = (definition.metric or "").rpartition(":")[2]
@@ -127,7 +127,7 @@ def resolve_space(
 
 
 def _stopping_rules(definition: Definition) -> tuple[RuleSpec, ...]:
-    """The definition's rules, and the seconds of a comparison in place of a `study_time`."""
+    """Return the definition's rules, and the seconds of a comparison in place of a `study_time`."""
     rules = () if definition.stop is None else definition.stop.rules
     if definition.compare is None or definition.compare.seconds is None:
         return rules
@@ -210,7 +210,7 @@ def _beyond_metric(definition: Definition, sample: TargetSample) -> list[Note]:
 
 
 def _of_classes(definition: Definition, code: OwnCode) -> bool | None:
-    """Whether the definition says that whole numbers are classes (True) or numbers (False)."""
+    """Return whether the definition says that whole numbers are classes (True) or numbers (False)."""
     if definition.positive is not None or definition.class_weight is not None or definition.split.kind == STRATIFIED:
         return True
     if definition.bounds != bounds.AUTO:
@@ -266,7 +266,7 @@ def _metric(definition: Definition, task: str, code: OwnCode) -> str:
 
 
 def _try_metric(definition: Definition, task: str, function: Callable[..., float], sample: TargetSample) -> None:
-    """`PlanError` for a metric of the user's own that raises or returns no number, whosever targets it gets.
+    """Raise `PlanError` for a metric of the user's own that raises or returns no number, whosever targets it gets.
 
     It gets usual targets alone, three of four predicted rightly: what is odd in a customer's is that customer's matter.
     """
@@ -297,7 +297,7 @@ def _try_metric(definition: Definition, task: str, function: Callable[..., float
 
 
 def _check_baseline(definition: Definition, task: str | None, metric: str, code: OwnCode) -> None:
-    """`PlanError` for predictions in a column that the metric cannot score."""
+    """Raise `PlanError` for predictions in a column that the metric cannot score."""
     if definition.baseline_column is None or task != MULTICLASS or not needs_scores(metric, task, code.metric):
         return
     raise PlanError(

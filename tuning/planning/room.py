@@ -55,7 +55,7 @@ class Room:
         return sum(machine.get("CPU", 0.0) for machine in self.machines())
 
     def has(self, takes: Takes) -> bool:
-        """Whether all of these bundles fit at once."""
+        """Return whether all of these bundles fit at once."""
         found = has_room(self.machines(), *takes)
         if found:
             self._since.pop(repr(takes), None)
@@ -83,7 +83,7 @@ class Room:
 
 
 def has_room(machines: Sequence[Bundle], bundles: Sequence[Bundle], strategy: str = "PACK") -> bool:
-    """Whether machines without other work have room for all bundles of a placement group at once."""
+    """Return whether machines without other work have room for all bundles of a placement group at once."""
     if strategy == "STRICT_PACK":
         return any(has_room([machine], bundles) for machine in machines)
     needs: list[Bundle] = [{name: amount for name, amount in bundle.items() if amount} for bundle in bundles]
@@ -108,7 +108,7 @@ def _fit_together(needs: Sequence[Bundle], machines: Sequence[Bundle]) -> bool:
 
 
 def _times(need: Bundle, machine: Bundle) -> int:
-    """How often a machine has what is needed."""
+    """Return how often a machine has what is needed."""
     return int(min(machine.get(name, 0.0) / amount for name, amount in need.items()) + 1e-9)
 
 
@@ -117,14 +117,14 @@ def _less(machine: Bundle, need: Bundle) -> Bundle:
 
 
 def bundles_text(bundles: Sequence[Bundle]) -> str:
-    """The bundles as a text, such as "1 CPU and 2 times 8 CPU + 1 GPU"."""
+    """Return the bundles as a text, such as "1 CPU and 2 times 8 CPU + 1 GPU"."""
     texts = [" + ".join(f"{amount:g} {name}" for name, amount in bundle.items() if amount) for bundle in bundles]
     times = {text: texts.count(text) for text in texts if text}
     return " and ".join(f"{amount(count, 'time')} {text}" if count > 1 else text for text, count in times.items())
 
 
 def machines_now() -> Callable[[], Sequence[Bundle]]:
-    """The machines of the cluster, which may come and go: Ray is asked for them once in a while."""
+    """Return the machines of the cluster, which may come and go: Ray is asked for them once in a while."""
     known: Sequence[Bundle] = ()
     until = -math.inf
 
@@ -140,7 +140,7 @@ def machines_now() -> Callable[[], Sequence[Bundle]]:
 
 
 def alive_machines() -> list[dict[str, float]]:
-    """What each machine of the cluster has, used or not; none without Ray."""
+    """Return what each machine of the cluster has, used or not; none without Ray."""
     import ray
 
     if not ray.is_initialized():
@@ -149,28 +149,28 @@ def alive_machines() -> list[dict[str, float]]:
 
 
 def own_ray() -> bool:
-    """Whether a run would start a Ray of its own on this machine."""
+    """Return whether a run would start a Ray of its own on this machine."""
     ray = sys.modules.get("ray")
     return not os.environ.get("RAY_ADDRESS") and not (ray is not None and ray.is_initialized())
 
 
 def nvidia_gpus() -> int:
-    """The number of NVIDIA GPUs of this machine."""
+    """Return the number of NVIDIA GPUs of this machine."""
     return len(glob("/dev/nvidia[0-9]*"))
 
 
 def other_gpus() -> bool:
-    """Whether this machine may have GPUs of AMD or Intel, which Ray alone counts."""
+    """Return whether this machine may have GPUs of AMD or Intel, which Ray alone counts."""
     return bool(glob("/dev/kfd") + glob("/dev/dri/renderD*"))
 
 
 def memory() -> int:
-    """The memory of this machine, in bytes."""
+    """Return the memory of this machine, in bytes."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def free_memory() -> int:
-    """Bytes that can still be had on this machine, or in this container."""
+    """Return bytes that can still be had on this machine, or in this container."""
     free = 2**62
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()

@@ -96,7 +96,7 @@ class Plan:
         )
 
     def spread_at_once(self, cpus: float) -> int:
-        """How many trials of spread studies have room, by their CPUs and their memory; one at least.
+        """Return how many trials of spread studies have room, by their CPUs and their memory; one at least.
 
         cpus: of all machines together.
         """
@@ -104,7 +104,7 @@ class Plan:
         return int(max(1, min(self.slots, cpus // self._widest(cpus), self.slots * slot_bytes(self.slots) // largest)))
 
     def _widest(self, cpus: float) -> float:
-        """The most CPUs of a spread study's trial, among the trials that these CPUs have room for."""
+        """Return the most CPUs of a spread study's trial, among the trials that these CPUs have room for."""
         taken = [trial_cpus(*takes) for takes in self.takes]
         return max((each for each in taken if each <= cpus), default=max(taken, default=1.0))
 

@@ -99,7 +99,7 @@ def make_studies(spec: RunSpec, customers: Customers, code: OwnCode, fixed: Fixe
 
 
 def pool_only_studies(spec: RunSpec, customers: Customers, studies: StudyTable, code: OwnCode) -> StudyTable | None:
-    """A study, which is never run, of each customer that has none of these; None without such customers.
+    """Return a study, which is never run, of each customer that has none of these; None without such customers.
 
     `fixed` gives a customer none where the run has nothing to do for it, and only its pool takes the rows.
     """
@@ -109,7 +109,7 @@ def pool_only_studies(spec: RunSpec, customers: Customers, studies: StudyTable, 
 
 
 def at_places(studies: StudyTable, customers: Customers) -> StudyTable:
-    """Studies after their customers' rows have been given a place."""
+    """Return studies after their customers' rows have been given a place."""
     places = places_of(customers_of(studies).texts("id"), customers)
     return studies.with_columns(customer=customers.take(places))
 
@@ -120,7 +120,7 @@ def asks_pool(known: Known) -> bool:
 
 
 def _named_studies(customers: Customers, fixed: Fixed) -> tuple[Customers, FieldColumn, DictionaryColumn]:
-    """The customer and the id of each study, and what is known of it."""
+    """Return the customer and the id of each study, and what is known of it."""
     found: list[tuple[int, str, Known]] = []
     for place, customer in enumerate(customers.texts("id").to_pylist()):
         given = fixed.get(customer, ())
@@ -137,7 +137,7 @@ def _named_studies(customers: Customers, fixed: Fixed) -> tuple[Customers, Field
 
 
 def study_id(customer: str, name: str) -> str:
-    """The id of a customer's study; the customer's own where the study has no name."""
+    """Return the id of a customer's study; the customer's own where the study has no name."""
     return f"{customer}{STUDY_NAME}{name}" if name else customer
 
 
@@ -158,7 +158,7 @@ def _compared_seed(seed: int, customer: str, number: int, method: Method) -> int
 
 
 def _spaces(spec: RunSpec, customers: Customers, code: OwnCode) -> Callable[[SearchSpace | str | None], SearchSpace]:
-    """A function from a customer's own search space, or None, to the space of the study."""
+    """Return a function from a customer's own search space, or None, to the space of the study."""
     found: dict[str, SearchSpace] = {}
     for customer in customers.first_of_each("options"):
         own = None if customer.options is None else customer.options.search_space
@@ -173,7 +173,7 @@ def _spaces(spec: RunSpec, customers: Customers, code: OwnCode) -> Callable[[Sea
 
 
 def compared_id(customer: str, method: Method, number: int) -> str:
-    """The id of one study of a comparison."""
+    """Return the id of one study of a comparison."""
     return STUDY_NAME.join((customer, method.label, str(number)))
 
 
@@ -222,7 +222,7 @@ def _check_space(
     code: OwnCode,
     process: ModelProcess,
 ) -> None:
-    """`PlanError` when a study's search space does not go with its models, the algorithms or the schedulers."""
+    """Raise `PlanError` when a study's search space does not go with its models, the algorithms or the schedulers."""
     space = study.space
     if spec.task is not None:
         check_installed(space)
@@ -268,6 +268,6 @@ def _check_population(specs: Sequence[SchedulerSpec], space: SearchSpace, code: 
 
 
 def distinct(specs: Iterable[Spec]) -> list[Spec]:
-    """Each specification once, in order; thousands of studies share a few."""
+    """Return each specification once, in order; thousands of studies share a few."""
     by_identity = {id(spec): spec for spec in specs}
     return list({repr(spec): spec for spec in by_identity.values()}.values())

@@ -19,7 +19,7 @@ from tuning.storage.run_directory import RunDirectory
 
 
 def check_customers(plan: Plan, customers: Sequence[Customer]) -> dict[str, str]:
-    """The reason of each customer that would get no model, by id.
+    """Return the reason of each customer that would get no model, by id.
 
     A table that a run would divide by customer first is divided here too, into a folder that is deleted afterwards.
     """
@@ -47,7 +47,7 @@ def check_customers(plan: Plan, customers: Sequence[Customer]) -> dict[str, str]
 def _loaders(
     definition: Definition, customers: Sequence[Customer], folder: str
 ) -> Iterator[tuple[Loader, list[Customer]]]:
-    """Loaders and their customers. Customers with the same files come together; memory holds one such part."""
+    """Return loaders and their customers. Customers with the same files come together; memory holds one such part."""
     directory = RunDirectory(folder)
     directory.create()
     read = [customer for customer in customers if not definition.limits.exceeded(customer.extent)]

@@ -21,7 +21,7 @@ from tuning.study.study import StudyTable
 
 
 def groups_in(space: SearchSpace) -> dict[str, ActorGroup]:
-    """The models of a search space that several processes train, with their worker groups.
+    """Return the models of a search space that several processes train, with their worker groups.
 
     Raises:
         DefinitionError: a worker group's value is not one, or varies.
@@ -53,7 +53,7 @@ def with_group(definition: Definition, studies: StudyTable, workers: WorkerGroup
 
 
 def largest_group(spaces: Iterable[SearchSpace]) -> ActorGroup | None:
-    """The worker group with the most CPUs; None where trials are trained by one process."""
+    """Return the worker group with the most CPUs; None where trials are trained by one process."""
     found = [worker_group for space in spaces for worker_group in groups_in(space).values()]
     return max(found, key=lambda worker_group: (worker_group.cpus, worker_group.gpus_per_actor), default=None)
 
@@ -64,7 +64,7 @@ def trial_cpus(driver: Resources, worker_group: WorkerGroup | None) -> float:
 
 
 def check_groups(packed: StudyTable, pausing: StudyTable, workers: WorkerGroup | None) -> None:
-    """`PlanError` where studies with worker groups are to be packed, or have schedulers that pause trials.
+    """Raise `PlanError` where studies with worker groups are to be packed, or have schedulers that pause trials.
 
     Each of their trials must be a Tune trial with a placement group of its own. workers: of the trainers that an
     objective makes.

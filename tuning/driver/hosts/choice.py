@@ -19,7 +19,7 @@ from tuning.user_code import exits_raised
 
 
 def hosts_of(owned: OwnedRun, *, in_process: bool) -> Iterator[Host]:
-    """The hosts that a run is given to, one after the other as long as something is left.
+    """Return the hosts that a run is given to, one after the other as long as something is left.
 
     A run that may be forked begins in forks, which go on while Ray starts, and is through before that if it is small.
 

@@ -269,7 +269,7 @@ class ForkedWorkers:
 
 
 def _leave_alone(parent: int) -> None:
-    """In a fork: no signal, output, log or thread of its parent's; and no life without it."""
+    """Let a fork have no signal, output, log or thread of its parent, and no life without it."""
     ctypes.CDLL(None).prctl(DIES_WITH_PARENT, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)

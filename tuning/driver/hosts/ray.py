@@ -147,11 +147,11 @@ class RayHost:
                 build_tuner(self.owned, queue, attempt, workers).fit()
 
     def _spread_run(self, report: Listener) -> SpreadRun:
-        """The spread studies of the run. report: receives each part that is written, and each error."""
+        """Return the spread studies of the run. report: receives each part that is written, and each error."""
         return SpreadRun(self.owned, WorkerRun.of(self.owned), report, self._room)
 
     def _parts_recorded(self) -> int:
-        """How many parts this owner's workers have written."""
+        """Return how many parts this owner's workers have written."""
         return len(list(self.owned.directory.list(self.owned.term.records)))
 
 

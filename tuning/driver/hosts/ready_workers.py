@@ -18,7 +18,7 @@ LOOK_S = 0.01
 
 @contextlib.contextmanager
 def ready_workers() -> Iterator[None]:
-    """Within it, a Tuner that is fitted here takes processes that stand ready in a Ray of our own.
+    """Let a Tuner that is fitted within the block take processes that stand ready in a Ray of our own.
 
     Tune makes its actors with environment variables. They are left out where all processes of this Ray have them.
     """

@@ -48,7 +48,7 @@ class TuneWorkers(Uncopied, tune.Callback, tune.Stopper):
         return False
 
     def stop_all(self) -> bool:
-        """Whether the run should stop. Raises `MachinesLostError`."""
+        """Return whether the run should stop. Raises `MachinesLostError`."""
         self.machines.check()
         return self.halt.wanted
 
@@ -65,7 +65,7 @@ class TuneWorkers(Uncopied, tune.Callback, tune.Stopper):
         self.idle = 0
 
     def on_trial_recover(self, iteration: int, trials: object, trial: Trial, **info: object) -> None:
-        """A worker died, or could not even start; Tune starts the trial again."""
+        """Count a worker that died, or could not even start; Tune starts the trial again."""
         self.failures[trial.trial_id] += 1
         if self.failures[trial.trial_id] > self.patience:
             self.halt.broken = _last_error(trial)
@@ -87,7 +87,7 @@ class TuneWorkers(Uncopied, tune.Callback, tune.Stopper):
 
 
 def _last_error(trial: Trial) -> str:
-    """What an error file of Tune comes to in one line."""
+    """Return what an error file of Tune comes to in one line."""
     lines = [line.strip() for line in error_text(trial).splitlines()]
     errors = [line for line in lines if re.match(r"[A-Za-z_.]+(Error|Exception|Exit)\b", line)]
     return (errors or [line for line in lines if line] or ["no reason is known"])[-1][:500].rstrip(".")

@@ -34,7 +34,7 @@ Configurations = tuple[Configuration, ...]
 
 
 def find_portfolio(definition: Definition, task: str | None) -> Configurations:
-    """The configurations that every study of a definition tries first, as far as its search space has them.
+    """Return the configurations that every study of a definition tries first, as far as its search space has them.
 
     In a comparison there is none unless the definition asks for it, because searchers are compared.
 
@@ -53,7 +53,7 @@ def find_portfolio(definition: Definition, task: str | None) -> Configurations:
 
 @cache
 def shipped(task: str) -> Configurations:
-    """The portfolio that comes with the program, of the families that are installed.
+    """Return the portfolio that comes with the program, of the families that are installed.
 
     task: "regression", "binary" or "multiclass". Its file holds more configurations than are taken, because optional
     families may be missing.
@@ -64,12 +64,12 @@ def shipped(task: str) -> Configurations:
 
 
 def learned(records: Sequence[TrialRecord], size: int = SIZE) -> Configurations:
-    """A portfolio from the finished trials of several customers."""
+    """Return a portfolio from the finished trials of several customers."""
     return tuple(json.loads(name) for name in learn(list(_tables(records).values()), size))
 
 
 def _tables(records: Sequence[TrialRecord]) -> dict[str, LossTable]:
-    """The finished trials of each customer as a table of its configurations."""
+    """Return the finished trials of each customer as a table of its configurations."""
     tables: dict[str, dict[str, Cell]] = {}
     for record in records:
         if record.state != FINISHED or not math.isfinite(record.loss):
