@@ -115,12 +115,17 @@ def _check_values(allowed: Sequence[Scalar], parents: Sequence[Parameter], path:
             "a float is never exactly equal to a value; make the condition on a choice, an int or a constant",
             path=path,
         )
+    choices = [parent for parent in parents if isinstance(parent, Choice)]
+    alike: dict[tuple[bool, Scalar], list[Scalar]] = {}  # found by what `same` looks at: 1 for 1.0, but not for true
+    for choice in choices:
+        for each in choice.values:
+            if not isinstance(each, list | dict):  # no condition names those
+                alike.setdefault((isinstance(each, bool), each), []).append(each)
     for value in allowed:
-        choices = [parent for parent in parents if isinstance(parent, Choice)]
-        alike = [each for choice in choices for each in choice.values if same(each, value)]
-        if len(alike) > max(1, len(choices)):
+        found = alike.get((isinstance(value, bool), value), [])
+        if len(found) > max(1, len(choices)):
             raise SpaceError(
-                f"a condition does not tell {' from '.join(map(repr, alike))}; use texts, such as 'one' and 'all'",
+                f"a condition does not tell {' from '.join(map(repr, found))}; use texts, such as 'one' and 'all'",
                 path=path,
             )
         if not any(parent.contains(value) for parent in parents):
