@@ -7,14 +7,17 @@ import math
 import os
 import re
 import shutil
+import subprocess
 import sys
 import time
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import paths
 import pytest
+from warm_children import WarmChild
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -39,6 +42,10 @@ if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
 # What a test needs is said by its folder, its file's name or its fixtures; `@pytest.mark` says only what they do not.
 FOLDERS = {"ray/": "ray", "chaos/": "chaos", "services/test_mlflow": "mlflow"}
 FIXTURES = {"ray_cluster": "ray", "mlflow_database": "mlflow", "s3_server": "s3"}
+WARM = (
+    "unit/",
+    "runs/",
+)  # a child process of the product has its libraries already; elsewhere it starts as a user's does
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -96,8 +103,17 @@ def _ray_runs() -> bool:
     return ray is not None and ray.is_initialized()
 
 
-def _place(item: pytest.Item) -> str:
-    return item.path.relative_to(Path(__file__).parent).as_posix()
+def _place(node: pytest.Item | pytest.Module) -> str:
+    return node.path.relative_to(Path(__file__).parent).as_posix()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def warm_children(request: pytest.FixtureRequest) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        if _place(request.node).startswith(WARM):
+            child = SimpleNamespace(Popen=WarmChild, DEVNULL=subprocess.DEVNULL)
+            patch.setattr("tuning.data.child_process.subprocess", child)
+        yield
 
 
 @pytest.fixture(scope="session")

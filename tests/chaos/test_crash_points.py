@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import errno
 import os
+import re
 import shutil
 import subprocess
 import threading
@@ -222,8 +223,9 @@ def test_the_scenario_takes_every_kind_of_step(
 def test_no_other_code_writes_into_a_run() -> None:
     found = set()
     for path in (ROOT / "tuning").rglob("*.py"):
-        tree = parsed(path)
-        for function in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]:
+        if not re.search(r"directory\s*\.(write|claim)", path.read_text()):
+            continue
+        for function in [node for node in ast.walk(parsed(path)) if isinstance(node, ast.FunctionDef)]:
             for node in ast.walk(function):
                 called = node.func if isinstance(node, ast.Call) else None
                 if not isinstance(called, ast.Attribute) or called.attr not in ("write", "write_pieces", "claim"):

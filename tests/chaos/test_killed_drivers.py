@@ -18,7 +18,6 @@ from warm_children import run_script
 
 from tuning import RunResult, TuneRunner
 
-pytestmark = [pytest.mark.timeout(600)]
 PATIENCE_S = 500  # a loaded machine is no failure
 Undisturbed = Callable[[int], dict[str, Any]]
 

@@ -361,7 +361,6 @@ def test_without_quarantine_poison_ends_one_worker_after_the_other(tmp_path: Pat
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_without_a_limit_of_time_a_loop_never_ends(tmp_path: Path) -> None:
     limits = {"trial_seconds": 1.0, "crashes_before_quarantine": 1}
     result = lone_workers(tmp_path / "on", "loop_in_c", limits=limits)

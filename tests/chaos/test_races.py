@@ -19,8 +19,6 @@ from tuning.records.ownership import Term, claim, newest_claimed, this_process
 from tuning.runs.begin import begin
 from tuning.storage.run_directory import RunDirectory
 
-pytestmark = [pytest.mark.timeout(600)]
-
 
 def _search(trials: int) -> TuneRunner:
     return TuneRunner(

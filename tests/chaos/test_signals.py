@@ -20,7 +20,7 @@ from tuning.records.lease import last_heartbeat
 from tuning.records.ownership import newest_term
 from tuning.storage.run_directory import RunDirectory
 
-pytestmark = [pytest.mark.ray, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.ray
 STARTING_RAY = "starting Ray"
 SIGNALS = int(os.environ.get("CHAOS_SIGNALS") or 12)  # commands signalled, two for each of the moments below
 PATIENCE_S = 600.0  # a loaded machine is no failure

@@ -184,7 +184,6 @@ def test_the_anatomy_sees_every_part_of_a_worker(tmp_path: Path, tier: str, sear
 
 @pytest.mark.slow
 @pytest.mark.ray
-@pytest.mark.timeout(300)
 def test_a_quick_benchmark_ends_with_one_line_of_json() -> None:
     small = ("--customers", "30", "--trials", "3", "--contenders", "ours_without_mlflow,limit")
     done = subprocess.run(
@@ -222,7 +221,6 @@ OF_A_MILLION = (
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_a_killed_and_resumed_run_of_many_customers_is_whole_and_measured() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.million", "--customers", "100", "--kill", "--seed", "1", "--output", "json"],

@@ -19,7 +19,6 @@ from paths import ROOT, shared_data
 from tuning import RunResult, TuneRunner
 from tuning.cli.program import main
 
-pytestmark = pytest.mark.timeout(300)  # most start workers, which takes a while on a busy machine
 EXAMPLES = ROOT / "examples"
 
 

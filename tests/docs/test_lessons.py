@@ -33,7 +33,6 @@ CASES = [
 ]
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("lesson", CASES, ids=named)
 def test_a_lesson_shows_what_is_stored_in_it(lesson: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     variables = address(request) if lesson.stem in ON_RAY else {}

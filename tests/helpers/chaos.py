@@ -170,7 +170,7 @@ def command(folder: Path, *arguments: str, **variables: str) -> subprocess.Popen
         )
 
 
-def wait_for(condition: Callable[[], Any], seconds: float = 60.0, what: str = "") -> Any:
+def wait_for(condition: Callable[[], Any], seconds: float = 300.0, what: str = "") -> Any:
     """What `condition` gives once it is true; an error when that takes too long."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:

@@ -45,7 +45,7 @@ class ClusterProcess:
         self._process.wait()
 
     def end(self) -> None:
-        self._process.communicate(timeout=120)
+        self._process.communicate()
 
     def _line(self) -> str:
         assert self._process.stdout is not None

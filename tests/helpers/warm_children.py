@@ -68,6 +68,7 @@ def _serve(module: str, connection: Connection, environment: Mapping[str, str]) 
     os.setpgid(0, 0)
     os.environ.clear()
     os.environ.update(environment)
+    sys.path[:0] = environment["PYTHONPATH"].split(os.pathsep)
     sys.argv = [module, str(connection.fileno())]
     runpy.run_module(module, run_name="__main__")
 

@@ -100,7 +100,7 @@ def _shown(folder: Path, script: str) -> list[str]:
     (folder / "trials.py").write_text(TRIALS)
     (folder / "d.yaml").write_text(yaml.safe_dump(definition(folder / "data", trials=2, slots=1)))
     command = [sys.executable, "-c", PROCESSES + script]
-    ended = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=200)
+    ended = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout.split()
 
@@ -132,7 +132,7 @@ def test_a_quiet_exit_costs_its_customer_alone_and_of_ray_nothing_is_left(tmp_pa
     (tmp_path / "d.yaml").write_text(yaml.safe_dump(given))
     command = [sys.executable, "-m", "tuning.cli", "run", "d.yaml", "--run-dir", "run", "--progress", "none"]
     ours = {"TUNING_TEST": str(tmp_path)}
-    ended = subprocess.run(command, cwd=tmp_path, env=environment() | ours, capture_output=True, text=True, timeout=400)
+    ended = subprocess.run(command, cwd=tmp_path, env=environment() | ours, capture_output=True, text=True)
     assert _left(tmp_path) == []
     assert ended.returncode == 3, ended.stderr
     board = RunResult(tmp_path / "run").leaderboard().set_index("customer")
@@ -168,7 +168,7 @@ def test_a_ray_whose_head_is_killed_ends_the_run_with_a_sentence_and_a_resume_go
     command = [sys.executable, "-m", "tuning.cli", "run", "d.yaml", "--run-dir", "run", "--progress", "none"]
     command += ["--output", "json"]
     ours = environment() | {"TUNING_TEST": str(tmp_path)}
-    ended = subprocess.run(command, cwd=tmp_path, env=ours, capture_output=True, text=True, timeout=200)
+    ended = subprocess.run(command, cwd=tmp_path, env=ours, capture_output=True, text=True)
     wait_for(lambda: _left(tmp_path) == [], 10, what="the end of Ray's agents, which look for their Ray for a minute")
     assert ended.returncode == 1
     assert ended.stderr.strip().startswith("error: the head of this run's Ray (gcs_server) has ended")

@@ -30,7 +30,6 @@ def frame(rows: int = 400) -> pd.DataFrame:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 def test_a_packed_worker_fits_one_and_searches_for_the_other(ray_cluster: None, tmp_path: Path) -> None:
     data = {"one": frame(), "two": frame(200)}
     given: dict[str, Any] = {"data": data, "target": "y", "trials": 2, "mlflow": False, "slots": 1}
@@ -44,7 +43,6 @@ def test_a_packed_worker_fits_one_and_searches_for_the_other(ray_cluster: None, 
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 def test_a_known_configuration_that_ends_its_worker_costs_its_customer(ray_cluster: None, tmp_path: Path) -> None:
     """Rows have come with which its fit ends the process: it is put aside, as a trial that does so is."""
     (tmp_path / "mine.py").write_text(ENDS_IN_A_FIT)

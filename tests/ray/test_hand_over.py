@@ -49,7 +49,7 @@ def test_ray_goes_on_where_the_forks_stop(tmp_path: Path, customers: int, placem
     )
     assert runner.plan().placement == placement
     command = [sys.executable, "-c", DRIVER, "d.yaml", "run"]
-    ended = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=110)
+    ended = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     result = RunResult(str(tmp_path / "run"))
     here = runner.run(str(tmp_path / "here"), progress=False, in_process=True)

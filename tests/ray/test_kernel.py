@@ -11,8 +11,6 @@ from chaos import environment
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
 
-pytestmark = pytest.mark.timeout(300)
-
 FRAME = """
 import pandas as pd; from tuning import TuneRunner
 frame = pd.concat(pd.read_csv(f"data/c000{n}.csv").assign(shop=n) for n in range(3))
@@ -94,7 +92,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> list[list[nbformat.Note
     write_customers(folder / "data", 3)
     settings = 'ON_RAY = {"placement": "packed", "slots": 1, "mlflow": False}'
     notebook = new_notebook(cells=[new_code_cell(cell.strip()) for cell in (settings, *CELLS)])
-    client = NotebookClient(notebook, timeout=200, resources={"metadata": {"path": str(folder)}})
+    client = NotebookClient(notebook, resources={"metadata": {"path": str(folder)}})
     client.execute(env=environment())
     return [cell.outputs for cell in notebook.cells[1:]]
 

@@ -17,7 +17,7 @@ from tuning.runs.outcome_file import read_outcome
 from tuning.runs.progress import read_progress
 from tuning.storage.run_directory import RunDirectory
 
-pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
 SLOW = "import time\n\ndef slow(config):\n    time.sleep(0.5)\n    return config['x']\n"
 
@@ -52,7 +52,7 @@ def test_a_lost_machine_is_named_and_a_lost_head_ends_the_run_before_ray_does(
         cluster.say("remove")
         wait_for(lambda: "of the Ray cluster is gone" in (tmp_path / "log").read_text(), 120, "the word on the machine")
         cluster.kill_head()
-        said, _ = driver.communicate(timeout=120)
+        said, _ = driver.communicate()
     finally:
         driver.kill()
     assert driver.returncode == 1

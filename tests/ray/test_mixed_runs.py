@@ -127,7 +127,6 @@ OF_A_GROUP: dict[str, Any] = {
 }
 
 
-@pytest.mark.timeout(400)
 @pytest.mark.slow
 def test_giants_whose_files_are_broken_get_a_reason_and_the_others_what_they_get_without_them(
     group_cluster: None, tmp_path: Path
@@ -161,7 +160,6 @@ def test_giants_whose_files_are_broken_get_a_reason_and_the_others_what_they_get
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
 def test_ctrl_c_twice_leaves_nothing_of_a_group_on_a_ray_that_is_not_ours_and_the_run_goes_on(
     group_cluster: None, tmp_path: Path
 ) -> None:

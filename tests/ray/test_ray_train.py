@@ -43,7 +43,6 @@ def search(folder: Path, objective: Any, *etas: float, timing: Timing = USUAL, *
     return runner.run(folder, progress=False)
 
 
-@pytest.mark.timeout(240)
 def test_workers_make_what_one_process_makes_and_a_bad_trial_is_stopped(ray_cluster: None, tmp_path: Path) -> None:
     found = search(tmp_path / "run", trainer, 0.3, 0.0001)
     good, bad = sorted(found.trial_records, key=lambda record: record.trial)
@@ -57,7 +56,6 @@ def test_workers_make_what_one_process_makes_and_a_bad_trial_is_stopped(ray_clus
     assert len([path for path in kept.iterdir() if path.is_dir()]) == 1  # the last checkpoint
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize(
     ("library", "trained"),
     [pytest.param("lightgbm", lightgbm_trainer, marks=pytest.mark.slow), ("torch", torch_trainer)],
@@ -90,7 +88,6 @@ def test_workers_that_never_have_room_are_the_reason_of_their_trial(ray_cluster:
 
 @pytest.mark.slow
 @pytest.mark.chaos
-@pytest.mark.timeout(240)
 def test_a_killed_worker_costs_the_rounds_since_the_last_checkpoint(ray_cluster: None, tmp_path: Path) -> None:
     found = search(tmp_path / "run", trainer, 0.3, constants={"kill": str(tmp_path / "killed")})
     (record,) = found.trial_records
@@ -104,7 +101,6 @@ def test_a_killed_worker_costs_the_rounds_since_the_last_checkpoint(ray_cluster:
 
 @pytest.mark.slow
 @pytest.mark.chaos
-@pytest.mark.timeout(240)
 def test_a_trial_whose_process_is_killed_goes_on_from_its_last_checkpoint(ray_cluster: None, tmp_path: Path) -> None:
     """The objective kills its trial's process from a thread, after the training has a checkpoint."""
     folder, died = tmp_path / "run", tmp_path / "died"
@@ -134,7 +130,6 @@ def test_a_trial_whose_process_is_killed_goes_on_from_its_last_checkpoint(ray_cl
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 def test_what_a_worker_raises_is_the_trials_reason(ray_cluster: None, tmp_path: Path) -> None:
     def failing(config: dict[str, Any], scaling_config: ScalingConfig = WORKERS) -> Any:
         made = trainer(config, scaling_config)
@@ -149,7 +144,6 @@ def test_what_a_worker_raises_is_the_trials_reason(ray_cluster: None, tmp_path: 
 
 @pytest.mark.slow
 @pytest.mark.chaos
-@pytest.mark.timeout(600)
 def test_ray_train_ends_with_its_model_after_its_worker_and_its_driver_were_killed(
     group_cluster: None, tmp_path: Path
 ) -> None:

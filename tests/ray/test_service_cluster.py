@@ -18,7 +18,7 @@ from tuning.service.states import RunState
 from tuning.service.supervisor.slots import Slots
 from tuning.service.supervisor.supervisor import Supervisor
 
-pytestmark = [pytest.mark.ray, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.ray
 
 
 @pytest.fixture

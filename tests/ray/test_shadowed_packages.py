@@ -24,7 +24,7 @@ def test_folders_called_like_our_packages_are_left_alone_by_workers(tmp_path: Pa
     # As the installed command, whose own folder and not the current one is in its path.
     start = "import sys; sys.path.remove(''); sys.argv[0] = '/usr/bin/tuning'; from tuning.cli import main; main()"
     command = [sys.executable, "-c", start, "run", "d.yaml", "--run-dir", "run", "--progress=none"]
-    ended = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=100)
+    ended = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     assert "the local" not in ended.stderr
     assert RunResult(str(tmp_path / "run")).summary()["succeeded"] == 2

@@ -58,7 +58,6 @@ DEPTHS = {"type": "choice", "values": [3]}
 RATES = {"type": "float", "low": 0.1, "high": 0.3, "default": 0.2}
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize(
     ("model", "where"),
     [
@@ -99,7 +98,6 @@ def test_xgboost_ray_is_refused_where_its_actors_cannot_read(group_cluster: None
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
 def test_a_giant_for_which_no_machine_comes_ends_with_a_reason_and_the_others_have_models(
     group_cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,7 +171,6 @@ def of_depths(model: str, rounds: int = 60) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
 @pytest.mark.parametrize("model", ["xgboost", "xgboost_ray"])
 def test_trials_are_stopped_go_on_after_their_process_is_killed_and_leave_nothing(
     group_cluster: None, tmp_path: Path, model: str
@@ -203,7 +200,6 @@ def test_trials_are_stopped_go_on_after_their_process_is_killed_and_leave_nothin
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
 def test_a_trial_whose_actors_die_again_and_again_fails_and_its_study_goes_on(
     group_cluster: None, tmp_path: Path
 ) -> None:
@@ -235,7 +231,6 @@ def test_a_last_fit_does_not_wait_for_the_trials_of_others(group_cluster: None, 
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
 def test_last_fits_for_which_there_is_room_one_after_the_other_all_end(group_cluster: None, tmp_path: Path) -> None:
     """Each takes 1.5 of the two CPUs, and so does each trial."""
     frame(200).to_csv(tmp_path / "rows.csv", index=False)
@@ -245,7 +240,6 @@ def test_last_fits_for_which_there_is_room_one_after_the_other_all_end(group_clu
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
 @pytest.mark.parametrize(("model", "rounds"), [("xgboost", 60), ("xgboost_ray", 2000)])
 def test_an_actor_that_hangs_costs_its_trial_and_nothing_else(
     group_cluster: None, tmp_path: Path, model: str, rounds: int
@@ -263,7 +257,6 @@ def test_an_actor_that_hangs_costs_its_trial_and_nothing_else(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("recovery", ["warm", "cold", "elastic"])
 @pytest.mark.parametrize("model", ["xgboost", "xgboost_ray"])
 def test_a_killed_actor_costs_some_rounds_and_no_result(group_cluster: None, model: str, recovery: str) -> None:
@@ -281,7 +274,6 @@ def test_a_killed_actor_costs_some_rounds_and_no_result(group_cluster: None, mod
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 def test_a_known_configuration_is_fitted_by_several_processes_again(group_cluster: None, tmp_path: Path) -> None:
     model = {"estimator": "xgboost", "actors": 2, "cpus_per_actor": 0.5}
     first = search(tmp_path / "first", model)

@@ -65,7 +65,6 @@ def test_a_pipeline_by_column_names_gets_the_columns_themselves(tmp_path: Path) 
         [sys.executable, "-c", code, str(tmp_path / "run"), str(tmp_path / "fresh.parquet")],
         capture_output=True,
         text=True,
-        timeout=100,
         check=True,
     )
     assert json.loads(done.stdout) == expected

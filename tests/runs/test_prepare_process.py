@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -64,7 +65,8 @@ LOSSES = {
 }
 
 
-def test_a_customer_is_lost_and_the_next_one_is_prepared(prepare: str) -> None:
+def test_a_customer_is_lost_and_the_next_one_is_prepared(prepare: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tuning.data.child_process.subprocess", subprocess)  # children that load all by themselves
     with PrepareProcess(prepare, seconds=1.0) as process:
         with pytest.raises(CustomerError, match=r"^prepare failed: ValueError: no such rows$"):
             process.frame(rows("raises"), "raises")
