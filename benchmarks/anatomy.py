@@ -160,7 +160,7 @@ def dissect(tier: str, customers: int, trials: int, search: str, folder: Path) -
                 stack.enter_context(timed(watch))
             before = time.process_time() - time.thread_time()
             for shard in range(len(owned.plan.shards)):
-                packed.work_shard(WorkerRun.of(owned), shard, lambda _: None)
+                packed.work_shard(WorkerRun.from_owned(owned), shard, lambda _: None)
             others = time.process_time() - time.thread_time() - before
     return watch, others
 

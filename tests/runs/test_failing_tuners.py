@@ -46,7 +46,7 @@ class _Tuners:
         wanted = self.work[self.built - 1]
         until = shards if wanted is None else min(shards, self.done + wanted)
         for shard in range(self.done, until):
-            work_shard(WorkerRun.of(self.owned), shard, lambda _: None)
+            work_shard(WorkerRun.from_owned(self.owned), shard, lambda _: None)
         self.done = until
         if wanted is not None:
             raise self.error

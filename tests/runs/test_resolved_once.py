@@ -34,7 +34,7 @@ def test_workers_resolve_nothing_again(tmp_path: Path, monkeypatch: pytest.Monke
     for name in ("space_of", "check_models", "resolve_metric", "agreed_task"):
         monkeypatch.delattr(f"tuning.planning.resolution.{name}")
     for shard in range(len(owned.plan.shards)):
-        work_shard(WorkerRun.of(owned), shard, lambda _: None)
+        work_shard(WorkerRun.from_owned(owned), shard, lambda _: None)
     assert RunResult(owned.directory).leaderboard()["status"].tolist() == ["ok", "ok"]
 
 

@@ -40,7 +40,7 @@ class _Workers:
             waiting = list[str]()
             for name, job in iter(queue.next, None):
                 if isinstance(job, ShardJob) and queue.room.has(job.takes):
-                    work_shard(WorkerRun.of(self.owned), job.shard, lambda _: None)
+                    work_shard(WorkerRun.from_owned(self.owned), job.shard, lambda _: None)
                     queue.end(name)
                 else:
                     waiting.append(name)

@@ -77,7 +77,7 @@ def test_trials_of_their_own_workers_have_the_same_files(tmp_path: Path) -> None
     runner = TuneRunner(objective=growing, search_space=SPACE, **GIVEN, loggers=ALL, placement="spread")
     owned = begin(runner.definition, tmp_path / "spread")
     owned.lease.release()
-    SpreadRun(owned, WorkerRun.of(owned), lambda _: None).work(lambda: False)
+    SpreadRun(owned, WorkerRun.from_owned(owned), lambda _: None).work(lambda: False)
 
     def curves(folder: Path) -> dict[str, list[float]]:
         lines = {name: text.splitlines() for name, text in files(folder).items() if name.endswith("result.json")}

@@ -49,12 +49,12 @@ def run_queue(owned: OwnedRun, spread: SpreadRun, studies: OpenStudies | None = 
     return RunQueue(
         plan.slots,
         spread.room,
-        [ShardJob.of(shard, need, helpers) for shard, need in enumerate(needs)],
+        [ShardJob.from_resources(shard, need, helpers) for shard, need in enumerate(needs)],
         studies,
         at_once=plan.spread_at_once(max(plan.slots, spread.room.cpus)),
         restarts=plan.spec.definition.limits.crashes_before_quarantine - 1,
         no_place=partial(record_no_place, owned, spread.report),
-        pool=ShardJob.of(POOL_SHARD, Resources()) if owned.pool_is_due else None,
+        pool=ShardJob.from_resources(POOL_SHARD, Resources()) if owned.pool_is_due else None,
         pool_is_due=lambda: owned.pool_is_due,
     )
 
@@ -95,7 +95,7 @@ def build_tuner(
     slots = owned.plan.slots
     tune_settings(slots)
     name = f"run_{slug(owned.run).replace('-', '_')}"
-    trainable = run_trainable(WorkerRun.of(owned, owned.timing.of_run(slots, len(owned.plan.studies))), name)
+    trainable = run_trainable(WorkerRun.from_owned(owned, owned.timing.of_run(slots, len(owned.plan.studies))), name)
     return tune.Tuner(
         tune.with_resources(trainable, placement_group),
         tune_config=tune.TuneConfig(reuse_actors=True, scheduler=RunScheduler(queue), search_alg=RunSearch(queue)),

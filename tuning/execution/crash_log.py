@@ -19,7 +19,6 @@ import socket
 import struct
 import tempfile
 import uuid
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -212,11 +211,6 @@ def _remove(directory: RunDirectory, name: str, site: Site) -> None:
     elif site.here:
         Path(site.stack).unlink(missing_ok=True)
         Path(site.path).unlink(missing_ok=True)
-
-
-def counted(found: list[Crash]) -> Counter[tuple[int, int]]:
-    """How often each trial, as (position of the study, trial), has ended its worker."""
-    return Counter((crash.position, crash.trial) for crash in found)
 
 
 def _stack_at_crash(site: Site, work: str, fetch: Fetch) -> str:

@@ -72,7 +72,7 @@ class ShardJob(Job):
     shard: int
 
     @classmethod
-    def of(cls, shard: int, needs: Resources, helpers: int = 0) -> Self:
+    def from_resources(cls, shard: int, needs: Resources, helpers: int = 0) -> Self:
         """needs: what its worker takes. helpers: how many it has; each takes the same, the first with the worker."""
         return cls(shard=shard, bundles=[needs.to_bundle()] * max(1, helpers))
 
@@ -102,7 +102,7 @@ class TrialJob(Job):
         return f"a trial of {self.study!r}"
 
     @classmethod
-    def of(
+    def from_trial(
         cls, study: Study, trial: Trial, checkpoint: str | None = None, worker_group: WorkerGroup | None = None
     ) -> TrialJob:
         """The job of a trial of a study.
@@ -167,7 +167,7 @@ class FitJob(Job):
         return f"the last fit of {self.ended.study.id!r}"
 
     @classmethod
-    def of(cls, ended: EndedStudy, *, worker_groups: bool) -> FitJob:
+    def from_study(cls, ended: EndedStudy, *, worker_groups: bool) -> FitJob:
         """worker groups: whether several processes train some of the run's models."""
         worker_group = largest_group([ended.study.space]) if worker_groups and ended.fits else None
         needs = ended.study.resources if ended.fits else Resources()

@@ -170,11 +170,6 @@ class TimeLimits:
         self._began = time.monotonic()
         self._study_until = self._began + hard(self.limits.study_seconds, self.grace)
 
-    def beside(self, seconds: float) -> None:
-        """A part begins that belongs to no study, and may take so long."""
-        self._study_until = float("inf")
-        self._arm(time.monotonic(), seconds)
-
     def took(self, trials: Iterable[TrialRecord]) -> None:
         """How long trials have taken; others may take several times as long."""
         self._longest = max([self._longest, *(trial.seconds for trial in trials)])
@@ -184,13 +179,18 @@ class TimeLimits:
         self._trained = self._stack is not None
         self.part()
 
-    def part(self) -> None:
-        """A part of a study begins that has the trial's limit: reading the data, a trial, the final fits."""
-        limit = self.limits.trial_seconds
-        allowed = max(self._patience, HANG_TIMES * self._longest) if limit is None else hard(limit, self.grace)
-        self._arm(time.monotonic(), allowed)
+    def part(self, seconds: float | None = None) -> None:
+        """Begin a part of a study that has the trial's limit: reading the data, a trial, the final fits.
 
-    def _arm(self, now: float, allowed: float) -> None:
+        seconds: how long a part may take that belongs to no study.
+        """
+        limit, now = self.limits.trial_seconds, time.monotonic()
+        if seconds is not None:
+            self._study_until, allowed = float("inf"), seconds
+        elif limit is None:
+            allowed = max(self._patience, HANG_TIMES * self._longest)
+        else:
+            allowed = hard(limit, self.grace)
         wanted = min(now + allowed, self._study_until)
         if self._stack is None or wanted == float("inf"):
             return

@@ -21,7 +21,7 @@ from itertools import count
 
 from tuning.basics.wording import amount
 from tuning.errors import StorageError, code_of
-from tuning.execution.crash_log import STARTING, Crash, ProgressMarker, counted, crashes
+from tuning.execution.crash_log import STARTING, Crash, ProgressMarker, crashes
 from tuning.execution.helper_actors import HelperJob, StateLostError, helpers_of
 from tuning.execution.nodes import Nodes, ray_nodes
 from tuning.execution.pool import train_pool
@@ -75,7 +75,8 @@ class Shard:
 
     @property
     def counts(self) -> Counter[tuple[int, int]]:
-        return counted(self.found)
+        """How often each trial, as (position of the study, trial), has ended its worker."""
+        return Counter((crash.position, crash.trial) for crash in self.found)
 
     def work(self) -> None:
         """Run all unfinished studies: those that a worker died in come last, and every trial is written at once."""

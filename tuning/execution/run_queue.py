@@ -133,12 +133,12 @@ class RunQueue:
         if self._broken or self._given == len(self.shards) or len(self._flying) >= self.slots:
             return None
         job = self.shards[self._given]
-        if not self._beside(job.cpus):
+        if not self._has_cpus(job.cpus):
             return None
         self._given += 1
         return f"shard_{job.shard:05d}", job
 
-    def _beside(self, needs: float) -> bool:
+    def _has_cpus(self, needs: float) -> bool:
         """Whether a shard has room next to the trials and last fits of spread studies."""
         if not any(isinstance(job, SPREAD_JOBS) for job in self._flying.values()):
             return True

@@ -87,8 +87,8 @@ class WorkerRun:
     timing: Timing = USUAL
 
     @classmethod
-    def of(cls, owned: OwnedRun, timing: Timing | None = None) -> WorkerRun:
-        """How workers find a run that this process owns. timing: where it is not the run's own."""
+    def from_owned(cls, owned: OwnedRun, timing: Timing | None = None) -> WorkerRun:
+        """Return how workers find a run that this process owns. timing: where it is not the run's own."""
         term = replace(owned.term, accepts=())  # the long list of accepted parts stays here
         return cls(owned.directory.uri, term, in_memory(owned.plan.spec), timing or owned.timing)
 
@@ -289,7 +289,7 @@ class Worker:
         """Turn to a part of a job without trials, which may take so long. number: stands for a trial's."""
         self.position = 0
         self._at(number)
-        self.guard.beside(seconds)
+        self.guard.part(seconds)
 
     @contextmanager
     def waiting(self) -> Iterator[None]:

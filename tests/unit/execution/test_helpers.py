@@ -69,7 +69,7 @@ def searched(folder: Path, monkeypatch: pytest.MonkeyPatch, kind: type[LocalLink
         yield HelperPool(link)
 
     monkeypatch.setattr(packed, "helpers_of", helpers_of)
-    work_shard(WorkerRun.of(owned), 0, lambda _: None, Nodes())
+    work_shard(WorkerRun.from_owned(owned), 0, lambda _: None, Nodes())
     return RunResult(str(folder))
 
 

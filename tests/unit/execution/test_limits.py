@@ -97,7 +97,7 @@ def test_a_worker_that_stands_in_has_as_long_for_loading_as_those_before_it_took
         left = ProgressMarker(owned.directory, owned.term, 0)  # of a worker that died
         left.at(0, number)
         left.loaded(seconds)
-    work_shard(WorkerRun.of(owned), 0, lambda _: None, Nodes())
+    work_shard(WorkerRun.from_owned(owned), 0, lambda _: None, Nodes())
     owned.lease.release()
     assert armed[0] == pytest.approx(1.1 * (126 + grace))
 
@@ -138,7 +138,7 @@ def test_a_study_whose_time_is_up_keeps_what_it_has_and_says_so(
     write_hazards(tmp_path / "data", 1, {})
     fields: dict[str, Any] = {"scheduler": scheduler, "limits": {"study_seconds": 900}, "objective": "builders:grows"}
     owned = begin(hazards(tmp_path / "data", algorithm="random", steps=4, **fields).definition, str(tmp_path / "run"))
-    work_shard(WorkerRun.of(owned), 0, lambda _: None, nodes)
+    work_shard(WorkerRun.from_owned(owned), 0, lambda _: None, nodes)
     owned.lease.release()
     record = RunResult(owned.directory).study_records[0]
     assert record.status == "ok"
@@ -184,7 +184,7 @@ def test_a_default_run_is_watched_from_its_first_trial(tmp_path: Path, monkeypat
     monkeypatch.setattr("faulthandler.dump_traceback_later", lambda seconds, **_: armed.append(seconds))
     write_customers(tmp_path / "data", 1)
     owned = begin(TuneRunner(**definition(tmp_path / "data")).definition, str(tmp_path / "run"))
-    work_shard(WorkerRun.of(owned), 0, lambda _: None, Nodes())
+    work_shard(WorkerRun.from_owned(owned), 0, lambda _: None, Nodes())
     owned.lease.release()
     assert 600 < armed[0] < 700
 
@@ -212,7 +212,7 @@ def test_a_spread_trial_has_the_limits_of_time_and_memory(
     fields: dict[str, Any] = {"limits": limits, "objective": objective, "steps": 4, "placement": "spread"}
     owned = begin(hazards(tmp_path / "data", **fields).definition, str(tmp_path / "run"))
     job = TrialJob(study="c0000", trial=1, config={"x": 1.0, "y": 0.0}, bundles=[])
-    run_trial(WorkerRun.of(owned, Timing(checkpoint_s=math.inf)), job)
+    run_trial(WorkerRun.from_owned(owned, Timing(checkpoint_s=math.inf)), job)
     owned.lease.release()
     assert [report.step.step for report in reports[:-1]] == list(range(1, len(reports)))
     assert str(reports[-1].reason) == said

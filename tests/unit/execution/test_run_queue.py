@@ -23,7 +23,7 @@ ONE = Resources()
 
 
 def shards(count: int, needs: Resources = ONE) -> list[ShardJob]:
-    return [ShardJob.of(number, needs) for number in range(count)]
+    return [ShardJob.from_resources(number, needs) for number in range(count)]
 
 
 def machines(*cpus: float, patience: float = 900.0) -> Room:
@@ -65,7 +65,7 @@ def test_as_many_trials_at_once_as_have_room_and_shards_beside_them(tmp_path: Pa
 
 def with_group(live: Any, trial: Any) -> TrialJob:
     """A trial of three CPUs."""
-    return TrialJob.of(live.study, trial, worker_group=ActorGroup(actors=2))
+    return TrialJob.from_trial(live.study, trial, worker_group=ActorGroup(actors=2))
 
 
 def test_no_shard_begins_on_cpus_that_a_trial_with_a_group_is_to_have(tmp_path: Path) -> None:
@@ -154,11 +154,11 @@ def test_a_shard_for_which_no_machine_comes_is_left_with_a_reason_and_the_others
 ) -> None:
     left, now, said = [4.0], [0.0], dict[int, str]()
     monkeypatch.setattr("tuning.planning.room.time", SimpleNamespace(monotonic=lambda: now[0]))
-    large = [ShardJob.of(number, Resources(cpus=4)) for number in range(4)]
+    large = [ShardJob.from_resources(number, Resources(cpus=4)) for number in range(4)]
     queue = RunQueue(
         3,
         growing(left, 900.0),
-        [*large, ShardJob.of(4, ONE)],
+        [*large, ShardJob.from_resources(4, ONE)],
         no_place=lambda shard, why: said.update({shard: str(why)}),
     )
     first = [name for name, _ in iter(queue.next, None)]
@@ -206,7 +206,7 @@ def test_room_is_for_bundles_and_not_for_their_sum(
 
 def fitted(studies: OpenStudies, name: str, **fields: Any) -> None:
     """A study without trials is to be fitted."""
-    studies.last_fit = lambda ended: FitJob.of(ended, worker_groups=False)
+    studies.last_fit = lambda ended: FitJob.from_study(ended, worker_groups=False)
     studies.conclude(EndedStudy(replace(study(name, "random").study, fixed=FixedConfiguration(()), **fields), []))
 
 

@@ -201,7 +201,7 @@ def test_a_study_whose_searcher_cannot_be_built_ends_alone_with_its_reason(
     monkeypatch.setattr(PlannedStudy, "searcher", searcher)
     write_hazards(tmp_path / "data", 3, {})
     owned = begin(hazards(tmp_path / "data", placement="spread").definition, str(tmp_path / "run"))
-    SpreadRun(owned, WorkerRun.of(owned), lambda _: None).work(lambda: True)
+    SpreadRun(owned, WorkerRun.from_owned(owned), lambda _: None).work(lambda: True)
     owned.lease.release()
     (record,) = RunResult(owned.directory).study_records
     assert (record.customer, record.status) == ("c0001", "no_model")

@@ -142,17 +142,17 @@ def test_whatever_an_old_owner_writes_is_never_read(tmp_path: Path) -> None:
     old.lease.release()
     new = resume_run(old.directory)
     for shard in range(len(old.plan.shards)):
-        work_shard(WorkerRun.of(old), shard, lambda _: None)
+        work_shard(WorkerRun.from_owned(old), shard, lambda _: None)
     assert len(list(old.directory.list(old.term.records))) >= 2
     assert RunResult(old.directory).trial_records == []
     assert set(RunResult(old.directory).leaderboard()["reason"]) == {"not finished yet: resume the run"}
     assert set(RunResult(old.directory).leaderboard()["trials"]) == {0}
     for shard in range(len(new.plan.shards)):
-        work_shard(WorkerRun.of(new), shard, lambda _: None)
+        work_shard(WorkerRun.from_owned(new), shard, lambda _: None)
     new.lease.release()
     first = RunResult(old.directory)
     for shard in range(len(old.plan.shards)):
-        work_shard(WorkerRun.of(old), shard, lambda _: None)  # it also saves its models again
+        work_shard(WorkerRun.from_owned(old), shard, lambda _: None)  # it also saves its models again
     for customer in ("c0000", "c0001", "c0002"):
         first.model(customer)
     whole = TuneRunner(**fields).run(str(tmp_path / "whole"), **QUIET)

@@ -54,7 +54,7 @@ class InProcessHost:
 
         owned = self.owned
         # There is no other slot that writes.
-        run = WorkerRun.of(owned, owned.timing.of_run(0, len(owned.plan.studies)))
+        run = WorkerRun.from_owned(owned, owned.timing.of_run(0, len(owned.plan.studies)))
         with contextlib.suppress(HostStoppedError), exits_raised():
             if owned.pool_is_due:
                 counter.doing = POOLING

@@ -156,7 +156,7 @@ class ForkedWorkers:
         self._stop = mmap.mmap(-1, 1)  # shared with the forks
         self._workers: dict[Connection, int] = {}  # their process ids
         self._through: set[Connection] = set()  # of the workers that have said so
-        run = WorkerRun.of(owned, replace(owned.timing, parts_s=min(PARTS_S, owned.timing.parts_s)))
+        run = WorkerRun.from_owned(owned, replace(owned.timing, parts_s=min(PARTS_S, owned.timing.parts_s)))
         self._run = replace(run, spec=owned.plan.spec)  # which forks need not read from the run
 
     def __enter__(self) -> ForkedWorkers:

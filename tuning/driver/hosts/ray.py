@@ -148,7 +148,7 @@ class RayHost:
 
     def _spread_run(self, report: Listener) -> SpreadRun:
         """Return the spread studies of the run. report: receives each part that is written, and each error."""
-        return SpreadRun(self.owned, WorkerRun.of(self.owned), report, self._room)
+        return SpreadRun(self.owned, WorkerRun.from_owned(self.owned), report, self._room)
 
     def _parts_recorded(self) -> int:
         """Return how many parts this owner's workers have written."""

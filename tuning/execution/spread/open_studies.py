@@ -33,7 +33,7 @@ FINAL_FITS = "the final fits"
 
 def job_of_one_process(study: SpreadStudy, trial: SpreadTrial) -> TrialJob:
     """The job of a trial that one process trains."""
-    return TrialJob.of(study.study, trial, trial.checkpoint)
+    return TrialJob.from_trial(study.study, trial, trial.checkpoint)
 
 
 @dataclass(eq=False)

@@ -120,7 +120,7 @@ class SpreadRun:
     def _job_of(self, study: SpreadStudy, trial: SpreadTrial) -> TrialJob:
         of_models = self.plan.spec.definition.objective is None
         worker_group = group_of(trial.config) if of_models else self.plan.workers
-        return TrialJob.of(study.study, trial, trial.checkpoint, worker_group)
+        return TrialJob.from_trial(study.study, trial, trial.checkpoint, worker_group)
 
     def studies(self) -> Iterator[SpreadStudy | EndedStudy]:
         """The unfinished studies, each made when it is taken, where their records say they were."""
@@ -158,7 +158,7 @@ class SpreadRun:
         definition, term = self.plan.spec.definition, self.owned.term
         if ended.crashed is None and (definition.objective is None or definition.prepare is not None):
             worker_groups = self.plan.workers is None and self.plan.worker_group is not None
-            return FitJob.of(ended, worker_groups=worker_groups)
+            return FitJob.from_study(ended, worker_groups=worker_groups)
         context = WorkerContext.open(self.directory, self.owned.run, self.plan.spec)
         if ended.crashed is None:
             conclude(Worker(context), term, ended, self.report)
