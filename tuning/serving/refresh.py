@@ -131,7 +131,7 @@ class Refresh:
 
     def _ran(self) -> RunDirectory | None:
         """Return the run of all fits and searches; None without any."""
-        plan, studies = self.plan, refresh_studies(self.plan, self.releases)
+        plan, studies = self.plan, refresh_studies(self.plan)
         if not studies:
             return None
         definition = refresh_definition(plan.definition, studies)
