@@ -87,7 +87,7 @@ def promote(run_dir: str, name: str, storage: str, allow_code: bool, output: str
 )
 @click.option(
     "--min-gain",
-    type=float,
+    type=click.FloatRange(0.0, 100.0, max_open=True),
     default=DEFAULTS.min_gain,
     show_default=True,
     metavar="GAIN",

@@ -9,6 +9,7 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypedDict
 
 import numpy as np
 import pandas as pd
@@ -17,10 +18,11 @@ import pyarrow as pa
 from schedulers.direction import worth_of
 from tuning.errors import CustomerError, TuningError, reason_of
 from tuning.evaluation.constant import answer_of, constant_of, find_constant
+from tuning.evaluation.fixed import FixedConfiguration, FixedMember
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.pooling import pooled_answers
 from tuning.evaluation.study_data import StudyData
-from tuning.models.customer_model import CustomerModel, Saved
+from tuning.models.customer_model import CustomerModel
 from tuning.models.pooled import PooledMember
 from tuning.notes import Note, ServingCode
 from tuning.preprocessing.classes import read_classes
@@ -30,7 +32,7 @@ from tuning.records.schema import MODEL, Config
 from tuning.runs.explanation import PlannedRows
 from tuning.runs.plan_file import RecordedPlan
 from tuning.runs.prediction.models import ModelReader
-from tuning.serving.champion import CONSTANT, POOL
+from tuning.serving.champion import CONSTANT, HERE, POOL
 from tuning.storage.names import slug
 from tuning.storage.packs import PackWriter
 from tuning.storage.run_directory import RunDirectory
@@ -39,19 +41,16 @@ FOLDER = "answers"
 MOST_CUSTOMERS, MOST_ROWS = 50, 200  # that the answer of others is made of
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What a customer gets in place of a model of its own.
+class Answer(TypedDict):
+    """What a customer gets in place of a model of its own; keys as fields of `Champion`."""
 
-    kind: `POOL` or `CONSTANT`. model: saved in the champions' folder. config: what fits it again. rows: that it
-    was fitted on. what: it answers.
-    """
-
-    kind: str
-    model: Saved
-    config: Config
+    answer: str
+    run: str
+    model_path: str
+    model_sha256: str | None
+    configuration: str
     rows: int
-    what: Note
+    reason: tuple[Note, ...]
 
 
 @dataclass
@@ -198,4 +197,17 @@ class Answers:
     def _saved(self, kind: str, model: CustomerModel, rows: int, what: Note) -> Answer:
         (member,) = model.members
         saved = model.save(self._writer, self._writer.folder(FOLDER, slug(model.customer)))
-        return Answer(kind, saved, {MODEL: member.family, **member.config}, rows, what)
+        return Answer(
+            answer=kind,
+            run=HERE,
+            model_path=saved.path,
+            model_sha256=saved.sha256,
+            configuration=configuration_text({MODEL: member.family, **member.config}),
+            rows=rows,
+            reason=(what,),
+        )
+
+
+def configuration_text(config: Config) -> str:
+    """Return the configuration of a single member that takes no seed, as champions have it."""
+    return FixedConfiguration((FixedMember(config, 0),)).to_json()

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow.compute as pc
-import pyarrow.fs
 
 from tuning.basics.timing import USUAL, Timing
 from tuning.basics.wording import amount
@@ -16,17 +15,11 @@ from tuning.runs.deletion import delete_run
 from tuning.serving.answers import FOLDER as ANSWERS
 from tuning.serving.champion import HERE
 from tuning.serving.references import marked_by
-from tuning.serving.release import Release
 from tuning.serving.releases import Releases, runs_in
 from tuning.storage.run_directory import RunDirectory
 
 KEPT = 4  # newest releases whose models nobody deletes
 RUNS = "runs"  # in the champions' folder: those that refreshes have made, each named after its release's number
-
-
-def runs_of(releases: Releases, release: Release) -> set[str]:
-    """The runs that a release needs, as it names them."""
-    return runs_in(releases.champions(release))
 
 
 def refusal(directory: RunDirectory, keep: int = KEPT, besides: Releases | None = None) -> str:
@@ -45,7 +38,7 @@ def refusal(directory: RunDirectory, keep: int = KEPT, besides: Releases | None 
             continue
         releases = Releases.of_folder(folder)
         for release in releases.last(keep):
-            if any(releases.run_directory(run).uri == directory.uri for run in runs_of(releases, release)):
+            if any(releases.run_directory(run).uri == directory.uri for run in runs_in(releases.champions(release))):
                 return (
                     f"release {release.number} of the champions {releases.name} needs models of {directory.shown}, and "
                     f"the newest {amount(keep, 'release')} can be used at any time. When it is older than these, "
@@ -75,13 +68,13 @@ class Pruned:
 
 def prunable(releases: Releases, keep: int = KEPT) -> list[str]:
     """Return the runs, as releases name them, that releases have needed and the newest ones do not."""
-    kept, every = (list(releases.last(count)) for count in (keep, len(releases.numbers())))
-    found = {run for release in every for run in runs_of(releases, release)}
+    found = _needed(releases, len(releases.numbers()))[0]
+    oldest = min((release.number for release in releases.last(keep)), default=0)
     for name in {name.split("/")[1] for name in releases.directory.list(RUNS)}:  # some came to nothing
         number = re.match(r"\d{6,}", name)
-        if kept and number and int(number[0]) <= kept[0].number:
+        if number and int(number[0]) <= oldest:
             found.add(f"{RUNS}/{name}")
-    found -= {run for release in kept for run in runs_of(releases, release)}
+    found -= _needed(releases, keep)[0]
     return [run for run in sorted(found) if releases.run_directory(run).entries()]
 
 
@@ -92,7 +85,7 @@ def prune_runs(releases: Releases, keep: int = KEPT, timing: Timing = USUAL) -> 
     """
     for run in prunable(releases, keep):
         directory = releases.run_directory(run)
-        size = _size(directory, directory.root)
+        size = directory.size()
         why = refusal(directory, besides=releases)
         try:
             if not why and delete_run(directory, timing):
@@ -101,26 +94,18 @@ def prune_runs(releases: Releases, keep: int = KEPT, timing: Timing = USUAL) -> 
             why = str(error)
         if why:
             yield Pruned(directory.shown, 0, why)
-    needed = {pack for release in releases.last(keep) for pack in _packs(releases, release)}
-    older = {pack for release in releases.last(len(releases.numbers())) for pack in _packs(releases, release)}
-    for pack in sorted(older - needed):
-        if size := _size(releases.directory, releases.directory.path(pack)):
+    for pack in sorted(_needed(releases, len(releases.numbers()))[1] - _needed(releases, keep)[1]):
+        if size := releases.directory.size(pack):
             releases.directory.delete(pack)
             yield Pruned(releases.directory.display(pack), size)
 
 
-def _packs(releases: Releases, release: Release) -> set[str]:
-    """Return the files in which a release's answers lie that no run has."""
-    table, others = releases.champions(release), releases.others(release)
-    paths = table["model_path"].filter(pc.equal(table["run"], HERE)).drop_null().to_pylist()
-    if others is not None and others.model_path is not None:
-        paths.append(others.model_path)
-    return {"/".join(path.split("/")[:2]) for path in paths if path.startswith(f"{ANSWERS}/")}
-
-
-def _size(directory: RunDirectory, path: str) -> int:
-    """Return the bytes of a file, or of all files below a folder."""
-    selector = pyarrow.fs.FileSelector(path, recursive=True, allow_not_found=True)
-    there = directory.filesystem.get_file_info(path)
-    below = [there] if there.type == pyarrow.fs.FileType.File else directory.filesystem.get_file_info(selector)
-    return sum(int(each.size or 0) for each in below)
+def _needed(releases: Releases, newest: int) -> tuple[set[str], set[str]]:
+    """Return the runs, and the files with answers that no run has, which so many of the newest releases need."""
+    runs, paths = set[str](), list[str | None]()
+    for release in releases.last(newest):
+        table, others = releases.champions(release), releases.others(release)
+        runs |= runs_in(table)
+        paths += table["model_path"].filter(pc.equal(table["run"], HERE)).to_pylist()
+        paths.append(None if others is None else others.model_path)
+    return runs, {"/".join(path.split("/")[:2]) for path in paths if path and path.startswith(f"{ANSWERS}/")}

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tuning.basics.columnar import ArrowColumn
-from tuning.basics.wording import amount, did_you_mean
+from tuning.basics.wording import amount
 from tuning.data.customers import Customers, find_customers
 from tuning.data.fingerprints import digested, stamped
 from tuning.definition.definition import Definition
-from tuning.errors import DefinitionError, RunError
+from tuning.errors import RunError
 from tuning.evaluation.fixed import FixedConfiguration
 from tuning.planning.plan_notes import OFF
 from tuning.serving.champion import CONSTANT, NONE, OWN, POOL, Champion
@@ -46,15 +46,6 @@ class RefreshOptions:
     search_every: int = 4
     grown: float = 0.25
     retire: bool = False
-
-    def __post_init__(self) -> None:
-        if self.promotion not in RULES:
-            raise DefinitionError(
-                f"promotion: {self.promotion!r} is no rule.{did_you_mean(self.promotion, RULES)} There are: "
-                f"{', '.join(RULES)}."
-            )
-        if not 0.0 <= self.min_gain < 100.0:
-            raise DefinitionError(f"min_gain: {self.min_gain:g} must be at least 0 and below 100.")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The page of champions: who has another model since the newest release, and which model serves whom."""
+"""The page of champions: who has another model since the newest release, and whose search found nothing better."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from tuning.basics.wording import amount, natural_order, shorten, value_text
 from tuning.notes import texts
-from tuning.serving.champion import ANSWERS, Champion, champions_of
+from tuning.serving.champion import ANSWERS, Champion
 from tuning.serving.release import Release
 from tuning.serving.releases import Releases
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tuning.reporting.html import Block
 
 REPORT = "report.html"  # in the champions' folder
-MOST_NEW, MOST_CUSTOMERS, MOST_TEXT = 50, 50_000, 240
+MOST_NEW, MOST_TEXT = 50, 240
 _NOUNS = {"own": "own model", "pool": "pooled answer", "constant": "constant", "none": "without an answer"}
 
 
@@ -29,31 +29,26 @@ def write_report(releases: Releases) -> str:
 
 def champions_page(releases: Releases) -> str:
     """Return the page, which is bounded however many customers there are."""
-    from tuning.reporting.data_table import DataColumn, DataTable
     from tuning.reporting.html import Page, Points, Section
 
-    newest = releases.current()
-    found = sorted(champions_of(releases.champions(newest)), key=lambda each: natural_order(each.customer))
-    name, shown = releases.name, found[:MOST_CUSTOMERS]
+    newest, name = releases.current(), releases.name
+    champions = sorted(releases.state(newest).values(), key=lambda each: natural_order(each.customer))
+    replaced = [each for each in champions if each.since == newest.number]
+    stayed = [each for each in champions if each.searched == newest.number != each.since]
     go_on = [
+        f"Which model serves whom: `{releases.command('serving', name)}`, and since when: `--history CUSTOMER`.",
         f"Predict for everybody: `{releases.command('predict', '--release', name, '--data', 'new/*.parquet')}`.",
-        f"Each change of a customer's champion: `{releases.command('serving', name)} --history CUSTOMER`.",
         f"If the newest rows were wrong: `{releases.command('rollback', name)}`, mend them, and refresh again; "
         "`--customer` is for one customer alone.",
     ]
-    columns = [
-        DataColumn("customer", [shorten(each.customer, MOST_TEXT) for each in shown], narrow=True),
-        DataColumn("answer", [each.answer for each in shown], filtered=True, narrow=True),
-        DataColumn("model", [each.model for each in shown], filtered=True),
-        DataColumn("rows", [each.rows for each in shown]),
-        DataColumn("since", [each.since for each in shown]),
-        DataColumn("reason", [shorten(texts(each.reason), MOST_TEXT) for each in shown]),
-    ]
-    less = f"The first {len(shown):,} of {amount(len(found), 'customer')}." if len(found) > len(shown) else ""
-    table = DataTable(columns, "customers", less, f"`{releases.command('serving', name)} --history {{}}`")
     sections = [
-        Section("What is new", _news(found, newest)),
-        Section("Champions", [table]),
+        Section(
+            "What is new",
+            [
+                _table(replaced, "reason", "Another configuration serves since this release"),
+                _table(stayed, "notes", "Searched for, and the configuration that served stays"),
+            ],
+        ),
         Section("How to go on", [Points(go_on)]),
     ]
     lead = f"Release {newest.number}, {newest.created_text}: {answers_text(answers_of(releases, newest))}."
@@ -74,23 +69,13 @@ def answers_text(answers: Mapping[str, int]) -> str:
     return f"{amount(sum(answers.values()), 'customer')}, {', '.join(counts) or 'none'}"
 
 
-def _news(champions: Sequence[Champion], newest: Release) -> list[Block]:
-    """Return who has another model since this release, and who was searched for in vain, with both scores."""
-    replaced = [each for each in champions if each.since == newest.number]
-    stayed = [each for each in champions if each.searched == newest.number != each.since]
-    return [
-        *_table(replaced, "reason", "Another configuration serves since this release"),
-        *_table(stayed, "notes", "Searched for, and the configuration that served stays"),
-    ]
-
-
-def _table(champions: Sequence[Champion], told: str, caption: str) -> list[Block]:
+def _table(champions: Sequence[Champion], told: str, caption: str) -> Block:
     from pandas import DataFrame
 
     from tuning.reporting.html import HtmlTable, Points
 
     if not champions:
-        return [Points([f"{caption}: nobody."])]
+        return Points([f"{caption}: nobody."])
     shown = champions[:MOST_NEW]
     rest = f" (the first {len(shown)} of {len(champions):,})" * (len(champions) > len(shown))
     rows = [
@@ -102,4 +87,4 @@ def _table(champions: Sequence[Champion], told: str, caption: str) -> list[Block
         }
         for each in shown
     ]
-    return [HtmlTable(DataFrame(rows), caption + rest, prose=True)]
+    return HtmlTable(DataFrame(rows), caption + rest, prose=True)

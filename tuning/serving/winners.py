@@ -16,15 +16,14 @@ import pyarrow.compute as pc
 
 from tuning.basics.documents import Json
 from tuning.errors import CustomerError, PlanError, RunError, UntrustedCodeError
-from tuning.evaluation.fixed import FixedConfiguration, FixedMember
 from tuning.models.model_files import saved_files
 from tuning.notes import FitCode, Note, ServingCode, from_row
 from tuning.notes.fits import CONTRADICTIONS
-from tuning.records.schema import MODEL, OK, POOLED, QUARANTINED, Config
+from tuning.records.schema import MODEL, OK, POOLED, QUARANTINED
 from tuning.runs.leaderboard import model_name
 from tuning.runs.plan_file import RecordedPlan, frozen_definition, read_plan
 from tuning.runs.results import RunResult
-from tuning.serving.answers import MOST_CUSTOMERS, Answer, Answers
+from tuning.serving.answers import MOST_CUSTOMERS, Answer, Answers, configuration_text
 from tuning.serving.champion import CONSTANT, HERE, NONE, OWN, POOL, Champion
 from tuning.serving.releases import Releases
 from tuning.storage.run_directory import RunDirectory
@@ -151,7 +150,7 @@ class RunWinners:
             study=found["study"],
             model_path=found["model_path"],
             model_sha256=found["model_sha256"],
-            configuration=_configuration({MODEL: POOLED}) if pooled else self._configurations.get(name),
+            configuration=configuration_text({MODEL: POOLED}) if pooled else self._configurations.get(name),
             rows=found["rows"],
             since=self.number,
             **learned,
@@ -177,17 +176,8 @@ class RunWinners:
         return self._with(known, answer, why)
 
     def _with(self, known: Champion, answer: Answer, why: tuple[Note, ...]) -> Champion:
-        return replace(
-            known,
-            answer=answer.kind,
-            run=HERE,
-            model_path=answer.model.path,
-            model_sha256=answer.model.sha256,
-            configuration=_configuration(answer.config),
-            rows=answer.rows,
-            reason=(answer.what, *why),
-            score=None,
-        )
+        given = replace(known, **answer, score=None)
+        return replace(given, reason=(*given.reason, *why))
 
     @cached_property
     def metric(self) -> str:
@@ -223,8 +213,3 @@ def _check_models(directory: RunDirectory, rows: Sequence[Json]) -> None:
     with ThreadPoolExecutor(READERS) as pool:
         for _ in pool.map(check, sorted(rows, key=lambda row: str(row["model_path"]))):
             pass
-
-
-def _configuration(config: Config) -> str:
-    """Return the configuration of a single member that takes no seed."""
-    return FixedConfiguration((FixedMember(config, 0),)).to_json()

@@ -108,6 +108,14 @@ class RunDirectory:
         """The names of the files and folders directly in it, in no order; none when it is not there."""
         return self._attempt("", "listed", lambda: self.storage.entries(self.root))
 
+    def size(self, name: str = "") -> int:
+        """The bytes of a file of it, or of all files below a folder, by default of all of it; 0 where there is none."""
+        path = self.path(name) if name else self.root
+        if (there := self.filesystem.get_file_info(path)).is_file:
+            return int(there.size or 0)
+        below = self.filesystem.get_file_info(pyarrow.fs.FileSelector(path, allow_not_found=True, recursive=True))
+        return sum(int(each.size or 0) for each in below)
+
     def delete(self, name: str = "") -> None:
         """Delete a file or folder of it, by default all of it; what is not there does no harm.
 

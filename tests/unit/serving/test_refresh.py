@@ -187,7 +187,7 @@ def test_the_command_says_what_it_would_do_does_it_and_does_nothing_twice(weeks:
     assert typed().stdout == f"no row is new, so nothing was done; release 2 of {NAME} is in force\n"
     wrong = typed("--min-gain", "-7")
     assert wrong.exit_code == 2
-    assert "min_gain: -7 must be at least 0 and below 100" in wrong.output
+    assert "--min-gain': -7.0 is not in the range 0.0<=x<100.0" in wrong.output
 
 
 @pytest.mark.long

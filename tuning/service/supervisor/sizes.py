@@ -14,8 +14,6 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import pyarrow.fs
-
 from tuning.basics.environment import import_environment
 from tuning.errors import ServiceError
 from tuning.storage.run_directory import RunDirectory
@@ -75,10 +73,7 @@ def _measured(run_directory: str) -> int | None:
 
 def main(run_directory: str) -> None:
     """Print the bytes of all files in a run's directory; 0 where there is none."""
-    directory = RunDirectory(run_directory)
-    files = pyarrow.fs.FileSelector(directory.root, allow_not_found=True, recursive=True)
-    found = directory.filesystem.get_file_info(files)
-    sys.stdout.write(f"{sum(file.size or 0 for file in found)}\n")
+    sys.stdout.write(f"{RunDirectory(run_directory).size()}\n")
 
 
 if __name__ == "__main__":
