@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Mapping
-from typing import Unpack
+from typing import NoReturn, Unpack
 
 import click
 
@@ -58,20 +58,15 @@ def promote(run_dir: str, name: str, storage: str, allow_code: bool, output: str
     releases, result = Releases(name, storage), RunResult(newest(run_dir))
     done = promote_run(result, releases, allow_code=allow_code)
     say_refused(releases)
-    customers, number = sum(done.answers.values()), done.release.number
-    code = exit_codes.of_models(customers, customers - done.answers.get(NONE, 0))
-    if output == "json":
-        told = {"outcome": exit_codes.outcome_of(code), "release": number, "new": done.new}
-        click.echo(json.dumps({**told, "answers": done.answers, "added": done.added, "replaced": done.replaced}))
-    elif done.new:
-        changes = f"{done.added:,} new, {done.replaced:,} replaced"
-        click.echo(f"release {number} of {name}: {answers_text(done.answers)}; {changes}")
+    number, line = done.release.number, f"release {done.release.number} of {name}"
+    if done.new:
+        line += f": {answers_text(done.answers)}; {done.added:,} new, {done.replaced:,} replaced"
     else:
-        click.echo(f"release {number} of {name} has all of this already; nothing was changed")
-    if cost := registration_cost(frozen_definition(result.directory).mlflow, customers):
+        line += " has all of this already; nothing was changed"
+    if cost := registration_cost(frozen_definition(result.directory).mlflow, sum(done.answers.values())):
         click.echo(cost, err=True)
-    tell_release(releases, done.new)
-    sys.exit(code)
+    told = {"release": number, "new": done.new, "answers": done.answers, "added": done.added, "replaced": done.replaced}
+    _end(releases, told if output == "json" else line, done.answers, done.new)
 
 
 @click.command(cls=Command)
@@ -132,12 +127,17 @@ def refresh(
     done = Refresh(plan, releases, train, allow_code=allow_code).run()
     for line in note_lines(done.notes):
         click.echo(line, err=True)
-    code = exit_codes.of_models(sum(done.answers.values()), done.with_model)
-    if output == "json":
-        click.echo(json.dumps({"outcome": exit_codes.outcome_of(code), **done.to_dict()}, ensure_ascii=False))
-    else:
-        click.echo(_sentence(name, done))
-    tell_release(releases, done.new)
+    _end(releases, done.to_dict() if output == "json" else _sentence(name, done), done.answers, done.new)
+
+
+def _end(releases: Releases, told: str | Mapping[str, object], answers: Mapping[str, int], new: bool) -> NoReturn:
+    """Say what came of it, write the page of a new release, and end with the exit code of its answers."""
+    customers = sum(answers.values())
+    code = exit_codes.of_models(customers, customers - answers.get(NONE, 0))
+    if not isinstance(told, str):
+        told = json.dumps({"outcome": exit_codes.outcome_of(code), **told}, ensure_ascii=False)
+    click.echo(told)
+    tell_release(releases, new)
     sys.exit(code)
 
 

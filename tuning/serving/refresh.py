@@ -61,11 +61,6 @@ class Refreshed:
     promoted: Sequence[str] = ()
     notes: Mapping[str, tuple[Note, ...]] = field(default_factory=dict)
 
-    @property
-    def with_model(self) -> int:
-        """Customers who have an answer."""
-        return sum(self.answers.values()) - self.answers.get(NONE, 0)
-
     def to_dict(self) -> dict[str, object]:
         """Return it as plain values."""
         return {
