@@ -34,7 +34,7 @@ NOT_RUN = {
     "mlflow server": "serves until it is stopped; a real one answers at its address",
     "mlflow ui": "serves until it is stopped",
     "pip": "would change this environment; tests/fresh installs into new ones",
-    "tuning compare churn.yaml --algorithms random,optuna,optuna+asha": "docs/compare.md runs the same and more",
+    "tuning compare churn.yaml --algorithms random,optuna": "docs/compare.md has it in Python, runs/ as a command",
     "tuning demo": "README.md has what it prints, and runs it by `make demo`",
     "tuning mlflow sync runs/47": "docs/mlflow-server.md runs the same on a server",
     "tuning cancel": "service/ ends runs for good",

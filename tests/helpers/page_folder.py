@@ -21,7 +21,8 @@ CUSTOMERS = ("acme", "beta", "customer-01", "customer-02")
 ROWS, GIANT = 90, 100_000
 QUICK = "knn"  # for either task
 RESULT = "runs/47"  # a page's `result`
-TRIALS, MORE = 4, 6  # of a study; after a resume
+TRIALS, MORE = 2, 3  # of a study; after a resume
+SCHEDULED = 4  # where a page names a scheduler, whose decisions are looked for
 DEMO_CUSTOMERS, DEMO_TRIALS, DEMO_MODELS = 11, 4, ("knn", "logistic")
 COMPARED_CUSTOMERS, COMPARED_SEEDS = 2, 2
 
@@ -101,7 +102,8 @@ def smaller(definition: Definition, trials: int) -> Definition:
     # Not copied while it goes on, which takes a process more: `tuning mlflow sync` is what pages say of it.
     fields: dict[str, Any] = {"mlflow": {**definition.mlflow.model_dump(), "enabled": False}, "report": False}
     if definition.algorithm.name != "grid":  # `tabulate` needs all of it
-        fields["trials"] = min(definition.trials, trials)
+        most = max(trials, SCHEDULED) if "scheduler" in definition.model_fields_set else trials
+        fields["trials"] = min(definition.trials, most)
     others = {entry.config.get("model", QUICK) for entry in definition.warm_start or ()} - {QUICK}
     if definition.target and not others and not definition.model_fields_set & {"models", "search_space"}:
         fields["search_space"] = QUICK
