@@ -8,7 +8,9 @@ does not exist is left out of the configuration, and `losses` says so.
 
 from __future__ import annotations
 
+import contextlib
 from abc import abstractmethod
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -254,9 +256,9 @@ class ZOOpt(_Wrapped):
     paper: ClassVar[str] = "Hu, Qian & Yu 2017 (AAAI), SRacos"
     requires: ClassVar[dict[str, str]] = {"zoopt": "zoopt==0.4.2"}
     limits: ClassVar[str] = (
-        "zoopt 0.4.2 works with two repairs: driven one trial at a time its own lock never opens (suggest answers None "
-        "for ever after its first samples), and it keeps the digits of one space per process (IndexError in "
-        "rand_sample with two studies)"
+        "zoopt 0.4.2 works with three repairs: driven one trial at a time its own lock never opens (suggest answers "
+        "None for ever after its first samples), it keeps the digits of one space per process (IndexError in "
+        "rand_sample with two studies), and it raises once it has drawn each of a few points (ValueError: high <= 0)"
     )
 
     def startup(self, space: SearchSpace, n_trials: int) -> int:
@@ -275,6 +277,7 @@ class ZOOpt(_Wrapped):
         )
         searcher.set_search_properties(METRIC, mode, domains)
         searcher.digits, searcher.first = gl.float_precisions, searcher.optimizer.get_parameters().get_train_size()
+        searcher.suggest = _or_not_now(searcher.suggest)
         return searcher
 
     def tell(self, searcher: ZOOptSearch, trial: str, point: Place, value: float) -> bool:
@@ -372,3 +375,14 @@ class BlendSearch(_Flaml):
 
     title: ClassVar[str] = "local search blended with TPE (FLAML)"
     paper: ClassVar[str] = "Wang et al. 2021 (ICLR), BlendSearch"
+
+
+def _or_not_now(suggest: Callable[[str], object]) -> Callable[[str], object]:
+    """Answer None, which is "not now", where zoopt raises since it has drawn each of a space's few points."""
+
+    def suggested(trial: str) -> object:
+        with contextlib.suppress(ValueError):
+            return suggest(trial)
+        return None
+
+    return suggested
