@@ -79,12 +79,28 @@ def points(space: SearchSpace) -> list[str]:
     return [text(config) for config in space.grid(10)]
 
 
+@pytest.mark.usefixtures("quick_acquisition")
 @pytest.mark.parametrize("size", SPACES)
 @pytest.mark.parametrize("variant", [pytest.param(v, marks=pytest.mark.long if v in LONG else ()) for v in VARIANTS])
-def test_each_point_is_tried_once(tmp_path: Path, variant: str, size: int) -> None:
+def test_each_point_is_proposed_once(variant: str, size: int) -> None:
+    space, most = SPACES[size], 3 * size + 2
+    algorithm = algorithms.parse(VARIANTS[variant])
+    begin = [space.default()]  # as a study does
+    searcher = algorithm.build(space, metric="score", mode="max", seed=7, n_trials=most, points=begin, once=True)
+    found = list[str]()
+    while isinstance(config := searcher.suggest(str(len(found))), dict) and len(found) < most:
+        searcher.on_trial_complete(str(len(found)), {"score": score(config)})
+        found.append(text(config))
+    assert config == "FINISHED"
+    assert len(points(space)) == size
+    assert sorted(found) == sorted(points(space))
+
+
+@pytest.mark.parametrize("size", SPACES)
+@pytest.mark.parametrize("variant", ["grid", "optuna"])
+def test_a_study_tries_each_point_once_and_ends(tmp_path: Path, variant: str, size: int) -> None:
     space = SPACES[size]
     result = search(tmp_path / "run", space, 3 * size + 2, algorithm=VARIANTS[variant])
-    assert len(points(space)) == size
     assert sorted(tried(result)) == sorted(points(space))
     assert result.leaderboard()["status"].tolist() == ["ok"]
     assert codes(result) == ["NO_CONFIGURATION_LEFT", "TRIALS_RUN"]

@@ -80,26 +80,28 @@ def test_each_customer_has_its_name_and_its_own_rows(run: tuple[str, RunResult],
         assert result.model(id_of(name, kind)).predict(rows(name)) == pytest.approx(1000 * place, abs=50)
     shown = tuning("leaderboard", str(result.directory.uri), "--output", "json")
     assert {row["customer"] for row in json.loads(shown.stdout)} == set(board.index)
+    for name in NAMES[::10]:
+        asked = [str(result.directory.uri), f"--customer={id_of(name, kind)}", "--output", "json"]
+        assert json.loads(tuning("show", *asked).stdout)["customer"] == id_of(name, kind)
     (note,) = (note for note in result.notes if note.code is PlanCode.LOOK_ALIKES)
     end = "/t" * (kind == "folders")
     assert [f"{name}{end}" for name in ("Zu\u0308rich", "Zürich", "zürich")] in note.values["pairs"]
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("run", ["csv"], indirect=True)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_customer_is_asked_for_by_its_name(name: str, run: tuple[str, RunResult], tmp_path: Path) -> None:
     kind, result = run
-    asked = f"--customer={id_of(name, kind)}"
     where = str(result.directory.uri)
-    shown = json.loads(tuning("show", where, asked, "--output", "json").stdout)
+    shown = json.loads(tuning("show", where, f"--customer={id_of(name, kind)}", "--output", "json").stdout)
     assert shown["customer"] == id_of(name, kind)
     path = tmp_path / "new rows.csv"
     rows(name).assign(k=name).to_csv(path, index=False)
-    for options in ([asked], [] if kind not in ("files", "folders") else [asked]):
-        answer = tuning("predict", where, *options, "--data", str(path))
-        assert answer.exit_code == 0, answer.output
-        found = pd.read_csv(io.StringIO(answer.stdout), keep_default_na=False)
-        assert found["prediction"].tolist() == pytest.approx([1000.0 * NAMES.index(name)] * 24, abs=50)
+    answer = tuning("predict", where, "--data", str(path))
+    assert answer.exit_code == 0, answer.output
+    found = pd.read_csv(io.StringIO(answer.stdout), keep_default_na=False)
+    assert found["prediction"].tolist() == pytest.approx([1000.0 * NAMES.index(name)] * 24, abs=50)
 
 
 def wide(kind: str, folder: Path) -> Any:
@@ -132,24 +134,21 @@ def test_columns_of_all_names_are_features(kind: str, tmp_path: Path) -> None:
     assert frame["result"].to_numpy() == pytest.approx(expected, abs=2)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_column_of_any_name_is_the_target_the_key_the_weight_or_left_out(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "other"), zip(NAMES, [*NAMES[1:], NAMES[0]], strict=True))
+def test_a_column_of_any_name_is_the_target_the_key_the_weight_or_left_out(
+    name: str, other: str, tmp_path: Path
+) -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"x": rng.normal(size=60), name: rng.uniform(1, 2, size=60), "z": rng.normal(size=60)})
-    frame["whose"] = np.where(np.arange(60) % 2 == 0, "a", "b")
+    frame[other] = np.where(np.arange(60) % 2 == 0, "a", "b")
     frame.to_csv(tmp_path / "t.csv", index=False)
-    made = tuning("init", tmp_path / "t.csv", f"--target={name}", "--output", tmp_path / "d.yaml")
+    options = [f"--target={name}", f"--by={other}", "--output", tmp_path / "d.yaml"]
+    made = tuning("init", tmp_path / "t.csv", *options)
     assert made.exit_code == 0, made.output
     found = read_definition(tmp_path / "d.yaml")
-    assert found.target == name
-    assert make_plan(found).spec.task == "regression"
-    keyed = frame.rename(columns={name: "value", "whose": name})
-    keyed.to_csv(tmp_path / "k.csv", index=False)
-    made = tuning("init", tmp_path / "k.csv", "--target=z", f"--by={name}", "--output", tmp_path / "k.yaml")
-    assert made.exit_code == 0, made.output
-    assert make_plan(read_definition(tmp_path / "k.yaml")).customers == 2
-    plain = {"data": str(tmp_path / "t.csv"), "target": "z", **QUICK}
-    for key in ("weight", "features", "drop", "split.group"):
-        value: Any = [name] if key in ("features", "drop") else name
-        given = {"split": {"group": name}} if key == "split.group" else {key: value}
+    assert (found.target, found.by) == (name, (other,))
+    plan = make_plan(found)
+    assert (plan.customers, plan.spec.task) == (2, "regression")
+    plain = {"data": frame, "target": "z", **QUICK}
+    for given in ({"weight": name, "drop": [other]}, {"features": [name], "split": {"group": other}}):
         assert make_plan(define({**plain, **given})).customers == 1

@@ -6,7 +6,6 @@ Those that need PyTorch run in tests/fresh/test_heavy_algorithms.py (`make fresh
 
 from __future__ import annotations
 
-import functools
 import importlib.util
 import math
 import random
@@ -31,16 +30,6 @@ VARIANTS["optuna-v4"] = {"name": "optuna", "profile": "v4", "n_startup_trials": 
 VARIANTS["optuna-gp"] = {"name": "optuna", "sampler": "gp", "n_startup_trials": 5}
 VARIANTS["optuna-cmaes"] = {"name": "optuna", "sampler": "cmaes", "n_startup_trials": 5}
 SLOW = {"ax", "hebo", "bayesopt", "optuna-gp"}  # a model fit per suggestion
-
-
-@pytest.fixture
-def quick_acquisition(monkeypatch: pytest.MonkeyPatch) -> None:
-    """bayesian-optimization climbs from the best of 10,000 random points alone, and not from ten more."""
-    if importlib.util.find_spec("bayes_opt"):
-        from bayes_opt import bayesian_optimization
-
-        quick = functools.partial(bayesian_optimization.acq_max, n_iter=1)
-        monkeypatch.setattr(bayesian_optimization, "acq_max", quick)
 
 
 def only_even(config: Mapping[str, Any]) -> bool:
