@@ -225,12 +225,12 @@ class SpreadTrials(Uncopied, tune.Callback):
 
 
 def _is_trial(trial: Trial) -> bool:
-    """Whether a Tune trial is one of a spread study: other jobs look after themselves."""
+    """Return whether a Tune trial is one of a spread study: other jobs look after themselves."""
     return isinstance(job_in(trial.config), TrialJob)
 
 
 def _studies_of(queue: RunQueue, trial: Trial) -> OpenStudies | None:
-    """The studies one of which a Tune trial belongs to; None of a shard."""
+    """Return the studies one of which a Tune trial belongs to; None of a shard."""
     return queue.studies if _is_trial(trial) else None
 
 

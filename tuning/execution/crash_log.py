@@ -134,11 +134,11 @@ class ProgressMarker:
             self._directory.remove(self.name)
 
     def at(self, position: int, trial: int = LOADING) -> None:
-        """The worker turns to a study of its shard, or to a trial of it."""
+        """Note that the worker turns to a study of its shard, or to a trial of it."""
         STATE.pack_into(self._map, 0, position, trial)
 
     def loaded(self, seconds: float) -> None:
-        """The worker has loaded its libraries in so many seconds, at most; infinite while nobody knows."""
+        """Note in how many seconds, at most, the worker has loaded its libraries; infinite while nobody knows."""
         LOADED.pack_into(self._map, STATE.size, seconds)
 
 
@@ -151,7 +151,7 @@ def crashes(
     fetch: Fetch = lambda *_: None,
     lost: Callable[[str], bool] = lambda _: False,
 ) -> list[Crash]:
-    """The workers that ended in the middle of a shard, in this term.
+    """Return the workers that ended in the middle of a shard, in this term.
 
     work: the file of the function that works through a study; of several threads the one that is in it is shown.
     fetch: gives a file of another node, None when that cannot be had. lost: whether a node is gone; what ended with
@@ -170,7 +170,7 @@ def crashes(
 
 
 def _noted(directory: RunDirectory, term: Term, prefix: str = "") -> Iterator[tuple[str, Site, bytes]]:
-    """(name, site, content) of the markers that are there. prefix: of their files' names."""
+    """Return (name, site, content) of the markers that are there. prefix: of their files' names."""
     for name in directory.list(f"{FOLDER}/{term.folder}"):
         if not name.rpartition("/")[2].startswith(prefix) or name.endswith(".txt"):
             continue
@@ -214,7 +214,7 @@ def _remove(directory: RunDirectory, name: str, site: Site) -> None:
 
 
 def _stack_at_crash(site: Site, work: str, fetch: Fetch) -> str:
-    """What faulthandler wrote, of several threads the one that was in the file `work`."""
+    """Return what faulthandler wrote, of several threads the one that was in the file `work`."""
     text = (_look(site, site.stack, fetch) or b"").decode(errors="replace").partition("\nExtension modules:")[0]
     head, *threads = re.split(r"^(?=(?:Current thread|Thread) )", text, flags=re.MULTILINE)
     inside = os.sep.join(Path(work).parts[-3:])  # another machine may have the package in another place

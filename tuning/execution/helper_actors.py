@@ -69,7 +69,7 @@ class OutOfFoldOutbox(KeptPredictions):
         self.last = (key, found) if self.most else None
 
     def taken(self) -> tuple[tuple[str, int], OutOfFold] | None:
-        """The trial and its predictions that came last, once."""
+        """Return the trial and its predictions that came last, once."""
         last, self.last = self.last, None
         return last
 
@@ -115,7 +115,7 @@ class HelperActor:
         self._trainer = HelperTrainer(seeded, timing, (lambda: None) if outbox is None else outbox.taken)
 
     def site(self) -> tuple[str, Site]:
-        """Where it is, and what it is called there; when that is known, it can be asked."""
+        """Return where it is, and what it is called there; when that is known, it can be asked."""
         self._guard.pause()
         return self._marker.name, self._marker.site
 
@@ -234,7 +234,7 @@ def helpers_of(
     blame: Callable[[int, str], None],
     waiting: Callable[[], AbstractContextManager[None]],
 ) -> Iterator[HelperPool | None]:
-    """The helpers of a study whose worker has a placement group with room for several; None without."""
+    """Return the helpers of a study whose worker has a placement group with room for several; None without."""
     import ray
     from ray.util.placement_group import get_current_placement_group
 

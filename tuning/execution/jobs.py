@@ -61,7 +61,7 @@ class Job:
         return sum(bundle.get("CPU", 0.0) for bundle in self.bundles)
 
     def to_config(self) -> dict[str, object]:
-        """The configuration of its Tune trial."""
+        """Return the configuration of its Tune trial."""
         return {JOB: self}
 
 
@@ -105,7 +105,7 @@ class TrialJob(Job):
     def from_trial(
         cls, study: Study, trial: Trial, checkpoint: str | None = None, worker_group: WorkerGroup | None = None
     ) -> TrialJob:
-        """The job of a trial of a study.
+        """Return the job of a trial of a study.
 
         worker_group: what trains it, where several processes do. For workers of a trainer the trial's own process only
         waits, so what it would take is for Ray Data.
@@ -179,14 +179,14 @@ class FitJob(Job):
 
 
 def job_in(config: Mapping[str, object]) -> Job:
-    """The job in a Tune trial's configuration."""
+    """Return the job in a Tune trial's configuration."""
     found = config[JOB]
     assert isinstance(found, Job)
     return found
 
 
 def placement_group(config: Mapping[str, object]) -> PlacementGroupFactory:
-    """What a Tune trial takes, as `tune.with_resources` wants it."""
+    """Return what a Tune trial takes, as `tune.with_resources` wants it."""
     from ray import tune
 
     job = job_in(config)

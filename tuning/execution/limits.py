@@ -53,12 +53,12 @@ def took_longer(key: str, limit: float) -> Note:
 
 
 def hard(limit: float | None, grace: float) -> float:
-    """Seconds after which the process is ended where something hangs. limit: None for no limit. grace: for loading."""
+    """Return after how many seconds what hangs is ended. limit: None for no limit. grace: for loading."""
     return float("inf") if limit is None else limit * HARD_OVER_SOFT + LEEWAY_S + grace
 
 
 def loading_grace(cold: float, earlier: Iterable[float]) -> float:
-    """Seconds on top of its limits for the first study of a process that has libraries to load.
+    """Return the seconds on top of its limits for the first study of a process that has libraries to load.
 
     cold: where nothing is known of them. earlier: `TimeLimits.loading` of processes that have worked on the same
     studies on this machine; infinite where unknown.
@@ -70,7 +70,7 @@ def loading_grace(cold: float, earlier: Iterable[float]) -> float:
 def within(
     start: Callable[..., Iterable[Step]], limit: float | None, grace: float = 0.0
 ) -> Callable[..., Iterable[Step]]:
-    """Training code that fails where it reports a step after more than `limit` seconds of its own work.
+    """Return training code that fails where it reports a step after more than `limit` seconds of its own work.
 
     limit: None for no limit. grace: seconds on top, for libraries that have to be loaded first.
     """
@@ -90,7 +90,7 @@ def within(
 
 
 def study_limit(limits: Limits, clock: Callable[[], float] = time.monotonic) -> list[Rule]:
-    """`study_seconds` as a stopping rule; none where there is no limit."""
+    """Return `study_seconds` as a stopping rule; none where there is no limit."""
     seconds = limits.study_seconds
     if seconds is None:
         return []
@@ -162,7 +162,7 @@ class TimeLimits:
         faulthandler.enable(file=sys.__stderr__ or sys.stderr)
 
     def study(self, patience: float = math.inf) -> None:
-        """A study begins. patience: seconds for which it may make no step, where `trial_seconds` is not set."""
+        """Begin a study. patience: seconds for which it may make no step, where `trial_seconds` is not set."""
         self._patience = patience
         TimeLimits._studies += self._stack is not None
         if TimeLimits._studies > 1:
@@ -171,11 +171,11 @@ class TimeLimits:
         self._study_until = self._began + hard(self.limits.study_seconds, self.grace)
 
     def took(self, trials: Iterable[TrialRecord]) -> None:
-        """How long trials have taken; others may take several times as long."""
+        """Take in how long trials have taken; others may take several times as long."""
         self._longest = max([self._longest, *(trial.seconds for trial in trials)])
 
     def trial(self) -> None:
-        """A trial's training begins, which loads what it needs."""
+        """Begin a trial's training, which loads what it needs."""
         self._trained = self._stack is not None
         self.part()
 
@@ -200,7 +200,7 @@ class TimeLimits:
             faulthandler.dump_traceback_later(max(0.05, self._armed_until - now), exit=True, file=self._stack)
 
     def final_fit(self) -> None:
-        """A fit after the last trial begins; it may take as long as a study, however little of its time is left."""
+        """Begin a fit after the last trial; it may take as long as a study, however little of its time is left."""
         now = time.monotonic()
         if TimeLimits._studies == 1 and self._trained and TimeLimits.loading == math.inf:
             TimeLimits.loading = now - self._began
@@ -208,17 +208,17 @@ class TimeLimits:
         self.part()
 
     def pause(self) -> None:
-        """What follows is not the customer's doing: writing records, waiting for the driver."""
+        """Watch nothing that is not the customer's doing: writing records, waiting for the driver."""
         if self._armed_until != float("inf"):
             self._armed_until = float("inf")
             faulthandler.cancel_dump_traceback_later()
 
     def limited(self, start: Callable[..., Iterable[Step]]) -> Callable[..., Iterable[Step]]:
-        """Training code that fails where it takes longer than a trial may."""
+        """Return training code that fails where it takes longer than a trial may."""
         return within(start, self.limits.trial_seconds, self.grace)
 
     def each_step(self, start: Callable[..., Iterable[Step]]) -> Callable[..., Iterable[Step]]:
-        """Training code of which each step is a part."""
+        """Return training code of which each step is a part."""
 
         if self._stack is None:
             return start
@@ -258,7 +258,7 @@ class MemoryLimit:
 
 
 def allocated() -> int:
-    """Bytes of private writable memory of this process, what RLIMIT_DATA counts; 0 where the system does not say."""
+    """Return the bytes that RLIMIT_DATA counts, private and writable; 0 where the system does not say."""
     try:
         with open("/proc/self/statm", "rb", buffering=0) as file:  # before every study
             return int(file.read().split()[5]) * resource.getpagesize()

@@ -62,13 +62,15 @@ class NodeWatch:
 
 
 def worker_died(text: str) -> bool:
-    """Whether Tune's words on why a trial ended are of a process that died, and not of an exception in it (its code
-    could not be loaded, say): those come with the lines of a stack."""
+    """Return whether Tune's words on why a trial ended are of a process that died.
+
+    Those of an exception in it (its code could not be loaded, say) come with the lines of a stack.
+    """
     return '  File "' not in text
 
 
 def error_text(trial: Trial) -> str:
-    """What Tune has written down of a trial's last error; empty when that is nothing."""
+    """Return what Tune has written down of a trial's last error; empty when that is nothing."""
     try:
         return Path(trial.error_file).read_text(encoding="utf-8", errors="replace")
     except (OSError, TypeError):
@@ -76,7 +78,7 @@ def error_text(trial: Trial) -> str:
 
 
 def alive_nodes() -> dict[str, str]:
-    """The machines that Ray calls alive, names by id; none where it does not answer."""
+    """Return the machines that Ray calls alive, names by id; none where it does not answer."""
     import ray
 
     try:
@@ -100,7 +102,7 @@ class Nodes:
 
 
 def ray_nodes() -> Nodes:
-    """The cluster as a worker sees it."""
+    """Return the cluster as a worker sees it."""
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 

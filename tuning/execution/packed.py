@@ -110,7 +110,7 @@ class Shard:
                 self.writer.add([self._quarantine(study, condemned.crash)])
 
     def blame(self, position: int, trial: int, stack: str) -> None:
-        """A trial has ended the helper that trained it; `CondemnedError` where that is too often."""
+        """Note that a trial has ended the helper that trained it; `CondemnedError` where that is too often."""
         self.found.append(Crash(position, trial, stack))
         if (crash := self._condemned(position)) is not None:
             raise CondemnedError(crash)
@@ -129,7 +129,7 @@ class Shard:
         ]
 
     def _condemned(self, position: int) -> Crash | None:
-        """The last crash of a study one of whose trials has ended its worker too often."""
+        """Return the last crash of a study one of whose trials has ended its worker too often."""
         limit = self.worker.context.spec.definition.limits.crashes_before_quarantine
         keys = [key for key, count in self.counts.items() if key[0] == position and count >= limit]
         return next((crash for crash in reversed(self.found) if (crash.position, crash.trial) in keys), None)
@@ -209,7 +209,7 @@ def _opened(
     nodes: Nodes | None,
     found: Sequence[Crash],
 ) -> Iterator[Worker]:
-    """The worker of a shard. studies: those to come. nodes: as of `work_shard`. found: how earlier workers ended."""
+    """Open the worker of a shard. studies: those to come. nodes, found: as of `work_shard`."""
     if nodes is None:
         with ignore_warnings():
             yield Worker(context)

@@ -33,7 +33,7 @@ MOST_LEFT_OUT = 5  # customers whose data has ended a worker: beyond, the pool i
 
 
 def train_pool(worker: Worker, plan: RecordedPlan, found: Sequence[Crash]) -> tuple[RunPool, TrialRecord]:
-    """The pool of a run's customers, or why there is none, and its record. found: how earlier workers ended."""
+    """Return the pool of a run's customers, or why there is none, and its record. found: how earlier workers ended."""
     clock = Clock()
     why = _why_not_again(found, plan.spec.definition.limits)
     pool = _trained(worker, plan, found) if why is None else RunPool(why)
@@ -64,7 +64,7 @@ def _trained(worker: Worker, plan: RecordedPlan, found: Sequence[Crash]) -> RunP
 
 
 def _fitted(worker: Worker, plan: RecordedPlan, lost: Mapping[int, str]) -> RunPool:
-    """The pool. lost: how the data of customers has ended workers, by the customer's place in the plan.
+    """Return the pool. lost: how the data of customers has ended workers, by the customer's place in the plan.
 
     A customer whose rows cannot be used is left out with the reason, which its own study will find, too.
     """
@@ -98,7 +98,7 @@ def _fitted(worker: Worker, plan: RecordedPlan, lost: Mapping[int, str]) -> RunP
 
 
 def _record(plan: RecordedPlan, pool: RunPool, clock: Clock, attempt: int) -> TrialRecord:
-    """The pool as a trial of its run."""
+    """Return the pool as a trial of its run."""
     family = pool.whole.family if pool.whole is not None else booster_here()
     scores = pool.fold_scores
     means = [sum(scores[:count]) / count for count in range(1, len(scores) + 1)]

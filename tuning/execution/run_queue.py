@@ -70,7 +70,7 @@ class RunQueue:
         return self._without_pool or (self.studies is not None and bool(self.studies.broken))
 
     def next(self) -> tuple[str, Job] | None:
-        """(id, job) of the next Tune trial; None when there is none now."""
+        """Return (id, job) of the next Tune trial; None when there is none now."""
         found = self._trial() or self._shard() if self.pool is None else self._pool(self.pool)
         if found is not None:
             name, job = found
@@ -80,7 +80,7 @@ class RunQueue:
         return found
 
     def given_up(self, waiting: Collection[str]) -> list[str]:
-        """The Tune trials for which there was no machine for too long: Tune is to stop them, trials have failed.
+        """Return the Tune trials for which there was no machine for too long: Tune is to stop them, trials have failed.
 
         waiting: ids of the Tune trials that have no place yet.
         """
@@ -113,7 +113,7 @@ class RunQueue:
         return found
 
     def idle_end(self, waiting: Collection[str]) -> bool:
-        """Whether workers that Tune keeps for a next trial are to end instead.
+        """Return whether workers that Tune keeps for a next trial are to end instead.
 
         Machines are lost, and so is a part of the place: the next trial would wait in it for processes that never come.
         waiting: as of `given_up`.
@@ -139,7 +139,7 @@ class RunQueue:
         return f"shard_{job.shard:05d}", job
 
     def _has_cpus(self, needs: float) -> bool:
-        """Whether a shard has room next to the trials and last fits of spread studies."""
+        """Return whether a shard has room next to the trials and last fits of spread studies."""
         if not any(isinstance(job, SPREAD_JOBS) for job in self._flying.values()):
             return True
         most = self.room.cpus
@@ -147,7 +147,7 @@ class RunQueue:
         return needs + sum(each for each in taken if each <= most) <= most
 
     def end(self, name: str, *, died: bool = False) -> None:
-        """A Tune trial has ended. died: so have all of its workers."""
+        """Take in the end of a Tune trial. died: so have all of its workers."""
         job = self._flying.pop(name)
         if job is self.pool:
             self.pool, self._without_pool = None, self.pool_is_due()

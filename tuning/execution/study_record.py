@@ -41,7 +41,7 @@ def quarantine(
     cause: str,
     error: str | None = None,
 ) -> StudyRecord:
-    """The record of a study without a winner.
+    """Return the record of a study without a winner.
 
     records: its trials so far. what: the trial that ended its worker, `times` times. error: a stack, when one was seen.
     """
@@ -104,7 +104,7 @@ def abandoned(
     error: str | None = None,
     saved: Saved | None = None,
 ) -> StudyRecord:
-    """The record of a study that is given up.
+    """Return the record of a study that is given up.
 
     records: its trials so far. error: a stack behind the reason. saved: the pool's answer in place of its model.
     """
@@ -124,7 +124,7 @@ def study_record(
     saved: Saved | None = None,
     error: str | None = None,
 ) -> StudyRecord:
-    """What came of a study.
+    """Return what came of a study.
 
     records: all of its trials. saved: its model on disk. error: the traceback or stack behind the reason.
     """
@@ -160,7 +160,7 @@ def study_record(
 
 
 def _of_model(outcome: StudyOutcome, saved: Saved | None) -> dict[str, object]:
-    """What the model is, and where."""
+    """Return what the model is, and where."""
     winner, constant, ensemble = outcome.winner, outcome.constant, outcome.ensemble
     found: dict[str, object] = {"ensemble": ensemble.to_json() if ensemble else None}
     if outcome.fixed is not None:
@@ -181,7 +181,7 @@ def _of_model(outcome: StudyOutcome, saved: Saved | None) -> dict[str, object]:
 
 
 def _of_others(outcome: StudyOutcome) -> dict[str, object]:
-    """What the model is compared with."""
+    """Return what the model is compared with."""
     found: dict[str, object] = {"baseline": None}
     if (baseline := outcome.baseline) is not None:
         found |= {"baseline": baseline.name, "baseline_cv_score": baseline.score}
@@ -194,7 +194,7 @@ def _of_others(outcome: StudyOutcome) -> dict[str, object]:
 
 
 def _of_data(data: TrialData) -> dict[str, object]:
-    """What the customer's rows are."""
+    """Return what the customer's rows are."""
     if not isinstance(data, StudyData):
         return {"rows": 0, "test_rows": 0, "features": 0}
     label = data.task.positive

@@ -50,7 +50,7 @@ FindHelpers: TypeAlias = Callable[[TrialData], contextlib.AbstractContextManager
 
 
 def no_helpers(_: TrialData) -> contextlib.AbstractContextManager[HelperPool | None]:
-    """This process trains all trials."""
+    """Have this process train all trials."""
     return contextlib.nullcontext()
 
 
@@ -65,7 +65,7 @@ class UnfinishedStudyError(Exception):
 def run_study(
     worker: Worker, study: Study, before: Sequence[TrialRecord], helpers: FindHelpers = no_helpers
 ) -> Iterator[list[Record]]:
-    """One study to its end: its new trial records, then its study record. Never raises for a bad customer.
+    """Run one study to its end: its new trial records, then its study record. Never raises for a bad customer.
 
     Records that come in one list must be written together: under a scheduler that pauses, all trials of a study are
     one cohort, and either all of them are known or none. A study with a fixed configuration has no trials.
@@ -84,7 +84,7 @@ def run_study(
 def _search(
     worker: Worker, study: Study, ending: _Ending, before: Sequence[TrialRecord], helpers: FindHelpers
 ) -> Iterator[list[Record]]:
-    """The trials of a study."""
+    """Run the trials of a study."""
     loop = _trials(worker, study, ending.data, before)
     if study.scheduler.pauses:
         if not before:
@@ -111,7 +111,7 @@ def conclude_study(
     failure: Note | None = None,
     predictions: Callable[[int], OutOfFold | None] = lambda _: None,
 ) -> StudyRecord:
-    """The record of a study whose trials have run elsewhere. Never raises for a bad customer.
+    """Return the record of a study whose trials have run elsewhere. Never raises for a bad customer.
 
     ended_by: why it ended before its budget was used up, as a sentence. failure: why it cannot be used. predictions:
     what a trial said of the rows that its folds left out, by its number.
@@ -230,7 +230,7 @@ class _Ending:
             self._saved, self._status = self._save(model), POOLED
 
     def record(self) -> StudyRecord:
-        """The study's record."""
+        """Return the study's record."""
         if self._status == NO_MODEL and self.context.customers.pool is not None:
             self._ask_pool()
         outcome = self._outcome

@@ -62,7 +62,7 @@ TrialData: TypeAlias = "StudyData | pd.DataFrame | None"
 
 
 def in_memory(spec: RunSpec) -> RunSpec | None:
-    """The spec with what cannot be written down, a function; None when workers read all of it from the run."""
+    """Return the spec with what cannot be written down, a function; None when workers read all of it from the run."""
     objective = spec.definition.objective
     if not callable(objective):
         return None
@@ -133,7 +133,7 @@ class WorkerContext:
         kept_bytes: float = 0.0,
         packs: bool = False,
     ) -> WorkerContext:
-        """The context of a run. The user's code is loaded here, so that what is wrong with it is no study's reason.
+        """Open a run. The user's code is loaded here, so that what is wrong with it is no study's reason.
 
         studies: those to come, whose keyed customers are read together. packs: whether models go into packs.
         """
@@ -159,7 +159,7 @@ class WorkerContext:
                     self.loader.read(customer)
 
     def data(self, customer: Customer) -> TrialData:
-        """What a customer's trials train on, made once; `CustomerError` when its rows cannot be used."""
+        """Return what a customer's trials train on, made once; `CustomerError` when its rows cannot be used."""
         if customer.id in self._kept:
             self._kept[customer.id] = self._kept.pop(customer.id)  # the one used last is dropped last
         else:
@@ -179,14 +179,14 @@ class WorkerContext:
         return self.customers.prepared(customer) if self.objective is None else self.customers.frame(customer)
 
     def simple_first(self, study: Study) -> SimpleFirst | None:
-        """What the rule of one standard error goes by; None where the best score wins."""
+        """Return what the rule of one standard error goes by; None where the best score wins."""
         if self.spec.definition.winner != "one_standard_error":
             return None
         known = families()
         return {name: known[name].simpler if name in known else () for name in parameters_by_model(study.space)}
 
     def training(self, study: Study, data: TrialData, home: Home | None = None) -> StudyTraining:
-        """How the study's trials train on its customer's data. home: of a trial whose objective makes trainers."""
+        """Return how a study's trials train on its customer's data. home: of a trial whose objective makes trainers."""
         if self.objective is not None:
             return self._objective_training(self.objective, study, data, home)
         assert isinstance(data, StudyData)
@@ -231,7 +231,7 @@ def _model_training(study: Study, data: StudyData, metric: Metric) -> StudyTrain
 
 
 def planned_study(run: str, spec: RunSpec, study: Study) -> PlannedStudy:
-    """A study of a run, with stopping rules of its own: the definition's, and its limit of time. run: its id."""
+    """Return a study of a run, with stopping rules of its own: the definition's, and its limit of time. run: its id."""
     rules: list[Rule] = [rule.build(metric=SCORE, mode=spec.mode) for rule in spec.stop]
     rules += study_limit(spec.definition.limits)
     entries = of_customer(spec.definition.warm_start, study.customer.id)
@@ -334,5 +334,5 @@ def open_worker(
 
 
 def unblock_sigterm() -> None:
-    """What this thread starts may be ended with SIGTERM, which Ray's processes do not hear (`driver.signals.kept`)."""
+    """Let what this thread starts be ended with SIGTERM, which Ray's processes do not hear (`driver.signals.kept`)."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})

@@ -113,7 +113,7 @@ class AheadLoop(TrialLoop):
         return trial
 
     def _take(self, trial: LocalTrial) -> Step | None:
-        """The next step of a trial, which a helper has trained or trains now."""
+        """Return the next step of a trial, which a helper has trained or trains now."""
         assert isinstance(trial, AheadTrial)
         return trial.receive(self._pool.take(trial.training_in(self._pool, self._exact), lambda: self._plan(trial)))
 
@@ -149,7 +149,7 @@ class AheadLoop(TrialLoop):
     # What is trained ahead of them.
 
     def _plan(self, needed: AheadTrial) -> Iterator[Demand]:
-        """The steps that will be needed, the most urgent first. Order and size change the time only."""
+        """Return the steps that will be needed, the most urgent first. Order and size change the time only."""
         trials: list[LocalTrial] = [needed] if self._protected in (None, needed) else [self._protected, needed]
         for cohort in self.core.cohorts.values():
             trials += [trial for trial in cohort.trials if trial is not needed and not self.core.is_full(trial)]
@@ -175,7 +175,7 @@ class AheadLoop(TrialLoop):
         return int(min(trial.shape.full_steps, MOST_STEPS)) - done
 
     def _look_ahead(self, idle: int) -> Iterator[Demand]:
-        """The first steps of trials that are not suggested yet, for idle helpers."""
+        """Return the first steps of trials that are not suggested yet, for idle helpers."""
         for number, training in list(self._foreseen.items()):
             if not (demand := self._first_steps(number, training)).met:
                 idle -= 1

@@ -43,7 +43,7 @@ class PlannedStudy:
     evaluated: Sequence[tuple[Configuration, float]] = ()
 
     def searcher(self) -> Searcher:
-        """A new searcher."""
+        """Return a new searcher."""
         study, points = self.study, self.points_to_evaluate
         points = [study.space.default()] if points is None else [own_copy(each) for each in points]
         searcher: Searcher = study.algorithm.build(
@@ -59,7 +59,7 @@ class PlannedStudy:
         return searcher
 
     def scheduler(self, config: Configuration, cohort_steps: int, frozen: Collection[str] | None = ()) -> Scheduler:
-        """A new scheduler for the cohort of a configuration.
+        """Return a new scheduler for the cohort of a configuration.
 
         cohort_steps: of the longest trial that the cohort can have. frozen: as of `StudyTraining`. Where a trial cannot
         take over a model, or nothing may change, all trials of the cohort run to their end.
@@ -81,7 +81,7 @@ class PlannedStudy:
         scheduler_for: Callable[[Configuration], Scheduler],
         new_trial: Callable[[int, str, dict[str, object], str], TrialT],
     ) -> StudyCore[TrialT]:
-        """A new core with a searcher of its own; the arguments are those of `StudyCore`."""
+        """Return a new core with a searcher of its own; the arguments are those of `StudyCore`."""
         return StudyCore(
             self.searcher(),
             scheduler_for,
@@ -94,5 +94,5 @@ class PlannedStudy:
         )
 
     def record(self, trial: Trial) -> TrialRecord:
-        """The record of a trial that has ended."""
+        """Return the record of a trial that has ended."""
         return trial_record(trial, self.study, self.run, self.metric, self.mode)

@@ -33,7 +33,7 @@ NO_STEP = EndCode.NO_STEP()
 
 
 def one_family(_config: Configuration) -> str:
-    """All configurations belong to the same cohort."""
+    """Put all configurations into the same cohort."""
     return ""
 
 
@@ -98,7 +98,7 @@ class StudyCore(Generic[TrialT]):
     # Ask.
 
     def ask(self) -> TrialT | None:
-        """The next trial; None when there is none now, or none any more (then `closed_by` says why)."""
+        """Return the next trial; None when there is none now, or none any more (then `closed_by` says why)."""
         self.ask_rules()
         if not self.closed_by and self.suggested >= self.n_trials:
             self.exhausted_by = EndCode.ALL_TRIALS_DONE(trials=self.n_trials)
@@ -114,7 +114,7 @@ class StudyCore(Generic[TrialT]):
             self._fail(RULE, "deciding whether the study goes on", error)
 
     def suggest(self, known: Configuration | None = None) -> TrialT | None:
-        """The searcher's next trial, without asking rules or budget.
+        """Return the searcher's next trial, without asking rules or budget.
 
         known: the configuration that the trial had in an earlier attempt, which counts whatever is suggested now.
         """
@@ -140,13 +140,13 @@ class StudyCore(Generic[TrialT]):
         return trial
 
     def exhaust(self) -> None:
-        """The searcher has nothing more to suggest."""
+        """Note that the searcher has nothing more to suggest."""
         self.exhausted_by = EndCode.NO_CONFIGURATION_LEFT(trials=self.suggested)
 
     # The cohort.
 
     def cohort(self, trial: TrialT) -> Cohort[TrialT]:
-        """The cohort of this trial's family; the first of the family founds it."""
+        """Return the cohort of this trial's family; the first of the family founds it."""
         cohort = self.cohorts.get(trial.family)
         if cohort is None:
             try:
@@ -171,7 +171,7 @@ class StudyCore(Generic[TrialT]):
             self._fail("scheduler", f"adding trial {trial.number}", error)
 
     def choose(self, cohort: Cohort[TrialT]) -> TrialT | None:
-        """The pending or paused trial that the scheduler wants to run next."""
+        """Return the pending or paused trial that the scheduler wants to run next."""
         try:
             return cohort.choose()
         except Exception as error:
@@ -184,7 +184,7 @@ class StudyCore(Generic[TrialT]):
     # Step.
 
     def step(self, trial: TrialT, step: AnyStep) -> str:
-        """CONTINUE, PAUSE or STOP after the trial's last step; with STOP, `trial.verdict` says how it ends."""
+        """Return CONTINUE, PAUSE or STOP after the trial's last step; with STOP, `trial.verdict` says how it ends."""
         decision = self.on_trial_result(trial, step)
         if decision == STOP or not self.rules or trial.number in self.protect or self.is_full(trial):
             return decision
@@ -223,7 +223,7 @@ class StudyCore(Generic[TrialT]):
         self._recalled.setdefault(trial.family, []).append(trial)
 
     def on_trial_result(self, trial: TrialT, step: AnyStep) -> str:
-        """The scheduler's decision after a step. The searcher is told of the step unless it is the last."""
+        """Return the scheduler's decision after a step. The searcher is told of the step unless it is the last."""
         self.spent_steps += 1
         self._charge(trial)
         cohort = self.cohorts[trial.family] if trial.in_cohort else None
@@ -252,17 +252,17 @@ class StudyCore(Generic[TrialT]):
         return decision
 
     def _stop_verdict(self, trial: TrialT) -> Verdict:
-        """The verdict on a trial that its scheduler stops: at the last step it has had its full budget."""
+        """Return the verdict on a trial that its scheduler stops: at the last step it has had its full budget."""
         return Verdict(FINISHED if self.is_full(trial) else STOPPED)
 
     def is_full(self, trial: TrialT) -> bool:
-        """Whether a trial has had its full budget."""
+        """Return whether a trial has had its full budget."""
         cohort = self.cohorts.get(trial.family)
         budget = trial.shape.full_steps if cohort is None else min(cohort.max_steps, trial.shape.full_steps)
         return bool(trial.steps) and trial.steps[-1].step >= budget
 
     def _rule_verdict(self, trial: TrialT) -> Verdict | None:
-        """The verdict of a stopping rule that ends this trial now; None while none does."""
+        """Return the verdict of a stopping rule that ends this trial now; None while none does."""
         for rule in self.rules:
             if rule.stop_all():
                 return Verdict(STOPPED, note_of(rule.study_reason()))
@@ -279,7 +279,7 @@ class StudyCore(Generic[TrialT]):
         trial.spent_steps, trial.spent_seconds = self.spent_steps, self.spent_seconds
 
     def complete(self, trial: TrialT) -> None:
-        """A trial ends by its verdict or by itself. Scheduler, searcher and rules are told; it goes into the outbox."""
+        """End a trial by its verdict or by itself. Scheduler, searcher and rules are told; it goes into the outbox."""
         trial.release()
         trial.state, trial.reason = trial.verdict or (FINISHED, None)
         trial.best, trial.score = self._best(trial)
@@ -316,7 +316,7 @@ class StudyCore(Generic[TrialT]):
         self.outbox.append(trial)
 
     def _end_waiting(self, trial: TrialT) -> None:
-        """A scheduler ends a trial that is paused or pending."""
+        """End a trial that is paused or pending, for a scheduler."""
         trial.verdict = self._stop_verdict(trial)
         self.complete(trial)
 
@@ -356,7 +356,7 @@ class StudyCore(Generic[TrialT]):
         trial.charged = trial.seconds
 
     def _searched(self, trial: TrialT, before: float) -> None:
-        """The searcher has worked for a trial since `before`."""
+        """Charge a trial for the searcher's work since `before`."""
         seconds = time.perf_counter() - before
         trial.suggest_seconds += seconds
         self.spent_seconds += seconds
@@ -366,14 +366,14 @@ class StudyCore(Generic[TrialT]):
         return self.position - 1
 
     def _fail(self, part: str, doing: str, error: Exception) -> NoReturn:
-        """The study ends because its searcher, scheduler or rule raised."""
+        """End the study because its searcher, scheduler or rule raised."""
         if isinstance(error, StudyError):
             raise error
         raise StudyError(EndCode.PART_FAILED(part, doing=doing, error=raised(error))) from error
 
 
 def same_config(one: Configuration, other: Configuration) -> bool:
-    """Whether two configurations are the same after a way through JSON."""
+    """Return whether two configurations are the same after a way through JSON."""
     if one == other:
         return True
     return bool(json.loads(json.dumps(one, default=repr)) == json.loads(json.dumps(other, default=repr)))

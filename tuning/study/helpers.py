@@ -113,7 +113,7 @@ class HelperTrainer:
         self._saved: dict[int, float] = {}  # when the state of each was last given
 
     def train(self, request: TrainingRequest, state: bytes | None) -> tuple[TrainingAnswer, bytes | None]:
-        """The answer to a request, and a state with it. state: to begin from."""
+        """Return the answer to a request, and a state with it. state: to begin from."""
         for key in request.dropped:
             self._drop(key)
         key, began = request.training, time.monotonic()
@@ -190,10 +190,10 @@ class HelperLink(Protocol):
         """How many helpers there are."""
 
     def send(self, helper: int, request: TrainingRequest, state: object) -> None:
-        """A request to a helper that has none. state: None, or what came with an answer."""
+        """Send a request to a helper that has none. state: None, or what came with an answer."""
 
     def wait(self) -> Sequence[HelperReady | HelperAnswered | HelperLost]:
-        """What happens next; waits for it."""
+        """Wait for what happens next, and return it."""
 
 
 class NoStateError(Exception):
@@ -246,7 +246,7 @@ class RemoteTraining:
         self._pool.drop(self)
 
     def state_after(self, steps: int) -> object:
-        """A state that another training can begin from; `NoStateError` where there is none."""
+        """Return a state that another training can begin from; `NoStateError` where there is none."""
         return self._pool.state_after(self, steps)
 
 
@@ -287,12 +287,12 @@ class HelperPool:
         return len(self._kept)
 
     def begin(self, beginning: TrainingStart) -> RemoteTraining:
-        """A new training. Its state: None, or another one's."""
+        """Begin a training. Its state: None, or another one's."""
         self._trainings += 1
         return RemoteTraining(self, self._trainings, beginning)
 
     def take(self, training: RemoteTraining, plan: Callable[[], Iterable[Demand]]) -> TrainedStep | TrainingEnd:
-        """The next step of a training, or its end; waits for it.
+        """Return the next step of a training, or its end; waits for it.
 
         plan: what helpers are to do, the most urgent first, this step among it; asked whenever one of them is idle.
         """

@@ -15,7 +15,7 @@ class Searcher(Protocol):
     """The part of Ray Tune's `Searcher` that a study needs."""
 
     def suggest(self, trial_id: str) -> object:
-        """A configuration; None when there is none now, anything else when there are no more."""
+        """Return a configuration; None when there is none now, anything else when there are no more."""
 
     def on_trial_complete(self, trial_id: str, result: TrialResult | None = None, error: bool = False) -> None:
         """A trial has ended: with the result that counts, or with an error."""
@@ -36,10 +36,10 @@ class Rule(Protocol):
     """A built stopping rule, see `schedulers.stopping`."""
 
     def __call__(self, trial_id: str, result: TrialResult) -> bool:
-        """Whether this trial is to end after this step."""
+        """Return whether this trial is to end after this step."""
 
     def stop_all(self) -> bool:
-        """Whether the study is to end."""
+        """Return whether the study is to end."""
 
     def on_trial_end(self, trial_id: str, finished: bool, score: float | None) -> None:
         """A trial has ended: whether with its full budget, and with which score."""

@@ -52,7 +52,7 @@ class LocalTrial(Trial):
         return self._snapshot
 
     def take_over(self, donor: DonorState, config: dict[str, object]) -> None:
-        """An exploit: go on from another trial's state, with another configuration."""
+        """Go on from another trial's state, with another configuration."""
         self._close_generator()
         self.config = config
         self._inherited = donor.state
@@ -62,7 +62,7 @@ class LocalTrial(Trial):
         self.schedule = (*donor.schedule, (donor.step, dict(config)))
 
     def pull(self, start: StartTraining) -> Step | None:
-        """The next step of training; None at the end, and after an exception (then the trial has failed)."""
+        """Return the next step of training; None at the end, and after an exception (then the trial has failed)."""
         wall, cpu = time.perf_counter(), time.process_time()
         known: float | None = None
         try:
@@ -108,7 +108,7 @@ class LocalTrial(Trial):
 
 
 def is_ctrl_c(error: BaseException) -> bool:
-    """Whether Ctrl-C stops this process. In a worker, training has a thread of its own, whose code raised it."""
+    """Return whether Ctrl-C stops this process. In a worker, training has a thread of its own, whose code raised it."""
     return isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread()
 
 
@@ -148,7 +148,7 @@ class Snapshot:
         return self.read()
 
     def read(self) -> DonorState:
-        """The state that is kept, else the one that the trial has now; `StudyError` when there is none."""
+        """Return the state that is kept, else the one that the trial has now; `StudyError` when there is none."""
         if self._kept is not None:
             return self._kept
         trial = self._trial
@@ -168,5 +168,5 @@ class Snapshot:
         self._kept = self.read()
 
     def forget(self) -> None:
-        """The trial has ended: drop its state."""
+        """Drop the state of a trial that has ended."""
         self._trial = self._kept = None

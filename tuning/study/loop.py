@@ -30,12 +30,12 @@ class ReplayError(StudyError):
 
 
 def any_shape(_config: Configuration) -> TrialShape:
-    """The last step counts, and a trial is as long as the longest one of its cohort."""
+    """Return the shape of a trial whose last step counts, and which is as long as the longest one of its cohort."""
     return ANY_SHAPE
 
 
 def in_process(start: StartTraining) -> Pull:
-    """Training in this process: each trial is a generator that `start` makes."""
+    """Train in this process: each trial is a generator that `start` makes."""
     return lambda trial: trial.pull(start)
 
 
@@ -96,7 +96,7 @@ class TrialLoop(Iterator[LocalTrial]):
             yield self.core.outbox.popleft()
 
     def _next(self) -> LocalTrial | None:
-        """The trial that runs next, in whichever cohort; None when none can."""
+        """Return the trial that runs next, in whichever cohort; None when none can."""
         core = self.core
         while True:
             if self._filling or not any(
@@ -136,7 +136,7 @@ class TrialLoop(Iterator[LocalTrial]):
         return trial
 
     def _begin(self, trial: LocalTrial) -> None:
-        """A trial's training is about to start."""
+        """Note that a trial's training is about to start."""
         trial.started = time.time()
         trial.status = RUNNING
         if self._on_start is not None:
@@ -179,11 +179,11 @@ class TrialLoop(Iterator[LocalTrial]):
         core.complete(trial)
 
     def _end(self, trial: LocalTrial) -> None:
-        """A trial ends that others may have waited for."""
+        """End a trial that others may have waited for."""
         self.core.complete(trial)
 
     def _end_waiting(self) -> None:
-        """A rule has ended the study, or the scheduler waits for something that will not come."""
+        """End what is left: a rule has ended the study, or the scheduler waits for something that will not come."""
         for cohort in self.core.cohorts.values():
             for trial in list(cohort.trials):
                 if trial.is_finished():

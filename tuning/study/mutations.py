@@ -14,7 +14,7 @@ from tuning.study.interfaces import Configuration
 
 
 def mutations(space: SearchSpace, config: Configuration, frozen: Collection[str], cohort: str) -> schedulers.Mutations:
-    """What a scheduler may change in the cohort that `config` takes part in.
+    """Return what a scheduler may change in the cohort that `config` takes part in.
 
     space: a `search_spaces.SearchSpace`. frozen: parameters that a growing model cannot change. cohort: the parameter
     whose value is the same for all trials of a cohort (the model family).
@@ -47,7 +47,7 @@ def mutations(space: SearchSpace, config: Configuration, frozen: Collection[str]
 
 
 def longest(space: SearchSpace, config: Configuration, length: str, cohort: str) -> Configuration:
-    """This configuration with the largest `length` (trees, rounds, epochs) that its cohort allows.
+    """Return this configuration with the largest `length` (trees, rounds, epochs) that its cohort allows.
 
     Rungs and budgets are those of a cohort, so they follow its longest trials and not the one that comes first.
     """

@@ -20,7 +20,7 @@ LIBRARIES = ("ray", "optuna", "hyperopt", "scikit-learn", "xgboost", "xgboost-cp
 
 
 def trial_record(trial: Trial, study: Study, run: str, metric: str, mode: str) -> TrialRecord:
-    """The record of a trial that has ended. run: its id. metric, mode: the user's."""
+    """Return the record of a trial that has ended. run: its id. metric, mode: the user's."""
     steps = [
         StepRecord(step.step, step.score, seconds, step.metrics)
         for step, seconds in zip(trial.steps, trial.step_seconds, strict=True)
@@ -64,13 +64,13 @@ def trial_record(trial: Trial, study: Study, run: str, metric: str, mode: str) -
 
 
 def worker_name() -> str:
-    """host:pid of this process."""
+    """Return host:pid of this process."""
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
 @cache
 def versions() -> str:
-    """The versions that a result depends on, as a JSON object of them by name."""
+    """Return the versions that a result depends on, as a JSON object of them by name."""
     found = {name: installed_version(name) for name in ("tuning-service", *LIBRARIES)}
     there = {name: number for name, number in found.items() if number}
     return json.dumps({"python": platform.python_version(), **there})

@@ -55,7 +55,7 @@ class RecordedStudy:
         return self.planned.study.scheduler.pauses
 
     def _loop(self) -> TrialLoop:
-        """The trials, which this process trains, or helpers ahead of their turn."""
+        """Return the trials, which this process trains, or helpers ahead of their turn."""
         planned, shape, on_start = self.planned, self.training.shape, self.on_start
         if self.helpers is not None:
             core: StudyCore[LocalTrial] = planned.core(self._scheduler_for, AheadTrial)

@@ -77,7 +77,7 @@ StudyTable: TypeAlias = Columnar[Study]
 
 
 def as_columns(studies: Iterable[Study]) -> StudyTable:
-    """The studies as columns."""
+    """Return the studies as columns."""
     if isinstance(studies, Columnar):
         return studies
     held = list(studies)
@@ -85,31 +85,31 @@ def as_columns(studies: Iterable[Study]) -> StudyTable:
 
 
 def budgets(options: DictionaryColumn, fixed: DictionaryColumn, usual: int) -> DictionaryColumn:
-    """How many trials studies have: their customers' own number or the usual one, none with a fixed configuration."""
+    """Return how many trials studies have: their customers' own number or the usual one, none with a fixed one."""
     known = fixed.map(lambda each: each is not None)
     return combined(lambda own, fitted: 0 if fitted else own.trials or usual, options, known)
 
 
 def customers_of(studies: StudyTable) -> Customers:
-    """The customer of each study."""
+    """Return the customer of each study."""
     column = studies.columns["customer"]
     assert isinstance(column, Columnar)
     return column
 
 
 def work_amounts(studies: StudyTable, *, ending: bool = True) -> np.ndarray:
-    """(n,) the work of each study, in the unit of `Study.budget`. ending: whether last fits are included."""
+    """Return (n,) the work of each study, in the unit of `Study.budget`. ending: whether last fits are included."""
     each = TRIAL_ROWS + about_rows(customers_of(studies))
     return np.asarray((studies.numbers("n_trials") + ending * ENDING) * each)
 
 
 def total_work(studies: StudyTable, *, ending: bool = True) -> float:
-    """The work of all studies together."""
+    """Return the work of all studies together."""
     return float(work_amounts(studies, ending=ending).sum())
 
 
 def placed(studies: StudyTable, placement: str) -> np.ndarray:
-    """(n,) whether a study has this placement."""
+    """Return (n,) whether a study has this placement."""
     return studies.shared("placement").test(lambda each: each == placement)
 
 
@@ -132,10 +132,10 @@ class StudyTraining:
     exact: Callable[[Configuration], bool] = lambda _: True
 
     def cohort_steps(self, config: Configuration) -> int:
-        """The steps of the longest trial that this configuration's cohort can have."""
+        """Return the steps of the longest trial that this configuration's cohort can have."""
         return int(self.shape(self.longest(config)).full_steps)
 
 
 def family_of(config: Configuration) -> str:
-    """The model family of a configuration, whose trials are one cohort; "objective" where a function is tuned."""
+    """Return the model family of a configuration, by which trials are one cohort; "objective" of a function."""
     return str(config.get(MODEL, "objective"))

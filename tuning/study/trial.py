@@ -72,7 +72,7 @@ class EarlierTrial:
 
 
 def first_gap(numbers: Collection[int]) -> int:
-    """The first trial number that is missing: what comes after it was suggested knowing the missing trial."""
+    """Return the first trial number that is missing: what comes after it was suggested knowing the missing trial."""
     return next(number for number in count() if number not in numbers)
 
 
@@ -164,7 +164,7 @@ class Trial:
     __repr__ = __str__
 
     def is_finished(self) -> bool:
-        """Whether it has ended, in whatever state."""
+        """Return whether it has ended, in whatever state."""
         return self.status in (TERMINATED, ERROR)
 
     def fail(self, reason: Note, error: str | None = None) -> None:

@@ -104,6 +104,6 @@ class _CheckpointManager:
 
 
 def _local(trial: Trial) -> LocalTrial:
-    """A trial whose state is in this process; schedulers that ask for states are given no others."""
+    """Return a trial whose state is in this process; schedulers that ask for states are given no others."""
     assert isinstance(trial, LocalTrial)
     return trial

@@ -24,12 +24,12 @@ from tuning.study.interfaces import Configuration
 
 
 def of_customer(entries: Iterable[WarmStart], customer: str) -> tuple[WarmStart, ...]:
-    """Those entries that are for everybody or for this customer."""
+    """Return those entries that are for everybody or for this customer."""
     return tuple(entry for entry in entries if entry.customer in (None, customer))
 
 
 def fitting(portfolio: Iterable[Configuration], space: SearchSpace) -> list[Configuration]:
-    """The configurations of a portfolio that a search space has, complete: what it adds has its default."""
+    """Return the configurations of a portfolio that a search space has, complete: what it adds has its default."""
     found: list[Configuration] = []
     for config in portfolio:
         with suppress(SpaceError):
@@ -100,7 +100,7 @@ def evaluated_points(entries: Sequence[WarmStart]) -> list[tuple[Configuration, 
 
 
 def check_customers(entries: Sequence[WarmStart], known: Collection[str]) -> None:
-    """`PlanError` for an entry for a customer that is not there: known are the ids of all of them."""
+    """Raise `PlanError` for an entry for a customer that is not there: known are the ids of all of them."""
     for number, entry in enumerate(entries):
         if entry.customer is not None and entry.customer not in known:
             raise PlanError(
@@ -142,7 +142,7 @@ def check(spec: RunSpec, own: Mapping[str, SearchSpace]) -> list[Note]:
 
 
 def _check_baseline(given: GivenBaseline, spaces: Sequence[SearchSpace]) -> None:
-    """`PlanError` for a configuration that is not in all of the search spaces: in each it would be another one."""
+    """Raise `PlanError` for a configuration that not all search spaces have: in each it would be another one."""
     config = configuration_of(given)
     if config is None:
         return
@@ -164,7 +164,7 @@ def _values_of(parameter: Parameter) -> Sequence[object]:
 
 
 def known_entries(fixed: Mapping[str, FixedConfiguration]) -> list[dict[str, object]]:
-    """The `warm_start` of a search that is not to lose known configurations: of an ensemble every member's.
+    """Return the `warm_start` of a search that is not to lose known configurations: of an ensemble every member's.
 
     A schedule is tried as it began: its end alone was never trained with from the start. A constant and the pool
     are in no search space, and left out. fixed: by customer.
@@ -178,7 +178,7 @@ def known_entries(fixed: Mapping[str, FixedConfiguration]) -> list[dict[str, obj
 
 
 def best_entries(trials: Iterable[TrialRecord], best: int) -> list[dict[str, object]]:
-    """The `warm_start` of a next run: so many of the best configurations of every customer, of a schedule its first."""
+    """Return the `warm_start` of a next run: every customer's best configurations, so many; of a schedule its first."""
     by_customer: dict[str, list[TrialRecord]] = {}
     for record in trials:
         by_customer.setdefault(record.customer, []).append(record)

@@ -115,7 +115,7 @@ class ProcessGroup:
         return others
 
     def wait(self, seconds: float | None = None, numbers: Collection[int] | None = None) -> list[CallEnd]:
-        """How starts and questions have ended, by now or by the time that one has.
+        """Return how starts and questions have ended, by now or by the time that one has.
 
         seconds: to wait for one at most; None without an end. numbers: of the actors; None for all.
         """
@@ -128,7 +128,7 @@ class ProcessGroup:
         return [self._ended(reference) for reference in done]
 
     def heard(self, numbers: Collection[int]) -> bool:
-        """Whether `wait` has something of these actors at once."""
+        """Return whether `wait` has something of these actors at once."""
         import ray
 
         owed = self._owed(numbers)
@@ -153,11 +153,11 @@ class ProcessGroup:
             return ProcessLost(number, error)
 
     def late(self, patience: float) -> bool:
-        """Whether an actor has been starting for longer than so many seconds: most likely there is no room for it."""
+        """Return whether an actor has been starting for longer than so many seconds, most likely for lack of room."""
         return any(time.monotonic() - since > patience for since in self._since.values())
 
     def dead(self, number: int) -> bool:
-        """Whether an actor has died. Else it cannot be reached for a while."""
+        """Return whether an actor has died. Else it cannot be reached for a while."""
         import ray
         from ray.exceptions import ActorUnavailableError, GetTimeoutError, RayError
 

@@ -52,7 +52,7 @@ END_S = 10.0  # for workers to end in; then they are killed
 def trained(
     trainer: DataParallelTrainer, folder: str, name: str
 ) -> Generator[tuple[int, Mapping[str, object]], None, None]:
-    """The reports of a trainer's workers, see `tuning.models.trainers.training.reports`."""
+    """Return the reports of a trainer's workers, see `tuning.models.trainers.training.reports`."""
     controller = _started(trainer, folder, name)
     try:
         controller.run.remote()
@@ -67,7 +67,7 @@ def trained(
 
 
 def _reason(error: BaseException) -> str:
-    """What Ray Train's error comes down to: the last line of what it says of the first worker that failed."""
+    """Return what Ray Train's error comes down to: the last line of what it says of the first worker that failed."""
     failures: Mapping[int, BaseException] = getattr(error, "worker_failures", None) or {}
     rank, failure = min(failures.items(), key=lambda item: item[0], default=(None, error))
     lines = lines_of(failure)
@@ -76,7 +76,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _started(trainer: DataParallelTrainer, folder: str, name: str) -> ActorHandle:
-    """A controller for the trainer's workers, which are not there yet."""
+    """Return a controller for the trainer's workers, which are not there yet."""
     given: RunConfig = trainer.run_config
     kept, failure = given.checkpoint_config, given.failure_config
     if failure is not None and failure.controller_failure_limit < 0:
@@ -104,7 +104,7 @@ def _started(trainer: DataParallelTrainer, folder: str, name: str) -> ActorHandl
 
 
 def _environment(given: dict[str, object], scaling: ScalingConfig) -> dict[str, object]:
-    """What is given, and as many threads as a worker has CPUs, where these are several."""
+    """Return what is given, and as many threads as a worker has CPUs, where these are several."""
     cpus = int(scaling.total_resources.get("CPU", 0) / scaling.max_workers)
     threads = thread_environment(cpus) if cpus > 1 else {}
     own = given.get("env_vars")
@@ -206,12 +206,12 @@ class TrialController(TrainController):
             self.reports.put_nowait(self.get_training_failed_error())
 
     async def next_report(self) -> ReportOrEnd:
-        """The next report; what training has failed with, or None, at the end."""
+        """Return the next report; what training has failed with, or None, at the end."""
         self.wanted.set()
         return await self.reports.get()
 
     def take(self, report: WorkersReport) -> None:
-        """A report of all workers; those of the first one count."""
+        """Take a report of all workers; those of the first one count."""
         self.reported += 1
         if report.checkpoint is not None:
             report.checkpoint.update_metadata({STEP: self.reported})

@@ -31,7 +31,7 @@ class TrialPlace(RayPlace):
 
 
 def train_with_ray(trainer: DataParallelTrainer, folder: str, name: str) -> Generator[Report, None, None]:
-    """The reports of a trainer's workers, see `tuning.models.trainers.training.Home`."""
+    """Return the reports of a trainer's workers, see `tuning.models.trainers.training.Home`."""
     from tuning.worker_groups.ray_train import trained
 
     yield from trained(trainer, folder, name)

@@ -43,7 +43,7 @@ class GroupActor:
         self.models: list[tuple[Booster, QuantileDMatrix, TrainingJob]] = []
 
     def ready(self) -> None:
-        """Answered when the process is there, with XGBoost."""
+        """Answer when the process is there, with XGBoost."""
         import xgboost  # noqa: F401  # what takes longest
 
     def begin(self, tracker: Mapping[str, str | int], rank: int, works: Sequence[TrainingJob]) -> None:
@@ -68,7 +68,7 @@ class GroupActor:
 
     @contextlib.contextmanager
     def _leaving(self) -> Iterator[None]:
-        """An error is one for all: who waits for this one would else go on waiting."""
+        """Make an error one for all: who waits for this one would else go on waiting."""
         try:
             yield
         except BaseException:
@@ -84,7 +84,7 @@ class GroupActor:
 
 
 def _opened(work: TrainingJob, uri: str, threads: int) -> tuple[Booster, QuantileDMatrix]:
-    """A model and its rows; the candidates for splits are found by all actors together."""
+    """Return a model and its rows; the candidates for splits are found by all actors together."""
     import xgboost
 
     table = read_shards(work.shards, uri)
@@ -216,7 +216,7 @@ class Actors:
             self._actors.ask(number, "advance")
 
     def _answers(self, asked: Collection[int]) -> list[object]:
-        """What all say. `_LostError`: some have died, or do not answer although others have failed."""
+        """Return what all say. `_LostError`: some have died, or do not answer although others have failed."""
         waiting, until = set(asked), math.inf
         found, lost = list[CallEnd](), list[int]()
         while waiting:

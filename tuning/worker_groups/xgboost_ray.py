@@ -107,12 +107,12 @@ class RayTraining:
             raise _ClosedError
 
     def started(self, actor: ActorHandle) -> None:
-        """An actor is on its way."""
+        """Note that an actor is on its way."""
         self.actors.append(actor)
         self._starting[actor.pid.remote()] = time.monotonic()
 
     def _check_started(self) -> None:
-        """`RunError` where an actor has been on its way for too long."""
+        """Raise `RunError` where an actor has been on its way for too long."""
         import ray
 
         starting = dict(self._starting)  # of which the thread may make more
@@ -122,11 +122,11 @@ class RayTraining:
             raise self.place.no_start(len(starting), self.worker_group)
 
     def begin(self, rounds: int) -> None:
-        """The actors train, after so many rounds."""
+        """Note that the actors train, after so many rounds."""
         self.beginnings.append((time.monotonic(), rounds))
 
     def take(self, rounds: int, model: bytes) -> None:
-        """A step is done; one that was done before an actor was lost is not told again."""
+        """Pass a step on; one that was done before an actor was lost is not told again."""
         if rounds > self._last[0] and not self._closed.is_set():
             self._last = rounds, model
             self._steps.put(self._last)
@@ -213,7 +213,7 @@ class Folds:
 
 
 def _rows(work: TrainingJob, directory: RunDirectory) -> RayDMatrix:
-    """The training rows, which each actor reads from its own shard."""
+    """Return the training rows, which each actor reads from its own shard."""
     from xgboost_ray import RayDMatrix, RayFileType, RayShardingMode
 
     class Rows(RayDMatrix):
@@ -238,14 +238,14 @@ class _ClosedError(BaseException):
 
 
 def _cause(error: BaseException) -> str:
-    """The innermost reason that says something, on one line."""
+    """Return the innermost reason that says something, on one line."""
     while error.__cause__ is not None:
         error = error.__cause__
     return f"{type(error).__name__}: {''.join(lines_of(error)[-1:])}"
 
 
 def _reporting(number: int, every: int, total: int) -> TrainingCallback:
-    """The callback that runs in the actors: the first of them sends the model after each step."""
+    """Return the callback that runs in the actors: the first of them sends the model after each step."""
     from xgboost import collective
     from xgboost.callback import TrainingCallback
     from xgboost_ray.session import put_queue
@@ -266,7 +266,7 @@ def _reporting(number: int, every: int, total: int) -> TrainingCallback:
 
 
 def deliver(number: int, rounds: int, model: bytes = b"") -> None:
-    """Called by XGBoost-Ray in the trial's process with what the first actor has sent: where it begins, or a step."""
+    """Take what the first actor has sent, called by XGBoost-Ray in the trial's process: where it begins, or a step."""
     if (training := _TRAININGS.get(number)) is None:
         return
     if model:
@@ -299,7 +299,7 @@ def replacements() -> dict[str, Callable[..., object]]:
 
 
 def _start(workers: int) -> tuple[Started, dict[str, str | int]]:
-    """XGBoost's own tracker, waited for in a daemon thread: else it tells nobody where it listens."""
+    """Start XGBoost's own tracker, waited for in a daemon thread: else it tells nobody where it listens."""
     from ray.util import get_node_ip_address
     from xgboost.tracker import RabitTracker
 
@@ -333,7 +333,7 @@ def _placed(bundle: int) -> PlacementGroupSchedulingStrategy:
 
 
 def _actor(rank: int, queue: Queue | None = None, **options: object) -> ActorHandle:
-    """An actor in its own bundle, which the actors of other folds share: so it asks for no CPU of it."""
+    """Start an actor in its own bundle, which the actors of other folds share: so it asks for no CPU of it."""
     import xgboost_ray.main as main
 
     training: RayTraining = _HERE.training
@@ -354,7 +354,7 @@ def _actor(rank: int, queue: Queue | None = None, **options: object) -> ActorHan
 
 
 def _communication(*_: bool) -> tuple[Queue, Event]:
-    """Queue and event, beside the trial's own process."""
+    """Start queue and event, in the bundle of the trial's own process."""
     from ray.util.queue import Queue
     from xgboost_ray.util import Event
 

@@ -32,7 +32,7 @@ FINAL_FITS = "the final fits"
 
 
 def job_of_one_process(study: SpreadStudy, trial: SpreadTrial) -> TrialJob:
-    """The job of a trial that one process trains."""
+    """Return the job of a trial that one process trains."""
     return TrialJob.from_trial(study.study, trial, trial.checkpoint)
 
 
@@ -114,7 +114,7 @@ class OpenStudies:
                 self._look(study)
 
     def next(self) -> tuple[str, TrialJob | FitJob] | None:
-        """(id, job) to run next; None when there is none now."""
+        """Return (id, job) to run next; None when there is none now."""
         return self._next_fit() or self._next_trial() or self._next_fit()  # a study's end may be found out on the way
 
     def _next_fit(self) -> tuple[str, FitJob] | None:
@@ -126,7 +126,7 @@ class OpenStudies:
         return name, job
 
     def _next_trial(self) -> tuple[str, TrialJob] | None:
-        """Of the studies in flight, the one with the fewest running trials is asked first."""
+        """Ask the studies in flight, the one with the fewest running trials first."""
         while not self.broken:
             try:
                 self.open()
@@ -156,7 +156,7 @@ class OpenStudies:
         return f"{kind}_{self._issued:06d}"
 
     def trial(self, name: str) -> SpreadTrial:
-        """The trial that a Tune trial trains. name: id of the latter."""
+        """Return the trial that a Tune trial trains. name: id of the latter."""
         return self._trials[name][1]
 
     def result(self, name: str, report: StepReport | FailureReport) -> bool:
@@ -173,12 +173,12 @@ class OpenStudies:
         return stop
 
     def overdue(self, name: str, worked: float, idle: float) -> bool:
-        """Whether a trial hangs, so that its worker is to be killed; see `SpreadStudy.overdue`."""
+        """Return whether a trial hangs, so that its worker is to be killed; see `SpreadStudy.overdue`."""
         study, trial = self._trials[name]
         return study.overdue(trial.number, worked, idle)
 
     def saved(self, name: str, path: str) -> None:
-        """A trial has a checkpoint at a path of the storage; the one before it has served."""
+        """Keep the checkpoint of a trial, at a path of the storage; the one before it has served."""
         study, trial = self._trials[name]
         inside = f"{self.directory.root}/"
         if not path.startswith(inside):
@@ -195,7 +195,7 @@ class OpenStudies:
             self._served.append(checkpoint)
 
     def no_place(self, name: str, why: Note) -> None:
-        """No machine comes that has room for a trial, whose end is to come, or for a last fit."""
+        """Give up a trial, whose end is to come, or a last fit: no machine comes that has room for it."""
         if name in self._trials:
             self.trial(name).fail(why)
         else:
@@ -203,7 +203,7 @@ class OpenStudies:
             self.conclude(replace(job.ended, failure=why))
 
     def end(self, name: str, *, died: bool = False) -> None:
-        """A trial or a last fit has ended. died: so have its workers."""
+        """Take in the end of a trial or of a last fit. died: so have its workers ended."""
         if name in self._trials:
             self._end_trial(*self._trials.pop(name), died=died)
         elif name in self._fits:

@@ -60,7 +60,7 @@ class SpreadRun:
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[OpenStudies | None]:
-        """The unfinished studies; a study's record is written when it ends. None where there are none."""
+        """Return the unfinished studies; a study's record is written when it ends. None where there are none."""
         if not self.plan.spread:
             yield None
             return
@@ -101,7 +101,7 @@ class SpreadRun:
                 studies.end(name)
 
     def open(self) -> OpenStudies:
-        """The unfinished studies, those in flight made; to be closed."""
+        """Return the unfinished studies, those in flight made; to be closed."""
         studies = OpenStudies(
             self.directory,
             self.owned.term,
@@ -123,7 +123,7 @@ class SpreadRun:
         return TrialJob.from_trial(study.study, trial, trial.checkpoint, worker_group)
 
     def studies(self) -> Iterator[SpreadStudy | EndedStudy]:
-        """The unfinished studies, each made when it is taken, where their records say they were."""
+        """Return the unfinished studies, each made when it is taken, where their records say they were."""
         known, finished = recorded(self.directory, self.owned.term, DRIVER)
         begun = begun_trials(self.directory)
         for study in self.plan.spread:

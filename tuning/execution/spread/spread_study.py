@@ -49,7 +49,7 @@ class SpreadTrial(Trial):
         self.cohort_steps = length.cohort_steps
 
     def take_step(self, report: StepReport) -> Step:
-        """A step that its worker reports. NaN and infinity are scores."""
+        """Take in a step that its worker reports. NaN and infinity are scores."""
         self.steps.append(report.step)
         self.seconds, self.fit_seconds = report.seconds, report.fit_seconds
         self.step_seconds.append(report.seconds)
@@ -95,7 +95,7 @@ class SpreadStudy:
         return self.closed and not self.live
 
     def next(self) -> SpreadTrial | None:
-        """The next trial to run, None when there is none now."""
+        """Return the next trial to run, None when there is none now."""
         if self.waiting:
             trial = self.waiting.pop(0)
             trial.attempt += 1
@@ -128,7 +128,7 @@ class SpreadStudy:
         return stop
 
     def overdue(self, number: int, worked: float, idle: float) -> bool:
-        """Whether a trial hangs: it has failed then, and its worker is to be killed.
+        """Return whether a trial hangs: it has failed then, and its worker is to be killed.
 
         worked, idle: seconds since its worker took it up, and since that has reported something.
         """
@@ -140,7 +140,7 @@ class SpreadStudy:
         return why is not None
 
     def end(self, number: int, *, died: bool = False) -> TrialRecord | None:
-        """A trial has ended, by itself, stopped, or (`died`) with its last worker: its study has ended then, too."""
+        """Take in the end of a trial. died: it has ended with its last worker, which ends its study, too."""
         trial = self.live.pop(number, None)
         if trial is None:
             return None
@@ -160,13 +160,13 @@ class SpreadStudy:
         return record
 
     def ended(self) -> EndedStudy:
-        """What has come of it, once it is done."""
+        """Return what has come of it, once it is done."""
         number, error = self.crashed or (None, None)
         crashed = None if number is None else f"trial {number}"
         return EndedStudy(self.study, self.records, self.core.ended_by, self.failure, crashed, error)
 
     def give_up(self, error: Exception) -> None:
-        """The study cannot go on. What is recorded of it stays, and `failure` says why."""
+        """End the study, which cannot go on. What is recorded of it stays, and `failure` says why."""
         self.failure = reason_of(error)
         self.live.clear()
         self.waiting.clear()
@@ -238,7 +238,7 @@ class SpreadStudy:
         return trial.take_step(report)
 
     def _enter(self, trial: SpreadTrial) -> None:
-        """Training has begun: only a worker knows how long trials are."""
+        """Begin a trial: only a worker knows how long trials are."""
         self._cohort_steps.setdefault(trial.family, trial.cohort_steps)
         trial.started = time.time()
         self.core.add(trial)

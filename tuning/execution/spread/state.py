@@ -102,7 +102,7 @@ def write_state(folder: str, content: SavedState, trial: BegunTrial) -> None:
 
 
 def read_state(directory: RunDirectory, path: str) -> SavedState | None:
-    """The state in a checkpoint; None when it is gone, damaged or not of this run: the trial starts again.
+    """Return the state in a checkpoint; None when it is gone, damaged or not of this run: the trial starts again.
 
     path: of the checkpoint's folder, on the run directory's filesystem.
     """
@@ -134,7 +134,7 @@ def begun_trials(directory: RunDirectory) -> dict[str, dict[int, BegunTrial]]:
 
 
 def _age(trial: BegunTrial) -> tuple[str, int]:
-    """The term of the driver that had it, and how far it was."""
+    """Return the term of the driver that had it, and how far it was."""
     tuner = trial.path.split("/")[1]
     return tuner.rpartition("-")[0], len(trial.reports)
 
@@ -155,7 +155,7 @@ def _report_of(row: Json) -> StepReport:
 
 
 def folder_of(study: str) -> str:
-    """Where a study's files are."""
+    """Return where a study's files are."""
     return f"{PREDICTIONS}/{slug(study)}"
 
 
@@ -167,7 +167,7 @@ def write_predictions(directory: RunDirectory, study: str, trial: int, found: Ou
 
 
 def read_predictions(directory: RunDirectory, study: str, trial: int) -> OutOfFold | None:
-    """What `write_predictions` wrote; None where there is nothing that can be read."""
+    """Return what `write_predictions` wrote; None where there is nothing that can be read."""
     try:
         content = directory.read(f"{folder_of(study)}/{trial}.npz")
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
@@ -184,7 +184,7 @@ def with_predictions(
     seed: int,
     write: Callable[[OutOfFold], None],
 ) -> Generator[Reported, None, None]:
-    """A trial's reports; what it said is written before its last possible one, and whenever it ends."""
+    """Return a trial's reports; what it said is written before its last possible one, and whenever it ends."""
     written: OutOfFold | None = None
     try:
         for report, state in reports:

@@ -74,7 +74,7 @@ KEPT_BYTES = 200e6  # of customers' files; in memory they are several times as l
 
 
 def run_trial(run: WorkerRun, job: TrialJob) -> None:
-    """One trial in a worker of Tune's, every step reported.
+    """Train one trial in a worker of Tune's, every step reported.
 
     An exception of the user's code is reported too, and not tried again.
     """
@@ -189,7 +189,7 @@ def _plain(step: Step) -> Step:
 
 
 def place_here(directory: RunDirectory, study: Study, worker_group: ActorGroup | None) -> GroupPlace | None:
-    """Where a group of this study works: in this process's placement group; None without a group, or without Ray."""
+    """Return where a group of this study works, this process's placement group; None without a group or without Ray."""
     if worker_group is None:
         return None
     import ray
@@ -201,12 +201,12 @@ def place_here(directory: RunDirectory, study: Study, worker_group: ActorGroup |
 
 
 def shards_folder(study: str) -> str:
-    """Where the rows of a study's trials are, as long as it runs. study: its id."""
+    """Return where the rows of a study's trials are, as long as it runs. study: its id."""
     return f"{SHARDS}/{slug(study)}"
 
 
 def train_folder(study: str) -> str:
-    """Where the trainings of a study's trials keep their checkpoints. study: its id."""
+    """Return where the trainings of a study's trials keep their checkpoints. study: its id."""
     return f"train/{slug(study)}"
 
 
@@ -220,7 +220,7 @@ def _home(context: WorkerContext, study: Study, job: TrialJob) -> Home | None:
 
 
 def _restored(directory: RunDirectory, job: TrialJob, checkpoint: str | None) -> SavedState | None:
-    """The state of this trial's last checkpoint: Tune's own after a lost worker, the job's after a lost driver."""
+    """Return the trial's last state: in Tune's own checkpoint after a lost worker, in the job's after a lost driver."""
     if path := checkpoint or (job.checkpoint and directory.path(job.checkpoint)):
         return read_state(directory, path)
     return None
@@ -236,7 +236,7 @@ def forget_run() -> None:
 
 
 def opened(run: WorkerRun) -> Opened:
-    """The context and the studies of a run, opened once by this process and kept for its next trials."""
+    """Return the context and the studies of a run, opened once by this process and kept for its next trials."""
     key = (run.uri, run.term.folder)
     if key not in _OPEN:
         forget_run()
