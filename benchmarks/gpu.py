@@ -27,7 +27,7 @@ import numpy as np
 import pandas as pd
 
 from tuning import TuneRunner
-from tuning.planning.room import nvidia_gpus
+from tuning.planning.capacity import nvidia_gpus
 
 COLUMNS, TRIALS, SHARE = 20, 4, 0.25
 Figures = dict[str, float]

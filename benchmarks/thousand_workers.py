@@ -39,7 +39,7 @@ from tuning.driver.tuner import build_tuner, run_queue
 from tuning.execution import bridge
 from tuning.execution.jobs import ShardJob, job_in
 from tuning.execution.reports import PartWritten, report_to_tune
-from tuning.planning.room import Room
+from tuning.planning.capacity import Capacity
 from tuning.records.lease import Lease
 from tuning.records.ownership import claim
 from tuning.records.parts import TRIALS, part_name, shard_parts
@@ -105,7 +105,7 @@ def tuned(folder: Path, actors: int, shards: int, reports: int, pause: float) ->
         helpers=0,
         spec=SPEC,
     )
-    spread: Any = SimpleNamespace(job_of=None, room=Room(lambda: [{"CPU": actors}]), report=None)
+    spread: Any = SimpleNamespace(job_of=None, capacity=Capacity(lambda: [{"CPU": actors}]), report=None)
     owned: Any = SimpleNamespace(plan=plan, term=term, timing=USUAL, directory=directory, run="thousand")
     with Lease(directory, term).hold() as lease:
         counter = Counter(shards * reports * 100, shards)

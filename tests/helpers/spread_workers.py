@@ -17,7 +17,7 @@ from tuning.execution.reports import StepReport, TrialLength
 from tuning.execution.spread.open_studies import OpenStudies
 from tuning.execution.spread.spread_study import SpreadStudy
 from tuning.execution.spread.worker import step_reports
-from tuning.planning.room import Room
+from tuning.planning.capacity import Capacity
 from tuning.records.ownership import Term
 from tuning.records.schema import TrialRecord
 from tuning.steps import Step
@@ -97,7 +97,7 @@ def together(
     directory = RunDirectory(str(tmp_path))
     last_fit = [] if ended is None else ended
     studies = OpenStudies(
-        directory, Term(1, folder), lives, 0, lambda report: None, Room(list), last_fit.append, **fields
+        directory, Term(1, folder), lives, 0, lambda report: None, Capacity(list), last_fit.append, **fields
     )
     studies.open()
     return studies

@@ -39,12 +39,12 @@ class _Workers:
         while not queue.closed:
             waiting = list[str]()
             for name, job in iter(queue.next, None):
-                if isinstance(job, ShardJob) and queue.room.has(job.takes):
+                if isinstance(job, ShardJob) and queue.capacity.fits(job.request):
                     work_shard(WorkerRun.from_owned(self.owned), job.shard, lambda _: None)
                     queue.end(name)
                 else:
                     waiting.append(name)
-            for name in queue.given_up(waiting):
+            for name in queue.timed_out(waiting):
                 waiting.remove(name)
                 queue.end(name)
             assert not waiting
@@ -57,7 +57,7 @@ def _cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ray.nodes", lambda: nodes)
     monkeypatch.setattr("tuning.driver.hosts.ray.start_ray", lambda slots: False)
     monkeypatch.setattr("tuning.driver.hosts.ray.build_tuner", _Workers)
-    monkeypatch.setattr("tuning.planning.room.LOOK_S", -1.0)
+    monkeypatch.setattr("tuning.planning.capacity.LOOK_S", -1.0)
 
 
 def runner(folder: Path, needs: dict[str, Any], **fields: Any) -> TuneRunner:

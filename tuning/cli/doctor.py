@@ -149,7 +149,7 @@ def _shadows() -> Iterator[Finding]:
 
 
 def _machine() -> Iterator[Finding]:
-    from tuning.planning.room import free_memory
+    from tuning.planning.capacity import free_memory
 
     cpus, memory = len(os.sched_getaffinity(0)), free_memory()
     said = f"{amount(cpus, 'CPU')}, {memory / 1e9:.3g} GB of memory free"

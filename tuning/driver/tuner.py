@@ -17,8 +17,8 @@ from tuning.execution.spread.running import SpreadRun
 from tuning.execution.study_record import abandoned
 from tuning.execution.worker import WorkerContext, WorkerRun
 from tuning.notes import Note
+from tuning.planning.capacity import alive_machines
 from tuning.planning.populations import helpers_with_room
-from tuning.planning.room import alive_machines
 from tuning.records.parts import POOL_SHARD
 from tuning.runs.begin import OwnedRun
 from tuning.runs.resume import recorded
@@ -48,10 +48,10 @@ def run_queue(owned: OwnedRun, spread: SpreadRun, studies: OpenStudies | None = 
     helpers = helpers_with_room(plan.helpers, needs, alive_machines())
     return RunQueue(
         plan.slots,
-        spread.room,
+        spread.capacity,
         [ShardJob.from_resources(shard, need, helpers) for shard, need in enumerate(needs)],
         studies,
-        at_once=plan.spread_at_once(max(plan.slots, spread.room.cpus)),
+        at_once=plan.spread_at_once(max(plan.slots, spread.capacity.cpus)),
         restarts=plan.spec.definition.limits.crashes_before_quarantine - 1,
         no_place=partial(record_no_place, owned, spread.report),
         pool=ShardJob.from_resources(POOL_SHARD, Resources()) if owned.pool_is_due else None,

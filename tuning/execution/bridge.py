@@ -167,7 +167,7 @@ class RunScheduler(Uncopied, FIFOScheduler):
         waiting = {each.trial_id: each for each in tune_controller.get_trials() if each.status == Trial.PENDING}
         # Tune cannot stop what it has not taken up yet: it raises, as such a trial has no folder.
         taken_up = {name for name, each in waiting.items() if each in tune_controller._staged_trials}
-        for name in self._queue.given_up(taken_up):
+        for name in self._queue.timed_out(taken_up):
             tune_controller.stop_trial(waiting.pop(name))
         if self._queue.idle_end(waiting.keys()):
             tune_controller._cleanup_cached_actors(force_all=True)

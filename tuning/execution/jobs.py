@@ -14,7 +14,7 @@ from search_spaces.values import own_copy
 from tuning.definition.options import Resources
 from tuning.models.worker_group import PACK, ActorGroup, WorkerGroup
 from tuning.notes import Note
-from tuning.planning.room import Bundle, Takes
+from tuning.planning.capacity import Bundle, Request
 from tuning.planning.worker_groups import largest_group
 from tuning.records.schema import FINISHED, TrialRecord
 from tuning.study.interfaces import Configuration
@@ -51,8 +51,8 @@ class Job:
         return self.subject
 
     @property
-    def takes(self) -> Takes:
-        """Its bundles and their strategy, as `Room` asks for them."""
+    def request(self) -> Request:
+        """Its bundles and their strategy, as `Capacity` asks for them."""
         return self.bundles, self.strategy
 
     @property

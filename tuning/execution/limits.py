@@ -29,7 +29,7 @@ from schedulers.stopping.study_time import StudyTimeStopper
 from tuning.basics.timing import HANG_TIMES, USUAL
 from tuning.definition.customer_limits import Limits
 from tuning.notes import EndCode, Note
-from tuning.planning.room import free_memory, machine_slots
+from tuning.planning.capacity import free_memory, machine_slots
 from tuning.records.schema import TrialRecord
 from tuning.steps import Step
 from tuning.study.interfaces import Rule

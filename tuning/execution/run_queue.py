@@ -14,7 +14,7 @@ from tuning.execution.jobs import FitJob, Job, ShardJob, TrialJob
 from tuning.execution.spread.open_studies import OpenStudies
 from tuning.models.pooled import POOL
 from tuning.notes import Note
-from tuning.planning.room import Bundle, Room
+from tuning.planning.capacity import Bundle, Capacity
 
 SPREAD_JOBS = (TrialJob, FitJob)
 
@@ -25,7 +25,7 @@ class RunQueue:
 
     Attributes:
         slots: Tune trials at once.
-        room: what they may take together while trials of spread studies are among them.
+        capacity: what they may take together while trials of spread studies are among them.
         shards: in the order in which they begin.
         studies: the spread ones; None where all are packed.
         at_once: trials and last fits of spread studies at once.
@@ -36,7 +36,7 @@ class RunQueue:
     """
 
     slots: int
-    room: Room
+    capacity: Capacity
     shards: Sequence[ShardJob] = ()
     studies: OpenStudies | None = None
     at_once: int = 1
@@ -75,26 +75,26 @@ class RunQueue:
         if found is not None:
             name, job = found
             self._flying[name] = job
-            if isinstance(job, SPREAD_JOBS) and not self.room.has(job.takes):
+            if isinstance(job, SPREAD_JOBS) and not self.capacity.fits(job.request):
                 self._homeless.add(name)
         return found
 
-    def given_up(self, waiting: Collection[str]) -> list[str]:
+    def timed_out(self, waiting: Collection[str]) -> list[str]:
         """Return the Tune trials for which there was no machine for too long: Tune is to stop them, trials have failed.
 
         waiting: ids of the Tune trials that have no place yet.
         """
-        if (self.studies is None and not waiting) or (machines := self.room.machines()) is self._looked:
+        if (self.studies is None and not waiting) or (machines := self.capacity.machines()) is self._looked:
             return []
         self._looked = machines
         trials = {name: job for name, job in self._flying.items() if isinstance(job, SPREAD_JOBS)}
-        self._homeless = {name for name, job in trials.items() if not self.room.has(job.takes)}
+        self._homeless = {name for name, job in trials.items() if not self.capacity.fits(job.request)}
         found = self._shards_left(waiting)
         for name, job in trials.items():
             if self.studies is None or name not in self._homeless or name not in waiting:
                 continue
-            if self.room.given_up(job.takes, job.shown):
-                self.studies.no_place(name, self.room.no_place(job.takes, job.subject, "`trials`"))
+            if self.capacity.timed_out(job.request, job.shown):
+                self.studies.no_place(name, self.capacity.no_place(job.request, job.subject, "`trials`"))
                 found.append(name)
         return found
 
@@ -103,12 +103,12 @@ class RunQueue:
         alike: dict[str, list[tuple[str, ShardJob]]] = {}
         for name, job in self._flying.items():
             if isinstance(job, ShardJob) and name in waiting:
-                alike.setdefault(repr(job.takes), []).append((name, job))
+                alike.setdefault(repr(job.request), []).append((name, job))
         found = []
         for jobs in alike.values():
-            if self.room.given_up(jobs[0][1].takes, jobs[0][1].shown):
+            if self.capacity.timed_out(jobs[0][1].request, jobs[0][1].shown):
                 for name, job in jobs:
-                    self.no_place(job.shard, self.room.no_place(job.takes, job.subject))
+                    self.no_place(job.shard, self.capacity.no_place(job.request, job.subject))
                     found.append(name)
         return found
 
@@ -116,7 +116,7 @@ class RunQueue:
         """Return whether workers that Tune keeps for a next trial are to end instead.
 
         Machines are lost, and so is a part of the place: the next trial would wait in it for processes that never come.
-        waiting: as of `given_up`.
+        waiting: as of `timed_out`.
         """
         return not self._homeless.isdisjoint(waiting)
 
@@ -142,7 +142,7 @@ class RunQueue:
         """Return whether a shard has room next to the trials and last fits of spread studies."""
         if not any(isinstance(job, SPREAD_JOBS) for job in self._flying.values()):
             return True
-        most = self.room.cpus
+        most = self.capacity.cpus
         taken = (job.cpus for name, job in self._flying.items() if name not in self._homeless)
         return needs + sum(each for each in taken if each <= most) <= most
 

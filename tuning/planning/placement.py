@@ -16,7 +16,7 @@ from tuning.definition.run_spec import RunSpec
 from tuning.errors import PlanError
 from tuning.models.worker_group import WorkerGroup
 from tuning.notes import Note, PlanCode
-from tuning.planning.room import memory
+from tuning.planning.capacity import memory
 from tuning.planning.worker_groups import check_groups, with_group
 from tuning.study.study import PACKED, SPREAD, StudyTable, customers_of, work_amounts
 

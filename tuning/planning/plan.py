@@ -25,13 +25,13 @@ from tuning.definition.run_spec import RunSpec
 from tuning.errors import PlanError, StorageError
 from tuning.models.trainers.trainer import workers_of
 from tuning.notes import PlanCode
+from tuning.planning.capacity import check_allowance
 from tuning.planning.columns import check_columns, check_values
 from tuning.planning.model_process import ModelProcess
 from tuning.planning.placement import placements
 from tuning.planning.plan_notes import OFF, check_shared_folder, data_notes, machine_notes, too_large, why_no_pool
 from tuning.planning.populations import helpers_of, idle_slots
 from tuning.planning.resolution import resolve
-from tuning.planning.room import check_allowance
 from tuning.planning.run_plan import Plan
 from tuning.planning.search_checks import check_settings
 from tuning.planning.studies import (
@@ -166,6 +166,6 @@ def _placed(plan: Plan, code: OwnCode) -> Plan:
     definition, studies = plan.spec.definition, plan.studies
     column, small = placements(plan.spec, studies, plan.slots, plan.workers)
     placed = replace(plan, studies=studies.with_columns(placement=column))
-    worker_groups = group_notes(placed._with_takes, placed.takes, plan.slots)
+    worker_groups = group_notes(placed._with_trial_resources, placed.trial_resources, plan.slots)
     placed = placed.with_notes([*small, *worker_groups, *too_large(definition, studies, plan.slots)])
     return placed if placed.spread else _with_helpers(placed, code)

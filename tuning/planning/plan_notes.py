@@ -19,7 +19,7 @@ from tuning.definition.options import Resources
 from tuning.errors import PlanError
 from tuning.models.registry import families
 from tuning.notes import Note, PlanCode, PoolCode
-from tuning.planning.room import memory, nvidia_gpus, other_gpus, own_ray
+from tuning.planning.capacity import memory, nvidia_gpus, other_gpus, own_ray
 from tuning.planning.worker_groups import groups_in
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import StudyTable, customers_of

@@ -13,8 +13,8 @@ from tuning.definition.options import Resources
 from tuning.definition.run_spec import RunSpec
 from tuning.evaluation.objective import Objective, takes_state
 from tuning.notes import Note, PlanCode
+from tuning.planning.capacity import Bundle
 from tuning.planning.placement import TRIAL_BYTES, slot_bytes
-from tuning.planning.room import Bundle
 from tuning.study.study import StudyTable, customers_of
 
 

@@ -75,22 +75,22 @@ class Plan:
         return self.studies.take(placed(self.studies, SPREAD))
 
     @cached_property
-    def takes(self) -> tuple[tuple[Resources, WorkerGroup | None], ...]:
+    def trial_resources(self) -> tuple[tuple[Resources, WorkerGroup | None], ...]:
         """Resources of a spread study's trial: of its own process, and of the largest worker group of its models."""
         of_models = self.spec.definition.objective is None
-        found = self._with_takes
+        found = self._with_trial_resources
         return tuple((study.resources, largest_group([study.space]) if of_models else self.workers) for study in found)
 
     @property
-    def _with_takes(self) -> StudyTable:
-        """One spread study for each of `takes`."""
+    def _with_trial_resources(self) -> StudyTable:
+        """One spread study for each of `Plan.trial_resources`."""
         return self.spread.first_of_each("resources", "space")
 
     @property
     def worker_group(self) -> WorkerGroup | None:
         """The largest worker group of a trial; None where each trial is trained by one process."""
         return max(
-            (worker_group for _, worker_group in self.takes if worker_group),
+            (worker_group for _, worker_group in self.trial_resources if worker_group),
             key=lambda worker_group: worker_group.cpus,
             default=None,
         )
@@ -105,7 +105,7 @@ class Plan:
 
     def _widest(self, cpus: float) -> float:
         """Return the most CPUs of a spread study's trial, among the trials that these CPUs have room for."""
-        taken = [trial_cpus(*takes) for takes in self.takes]
+        taken = [trial_cpus(*each) for each in self.trial_resources]
         return max((each for each in taken if each <= cpus), default=max(taken, default=1.0))
 
     @property

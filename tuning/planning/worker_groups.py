@@ -15,8 +15,8 @@ from tuning.errors import DefinitionError, PlanError
 from tuning.models.registry import families
 from tuning.models.worker_group import GROUP_FIELDS, ActorGroup, WorkerGroup
 from tuning.notes import Note, PlanCode
+from tuning.planning.capacity import nvidia_gpus, own_ray
 from tuning.planning.model_space import parameters_by_model
-from tuning.planning.room import nvidia_gpus, own_ray
 from tuning.study.study import StudyTable
 
 
@@ -86,15 +86,15 @@ def check_groups(packed: StudyTable, pausing: StudyTable, workers: WorkerGroup |
 
 
 def group_notes(
-    studies: StudyTable, takes: Iterable[tuple[Resources, WorkerGroup | None]], slots: int
+    studies: StudyTable, resources: Iterable[tuple[Resources, WorkerGroup | None]], slots: int
 ) -> Iterator[Note]:
     """Return notes on trials with worker groups that a Ray of our own on this machine has no room for.
 
-    studies: one for each of `takes`. takes: resources of a trial's own process, and its worker group.
+    studies: one for each of `Plan.trial_resources`. resources: of a trial's own process, and its worker group.
     """
     if not own_ray():
         return
-    for study, (driver, worker_group) in zip(studies, takes, strict=True):
+    for study, (driver, worker_group) in zip(studies, resources, strict=True):
         if worker_group is None:
             continue
         options, workers = study.customer.options, worker_group.noun

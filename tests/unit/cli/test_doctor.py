@@ -87,7 +87,7 @@ def test_a_server_that_does_not_answer_stops_no_run(monkeypatch: pytest.MonkeyPa
 
 
 def test_little_memory_and_threads_that_compete_are_notes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuning.planning.room.free_memory", lambda: int(1e8))
+    monkeypatch.setattr("tuning.planning.capacity.free_memory", lambda: int(1e8))
     monkeypatch.setenv("OMP_NUM_THREADS", "8")
     findings = found()
     assert "set `slots: 1`" in findings["machine"]["advice"]

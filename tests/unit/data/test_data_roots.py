@@ -40,7 +40,7 @@ CHECKED = {
 OTHERS = {
     "tuning/data/file_access.py": "objects on a storage, in a function that is called where they have been checked",
     "tuning/data/child_process.py": "the null device",
-    "tuning/planning/room.py": "what the system says of this machine",
+    "tuning/planning/capacity.py": "what the system says of this machine",
     "tuning/definition/yaml_file.py": "the definition itself, which the command line names",
     "tuning/planning/portfolios/sources.py": "the portfolios that come with the program",
 }

@@ -17,7 +17,7 @@ from tuning.execution.jobs import EndedStudy, FitJob, Job, ShardJob, TrialJob
 from tuning.execution.run_queue import RunQueue
 from tuning.execution.spread.open_studies import OpenStudies, job_of_one_process
 from tuning.models.worker_group import ActorGroup
-from tuning.planning.room import Room, has_room
+from tuning.planning.capacity import Capacity, has_room
 
 ONE = Resources()
 
@@ -26,9 +26,9 @@ def shards(count: int, needs: Resources = ONE) -> list[ShardJob]:
     return [ShardJob.from_resources(number, needs) for number in range(count)]
 
 
-def machines(*cpus: float, patience: float = 900.0) -> Room:
+def machines(*cpus: float, patience: float = 900.0) -> Capacity:
     """Of so many CPUs each."""
-    return Room(lambda: [{"CPU": each} for each in cpus], patience)
+    return Capacity(lambda: [{"CPU": each} for each in cpus], patience)
 
 
 def kinds(queue: RunQueue) -> str:
@@ -41,7 +41,7 @@ def giants(folder: Path, n_trials: int = 6, job_of: Any = job_of_one_process, **
     """A spread study of so many trials beside twenty shards, on four slots."""
     studies = together(folder, [study("giant", "random", n_trials=n_trials)], job_of=job_of)
     return RunQueue(
-        **{"slots": 4, "room": machines(4), "shards": shards(20), "studies": studies, "at_once": 4, **fields}
+        **{"slots": 4, "capacity": machines(4), "shards": shards(20), "studies": studies, "at_once": 4, **fields}
     )
 
 
@@ -78,8 +78,8 @@ def test_no_shard_begins_on_cpus_that_a_trial_with_a_group_is_to_have(tmp_path: 
     assert kinds(queue) == "t"  # and not the three shards for which there are CPUs now
 
 
-def growing(left: list[float], patience: float) -> Room:
-    return Room(lambda: [{"CPU": each} for each in left], patience)
+def growing(left: list[float], patience: float) -> Capacity:
+    return Capacity(lambda: [{"CPU": each} for each in left], patience)
 
 
 def waiting(queue: RunQueue) -> list[str]:
@@ -91,20 +91,20 @@ def test_a_trial_that_machines_have_no_room_for_any_more_holds_up_no_shard(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     left = [4.0]
-    queue = giants(tmp_path, at_once=1, job_of=with_group, room=growing(left, 900.0))
+    queue = giants(tmp_path, at_once=1, job_of=with_group, capacity=growing(left, 900.0))
     assert kinds(queue) == "ts"
     left[:] = [0.5, 0.5, 1.0, 1.0]  # a machine is lost; for three bundles of one CPU each there is no room on these
-    assert queue.given_up([]) == []
+    assert queue.timed_out([]) == []
     assert not caplog.messages  # it trains; Tune says when it does not
     assert kinds(queue) == "ss"
-    assert queue.given_up(waiting(queue)) == queue.given_up(waiting(queue)) == []
+    assert queue.timed_out(waiting(queue)) == queue.timed_out(waiting(queue)) == []
     (said,) = caplog.messages
     assert said == (
         "a trial of 'giant' takes 3 times 1 CPU, for which the machines that are there have no room: it waits up to "
         "900 s for another one."
     )
     left[:] = [4.0]
-    assert queue.given_up(waiting(queue)) == []
+    assert queue.timed_out(waiting(queue)) == []
     queue.end("shard_00000")
     queue.end("shard_00001")
     assert kinds(queue) == ""
@@ -117,15 +117,15 @@ def test_a_trial_for_which_no_machine_comes_fails_with_a_reason_and_those_after_
 ) -> None:
     left = [4.0]
     now = [0.0]
-    monkeypatch.setattr("tuning.planning.room.time", SimpleNamespace(monotonic=lambda: now[0]))
-    queue = giants(tmp_path, at_once=1, job_of=with_group, room=growing(left, 900.0))
+    monkeypatch.setattr("tuning.planning.capacity.time", SimpleNamespace(monotonic=lambda: now[0]))
+    queue = giants(tmp_path, at_once=1, job_of=with_group, capacity=growing(left, 900.0))
     queue.next()
     (first,) = waiting(queue)
     left[:] = [1.0, 1.0]
-    assert queue.given_up([first]) == []
+    assert queue.timed_out([first]) == []
     now[0] = 900.0
-    assert queue.given_up([]) == []  # it has its place, whatever has become of that
-    assert queue.given_up([first]) == [first]
+    assert queue.timed_out([]) == []  # it has its place, whatever has become of that
+    assert queue.timed_out([first]) == [first]
     queue.end(first)
     assert queue.studies is not None
     (study,) = queue.studies._flying
@@ -139,13 +139,13 @@ def test_a_trial_for_which_no_machine_comes_fails_with_a_reason_and_those_after_
     queue.next()
     (second,) = waiting(queue)
     assert queue.idle_end([second])  # the first one's worker may be idle, and its actors have no place any more
-    assert queue.given_up([second]) == [second]  # at once
+    assert queue.timed_out([second]) == [second]  # at once
     queue.end(second)
     queue.next()
     left[:] = [4.0]  # a machine has come
-    assert queue.given_up(waiting(queue)) == []
+    assert queue.timed_out(waiting(queue)) == []
     left[:] = [1.0]
-    assert queue.given_up(waiting(queue)) == []  # time begins anew
+    assert queue.timed_out(waiting(queue)) == []  # time begins anew
     assert not queue.closed
 
 
@@ -153,7 +153,7 @@ def test_a_shard_for_which_no_machine_comes_is_left_with_a_reason_and_the_others
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     left, now, said = [4.0], [0.0], dict[int, str]()
-    monkeypatch.setattr("tuning.planning.room.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr("tuning.planning.capacity.time", SimpleNamespace(monotonic=lambda: now[0]))
     large = [ShardJob.from_resources(number, Resources(cpus=4)) for number in range(4)]
     queue = RunQueue(
         3,
@@ -163,19 +163,19 @@ def test_a_shard_for_which_no_machine_comes_is_left_with_a_reason_and_the_others
     )
     first = [name for name, _ in iter(queue.next, None)]
     left[:] = [2.0, 2.0]  # the only machine with four CPUs is lost
-    assert queue.given_up(first) == []
+    assert queue.timed_out(first) == []
     (warned,) = caplog.messages
     no_room = "takes 4 CPU, for which the machines that are there have no room"
     assert warned == f"a worker {no_room}: it waits up to 900 s for another one."
     now[0] = 899.0
-    assert (queue.given_up(first), said) == ([], {})
+    assert (queue.timed_out(first), said) == ([], {})
     now[0] = 900.0
-    assert queue.given_up(first[1:]) == first[1:]  # the first one has a worker, wherever that is
+    assert queue.timed_out(first[1:]) == first[1:]  # the first one has a worker, wherever that is
     for name in first:
         queue.end(name)
     second = [name for name, _ in iter(queue.next, None)]
     assert second == ["shard_00003", "shard_00004"]
-    assert queue.given_up(second) == ["shard_00003"]  # at once; for the other one there is room
+    assert queue.timed_out(second) == ["shard_00003"]  # at once; for the other one there is room
     for name in second:
         queue.end(name)
     assert queue.closed
@@ -234,7 +234,7 @@ def test_a_last_fit_whose_workers_die_is_given_up_unless_their_machine_is_gone(t
     left, crashed = [1.0, 1.0], list[EndedStudy]()
     queue = giants(tmp_path, n_trials=0, shards=())
     assert queue.studies is not None
-    queue.studies.room = growing(left, 900.0)
+    queue.studies.capacity = growing(left, 900.0)
     for name in ("b", "c"):
         fitted(queue.studies, name)
     queue.studies.last_fit = crashed.append

@@ -9,8 +9,8 @@ from builders import definition, write_customers
 
 from tuning.definition.definition import define
 from tuning.errors import PlanError
+from tuning.planning.capacity import MOST_TRIALS
 from tuning.planning.plan import make_plan
-from tuning.planning.room import MOST_TRIALS
 
 
 def test_a_run_with_more_trials_than_its_environment_allows_is_refused(

@@ -25,8 +25,8 @@ from tuning.execution.nodes import NodeWatch, alive_nodes
 from tuning.execution.reports import Listener, WorkerError
 from tuning.execution.spread.running import SpreadRun
 from tuning.execution.worker import WorkerRun
+from tuning.planning.capacity import Capacity, machines_now
 from tuning.planning.plan_notes import check_own_machine
-from tuning.planning.room import Room, machines_now
 from tuning.runs.begin import OwnedRun
 from tuning.runs.observer import EndState, RunEnd
 from tuning.runs.results import RunResult
@@ -47,13 +47,13 @@ WORKER_DEATHS = 8  # of a shard in a row, without anything recorded, beyond thos
 class RayHost:
     """Works on the Ray that is there, or on one of this process.
 
-    All Tuners share one `Room`: what one of them has waited for in vain, the next one does not wait for again.
+    All Tuners share one `Capacity`: what one of them has waited for in vain, the next one does not wait for again.
     """
 
     def __init__(self, owned: OwnedRun) -> None:
         self.owned = owned
         self._own_ray = False
-        self._room = Room(machines_now(), owned.timing.room_s)
+        self._capacity = Capacity(machines_now(), owned.timing.room_s)
 
     def start(self, counter: Counter) -> None:
         """Start Ray unless it is there; `RunError` where it does not start."""
@@ -63,17 +63,17 @@ class RayHost:
         except RunError as error:
             raise type(error)(f"{error} Then: {self.owned.resume_advice()}") from error
 
-    def _take_room(self) -> None:
+    def _set_patience(self) -> None:
         """Set how long to wait for machines: no machine joins a Ray of one without an address."""
-        timing, grows = self.owned.timing, os.environ.get("RAY_ADDRESS") or len(self._room.machines()) > 1
-        self._room.patience = timing.room_s if grows else min(timing.room_s, timing.own_room_s)
+        timing, grows = self.owned.timing, os.environ.get("RAY_ADDRESS") or len(self._capacity.machines()) > 1
+        self._capacity.patience = timing.room_s if grows else min(timing.room_s, timing.own_room_s)
 
     def work(self, counter: Counter, halt: StopConditions) -> bool:
         """See `Host`."""
         from tuning.driver.hosts.tune_workers import TuneWorkers
 
         self.start(counter)
-        self._take_room()
+        self._set_patience()
         deaths = WORKER_DEATHS + self.owned.plan.spec.definition.limits.crashes_before_quarantine
         workers = TuneWorkers(halt, counter, deaths, NodeWatch(counter.lost_nodes))
         halt.signals.order = workers.kill
@@ -94,7 +94,7 @@ class RayHost:
 
         check_own_machine(self.owned.plan.spec.definition, self.owned.plan.studies, self.owned.plan.slots)
         start_ray(self.owned.plan)
-        self._take_room()
+        self._set_patience()
         spread = self._spread_run(_ignore)
         studies = spread.open() if self.owned.plan.spread else None
         queue = run_queue(self.owned, spread, studies)
@@ -148,7 +148,7 @@ class RayHost:
 
     def _spread_run(self, report: Listener) -> SpreadRun:
         """Return the spread studies of the run. report: receives each part that is written, and each error."""
-        return SpreadRun(self.owned, WorkerRun.from_owned(self.owned), report, self._room)
+        return SpreadRun(self.owned, WorkerRun.from_owned(self.owned), report, self._capacity)
 
     def _parts_recorded(self) -> int:
         """Return how many parts this owner's workers have written."""

@@ -19,7 +19,7 @@ from tuning.execution.jobs import EndedStudy, FitJob, TrialJob
 from tuning.execution.reports import FailureReport, Listener, PartWriter, StepReport
 from tuning.execution.spread.spread_study import SpreadStudy, SpreadTrial
 from tuning.notes import Note
-from tuning.planning.room import Room
+from tuning.planning.capacity import Capacity
 from tuning.records.ownership import Term
 from tuning.records.parts import DRIVER, Budget
 from tuning.records.schema import TrialRecord
@@ -47,7 +47,7 @@ class OpenStudies:
             ended already is concluded.
         total: trials that all of them may have.
         report: told of every part that is written.
-        room: of the machines.
+        capacity: of the machines.
         last_fit: the job that concludes a study; None where it has written the study's record.
         job_of: what the worker of a trial is to do.
         interval: seconds between two parts of records.
@@ -59,7 +59,7 @@ class OpenStudies:
     studies: Iterable[SpreadStudy | EndedStudy]
     total: int
     report: Listener
-    room: Room
+    capacity: Capacity
     last_fit: Callable[[EndedStudy], FitJob | None]
     job_of: Callable[[SpreadStudy, SpreadTrial], TrialJob] = job_of_one_process
     interval: float = 0.0
@@ -122,7 +122,7 @@ class OpenStudies:
             return None
         job = self._waiting.popleft()
         name = self._name("fit")
-        self._fits[name] = job, len(self.room.machines())
+        self._fits[name] = job, len(self.capacity.machines())
         return name, job
 
     def _next_trial(self) -> tuple[str, TrialJob] | None:
@@ -208,7 +208,7 @@ class OpenStudies:
             self._end_trial(*self._trials.pop(name), died=died)
         elif name in self._fits:
             job, machines = self._fits.pop(name)
-            if died and len(self.room.machines()) >= machines:  # else the next Tuner takes the study up again
+            if died and len(self.capacity.machines()) >= machines:  # else the next Tuner takes the study up again
                 self.conclude(replace(job.ended, crashed=FINAL_FITS))
 
     def _end_trial(self, study: SpreadStudy, trial: SpreadTrial, *, died: bool) -> None:

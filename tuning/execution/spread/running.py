@@ -20,7 +20,7 @@ from tuning.execution.spread.worker import SHARDS, conclude, last_fit, train_fol
 from tuning.execution.study_record import quarantine
 from tuning.execution.worker import Worker, WorkerContext, WorkerRun, planned_study
 from tuning.models.registry import group_of
-from tuning.planning.room import Room, machines_now
+from tuning.planning.capacity import Capacity, machines_now
 from tuning.planning.run_plan import Plan
 from tuning.records.parts import DRIVER
 from tuning.runs.begin import OwnedRun
@@ -40,13 +40,13 @@ class SpreadRun:
         owned: the run, and what is to be done.
         run: how its workers find it.
         report: told of every part that is written.
-        room: what the machines of the cluster have room for.
+        capacity: what the machines of the cluster have room for.
     """
 
     owned: OwnedRun
     run: WorkerRun
     report: Listener
-    room: Room = field(default_factory=lambda: Room(machines_now()))
+    capacity: Capacity = field(default_factory=lambda: Capacity(machines_now()))
 
     @property
     def plan(self) -> Plan:
@@ -108,7 +108,7 @@ class SpreadRun:
             self.studies(),
             int(self.plan.spread.numbers("n_trials").sum()),
             self.report,
-            self.room,
+            self.capacity,
             self._last_fit,
             self._job_of,
             interval=self.run.timing.parts_s,

@@ -22,7 +22,7 @@ import yaml
 from tuning.basics.documents import Json
 from tuning.basics.environment import import_environment
 from tuning.definition.cpus import usable_cpus
-from tuning.planning.room import MACHINE_SLOTS, MOST_TRIALS
+from tuning.planning.capacity import MACHINE_SLOTS, MOST_TRIALS
 from tuning.records.ownership import Owner, this_process
 from tuning.service.children import SECRETS, roots_variable, run_variable
 from tuning.service.database.runs import SubmittedRun

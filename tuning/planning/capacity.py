@@ -1,4 +1,4 @@
-"""The room for work: what this machine and the cluster's machines have, how long a run waits, and what it may take.
+"""The capacity for work: what this machine and the cluster's machines have, how long a run waits, and what it may take.
 
 Ray waits for a machine without an end or a word. It may come: a cluster grows, and a node that was lost is replaced.
 """
@@ -34,52 +34,56 @@ ALONE = "a place alone on its machine"
 LOOK_S = 1.0  # between two looks at the cluster's machines
 
 Bundle = Mapping[str, float]
-Takes = tuple[Sequence[Bundle], str]  # bundles of a placement group, and its strategy
+Request = tuple[Sequence[Bundle], str]  # bundles of a placement group, and its strategy
 
 
 @dataclass
-class Room:
-    """The room of the cluster's machines when nothing else runs, as they are now.
+class Capacity:
+    """What the cluster's machines have room for when nothing else runs.
 
-    machines: gives what each machine has in all. patience: seconds for which something waits for a machine, see
-    `given_up`.
+    Attributes:
+        machines: gives what each machine has in all, as it is now.
+        patience: seconds for which a request waits for a machine, see `timed_out`.
     """
 
     machines: Callable[[], Sequence[Bundle]]
     patience: float = math.inf
-    _since: dict[str, float] = field(default_factory=dict)  # by what is taken: when there was no room for it
+    _since: dict[str, float] = field(default_factory=dict)  # by request: since when there is no room for it
 
     @property
     def cpus(self) -> float:
         """The CPUs of all machines."""
         return sum(machine.get("CPU", 0.0) for machine in self.machines())
 
-    def has(self, takes: Takes) -> bool:
+    def fits(self, request: Request) -> bool:
         """Return whether all of these bundles fit at once."""
-        found = has_room(self.machines(), *takes)
+        found = has_room(self.machines(), *request)
         if found:
-            self._since.pop(repr(takes), None)
+            self._since.pop(repr(request), None)
         return found
 
-    def given_up(self, takes: Takes, name: str) -> bool:
-        """Return whether something that has no room waits no longer.
+    def timed_out(self, request: Request, name: str) -> bool:
+        """Return whether a request that has no room waits no longer.
 
         Time counts from when there was no room for the same bundles, and not for each of many trials anew. name: such
         as "a trial of 'giant'", for a warning at the beginning.
         """
-        if self.has(takes):
+        if self.fits(request):
             return False
         now = time.monotonic()
-        if (since := self._since.setdefault(repr(takes), now)) == now:
+        if (since := self._since.setdefault(repr(request), now)) == now:
             logger.warning(
                 "%s takes %s, for which the machines that are there have no room: it waits up to %g s for another one.",
-                name, bundles_text(takes[0]), self.patience,
+                name, bundles_text(request[0]), self.patience,
             )  # fmt: skip
         return now - since >= self.patience
 
-    def no_place(self, takes: Takes, subject: str, more: str = "") -> Note:
-        """Return the reason of what is given up. subject: what it is. more: what a resume then has to ask for."""
-        return EndCode.NO_PLACE(subject, takes=bundles_text(takes[0]), seconds=self.patience, more=more)
+    def no_place(self, request: Request, subject: str, more: str = "") -> Note:
+        """Return the reason of a request that has timed out.
+
+        subject: what asks. more: what a resume then has to ask for.
+        """
+        return EndCode.NO_PLACE(subject, takes=bundles_text(request[0]), seconds=self.patience, more=more)
 
 
 def has_room(machines: Sequence[Bundle], bundles: Sequence[Bundle], strategy: str = "PACK") -> bool:
