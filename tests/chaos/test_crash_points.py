@@ -267,28 +267,26 @@ def test_every_moment_of_every_step(
 
 
 @pytest.fixture(scope="module")
-def pooling(tmp_path_factory: pytest.TempPathFactory) -> tuple[TuneRunner, dict[str, Any]]:
-    """Two customers whose run has a pool, and what it finds out when nothing happens."""
+def pooling(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[TuneRunner, dict[str, Any], list[int]]]:
+    """Two customers whose run has a pool, what it finds out when nothing happens, and its steps that are the pool's."""
     folder = tmp_path_factory.mktemp("pooling")
     write_customers(folder / "data", 2)
-    few = {"catboost": {"iterations": 10, "depth": 3}}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tuning.evaluation.pooling.BOOSTERS", few)
+        patch.setattr("tuning.storage.background.THREADS", 1)
+        patch.setattr("tuning.evaluation.pooling.BOOSTERS", {"catboost": {"iterations": 10, "depth": 3}})
         found = TuneRunner(**definition(folder / "data", pool="on", trials=2, slots=1))
         found.timing = TIMING
-        return found, truth(found.run(str(folder / "run"), **QUIET))
+        with at_step(patch, 10**9, ending("never")) as steps:
+            whole = truth(found.run(str(folder / "run"), **QUIET))
+        yield found, whole, [at for at, name in enumerate(steps, 1) if name.startswith("pool/") or "/pool-" in name]
 
 
 @pytest.mark.parametrize("number", range(7))
 def test_a_run_with_a_pool_that_ends_at_any_step_of_it(
-    pooling: tuple[TuneRunner, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+    pooling: tuple[TuneRunner, dict[str, Any], list[int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     """Its record, its description, four boosters, and that it is settled."""
-    runner, undisturbed = pooling
-    monkeypatch.setattr("tuning.evaluation.pooling.BOOSTERS", {"catboost": {"iterations": 10, "depth": 3}})
-    with at_step(monkeypatch, 10**9, ending("never")) as steps:
-        runner.run(str(tmp_path / "whole"), **QUIET)
-    places = [place for place, name in enumerate(steps, start=1) if name.startswith("pool/") or "/pool-" in name]
+    runner, undisturbed, places = pooling
     assert len(places) == 7
     crash(monkeypatch, runner, tmp_path / "run", places[number], MOMENTS[number % 3])
     check(runner, tmp_path / "run", undisturbed, recorded(tmp_path / "run"))
