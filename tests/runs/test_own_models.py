@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeRegressor
+from warm_children import run_script
 
 from tuning import TuneRunner
 from tuning.errors import CustomerError, PlanError, RunError
@@ -47,6 +46,16 @@ def test_the_best_of_a_few_estimators_for_every_customer(tmp_path: Path) -> None
     assert np.corrcoef(predicted, make_frame(seed=5)["y"])[0, 1] > 0.99
 
 
+READ = """
+import json, sys
+import pandas as pd
+from tuning import RunResult
+
+model = RunResult(sys.argv[1]).model("bolt")
+print(json.dumps([float(value) for value in model.predict(pd.read_parquet(sys.argv[2]))]))
+"""
+
+
 def test_a_pipeline_by_column_names_gets_the_columns_themselves(tmp_path: Path) -> None:
     result = run(tmp_path, {"mine": by_name()})
     model = result.model("bolt")
@@ -55,18 +64,9 @@ def test_a_pipeline_by_column_names_gets_the_columns_themselves(tmp_path: Path) 
     expected = [float(value) for value in model.predict(fresh)]
     assert np.corrcoef(expected, fresh["y"])[0, 1] > 0.99
     fresh.to_parquet(tmp_path / "fresh.parquet")
-    code = (
-        "import sys, json, pandas as pd; from tuning.runs.results import RunResult; "
-        "from tuning.storage.run_directory import RunDirectory;"
-        "m = RunResult(RunDirectory(sys.argv[1])).model('bolt');"
-        "print(json.dumps([float(v) for v in m.predict(pd.read_parquet(sys.argv[2]))]))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path / "run"), str(tmp_path / "fresh.parquet")],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    (tmp_path / "read.py").write_text(READ)
+    done = run_script(tmp_path / "read.py", str(tmp_path / "run"), str(tmp_path / "fresh.parquet"))
+    assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == expected
 
 
