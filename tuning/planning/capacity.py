@@ -70,6 +70,9 @@ class Capacity:
         """
         if self.fits(request):
             return False
+        if not self.machines():  # all are lost at once, which ends the Tuner and not a customer's study
+            self._since.clear()
+            return False
         now = time.monotonic()
         if (since := self._since.setdefault(repr(request), now)) == now:
             logger.warning(
