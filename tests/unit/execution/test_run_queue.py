@@ -186,7 +186,7 @@ def test_a_shard_for_which_no_machine_comes_is_left_with_a_reason_and_the_others
 def test_nothing_is_given_up_while_all_machines_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run starts its own Ray again, and a cluster may restart: that is no reason of a customer."""
     left, now = [4.0], [0.0]
-    monkeypatch.setattr("tuning.planning.room.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr("tuning.planning.capacity.time", SimpleNamespace(monotonic=lambda: now[0]))
     queue = RunQueue(3, growing(left, 10.0), shards(3))
     names = [name for name, _ in iter(queue.next, None)]
     left.clear()
