@@ -13,7 +13,6 @@ class PoolCode(NoteCode):
     )
 
     # Why a run has none.
-    POOL_NOT_ASKED_FOR = "pool: off"
     POOL_WITHOUT_ENSEMBLES = "its models are no ensembles"
     POOL_ALL_FIXED = "the configurations of all customers are known, and it is a member of none"
     POOL_SMALL_RUN = "{customers:of customer}, fewer than {least}"

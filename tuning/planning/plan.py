@@ -24,7 +24,7 @@ from tuning.definition.definition import Definition
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import PlanError, StorageError
 from tuning.models.trainers.trainer import workers_of
-from tuning.notes import PlanCode
+from tuning.notes import Note, PlanCode
 from tuning.planning.capacity import check_allowance
 from tuning.planning.columns import check_columns, check_values
 from tuning.planning.model_process import ModelProcess
@@ -68,41 +68,57 @@ def make_plan(
     trial after another, whatever `placement` the definition has, and the user's code in this process, for a debugger.
     run_dir: default a folder in `storage`. fixed: by customer, what is fitted in place of a search.
     """
-    _check_beforehand(definition, definition.storage if run_dir is None else str(run_dir))
+    folder = definition.storage if run_dir is None else run_dir
+    _check_beforehand(definition, str(folder))
     found = Columnar.of(Customer, customers) if customers is not None else find_customers(definition)
-    notes = list(data_notes(definition, found))
     with (
         PrepareProcess(definition.prepare, timing.prepare_s) as process,
         ModelProcess(timing.prepare_s, in_process) as models,
     ):
         models.check_built(definition.models)
+        code = OwnCode(definition, process=None if in_process else process)
         with exits_raised(), settings_put_back() if in_process else nullcontext():
-            code = OwnCode(definition, process=None if in_process else process).loaded()
-            of_columns, of_values, of_targets = tee(sample_frames(definition, found, code), 3)  # each read once
-            notes += check_columns(definition, found, of_columns)
-            check_values(definition, of_values)
-            spec, chosen = resolve(definition, found, code, of_targets)
-        check_settings(spec)
-        check_fixed(definition, fixed, set(found.texts("id").to_pylist()) if fixed else ())
-        studies = make_studies(spec, found, code, fixed)
-        pool_only = None if definition.pool == OFF else pool_only_studies(spec, found, studies, code)
-        check_allowance(studies)
-        check_shared_folder(definition, studies, definition.storage if run_dir is None else run_dir)
-        notes += [*chosen, *check_studies(spec, studies, code, models)]
-    notes += (PlanCode.NOT_SAMPLED(name, why=why) for name, why in process.lost.items())
+            spec, notes = _looked_at(definition, found, code.loaded())
+        plan = _with_studies(spec, found, code, fixed, folder)
+        notes += check_studies(spec, plan.studies, code, models)
     if definition.warm_start and not definition.customers:
         warm_start.check_customers(definition.warm_start, set(found.texts("id").to_pylist()))
-    without_pool = why_no_pool(definition, studies, pool_only)
-    if without_pool is not None and definition.pool != OFF:
-        notes.append(PlanCode.POOL_OFF_HERE(pool=definition.pool, why=without_pool))
-    notes += machine_notes(definition, int(studies.numbers("n_trials").sum()))
-    slots, workers = definition.slots or default_slots(), workers_of(code.objective)
-    plan = Plan(spec, studies, slots, workers, pool_only=pool_only, without_pool=without_pool).with_notes(notes)
+    lost = [PlanCode.NOT_SAMPLED(name, why=why) for name, why in process.lost.items()]
+    plan = plan.with_notes([*data_notes(definition, found), *notes, *lost, *machine_notes(definition, plan.n_trials)])
     if not in_process:
         return _placed(plan, code)
-    if workers is not None:
+    if plan.workers is not None:
         raise PlanError("objective: it makes trainers of Ray Train, and these need Ray; run it without --in-process.")
     return plan
+
+
+def _looked_at(definition: Definition, customers: Customers, code: OwnCode) -> tuple[RunSpec, list[Note]]:
+    """Return what a look at some customers' columns and targets has resolved, and notes on them."""
+    of_columns, of_values, of_targets = tee(sample_frames(definition, customers, code), 3)  # each read once
+    notes = check_columns(definition, customers, of_columns)
+    check_values(definition, of_values)
+    spec, chosen = resolve(definition, customers, code, of_targets)
+    check_settings(spec)
+    return spec, [*notes, *chosen]
+
+
+def _with_studies(spec: RunSpec, customers: Customers, code: OwnCode, fixed: Fixed, folder: str | Path) -> Plan:
+    """Return a plan of the customers' studies, with a note where it has not the pool that is asked for.
+
+    fixed: see `make_plan`. folder: of the run, or of all runs.
+    """
+    definition = spec.definition
+    check_fixed(definition, fixed, set(customers.texts("id").to_pylist()) if fixed else ())
+    studies = make_studies(spec, customers, code, fixed)
+    check_allowance(studies)
+    check_shared_folder(definition, studies, folder)
+    slots, workers = definition.slots or default_slots(), workers_of(code.objective)
+    if definition.pool == OFF:
+        return Plan(spec, studies, slots, workers)
+    pool_only = pool_only_studies(spec, customers, studies, code)
+    why = why_no_pool(definition, studies, pool_only)
+    plan = Plan(spec, studies, slots, workers, pool_only=pool_only, without_pool=why)
+    return plan if why is None else plan.with_notes([PlanCode.POOL_OFF_HERE(pool=definition.pool, why=why)])
 
 
 def _check_beforehand(definition: Definition, folder: str) -> None:

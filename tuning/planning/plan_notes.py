@@ -126,12 +126,10 @@ def _excess(resources: Resources, slots: int) -> Iterator[Note]:
 
 
 def why_no_pool(definition: Definition, studies: StudyTable, pool_only: StudyTable | None) -> Note | None:
-    """Return why a run has no pool; None where it has one. `PlanError` where it asks for one that nobody could ask.
+    """Return why a run has not the pool that its definition asks for; None where it has one.
 
-    studies, pool_only: see `Plan`.
+    studies, pool_only: see `Plan`. `PlanError` where it demands one that nobody could ask.
     """
-    if definition.pool == OFF:
-        return PoolCode.POOL_NOT_ASKED_FOR()
     if not definition.wants_ensembles:
         if definition.pool == AUTO:
             return PoolCode.POOL_WITHOUT_ENSEMBLES()
