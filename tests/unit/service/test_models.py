@@ -22,6 +22,7 @@ from tuning.models.customer_model import load_model
 from tuning.service.extract_child import DIGESTS
 from tuning.service.extracts import MOST_OPEN, Extracts
 from tuning.service.service import Service
+from tuning.service.web.messages import PredictionsMessage
 from tuning.storage.run_directory import RunDirectory
 
 HOSTILE = "<b>a/b</b>/../é\n"
@@ -91,6 +92,7 @@ def test_rows_in_any_form_are_predicted_as_the_model_does(
     expected = [*result.model(HOSTILE).predict(asked[:2]), *result.model("c0001").predict(asked[2:4]), None]
     assert [row[found["column"]] for row in found["rows"]] == [pytest.approx(each) for each in expected]
     assert (list(found["without"]), found["held_back"], found["unseen"]) == (["tiny"], 0, {})
+    PredictionsMessage.model_validate(found, extra="forbid")  # it is streamed, so that nothing else checks it
     headers = {"Content-Type": "text/csv; charset=utf-8"}
     asked["note"] = "=1+1"
     for formulas, note in ((None, "=1+1"), ("guard", "'=1+1")):

@@ -139,7 +139,9 @@ class PredictionsMessage(_Message):
         examples=[[{"region": "north", "age": 41, "prediction": "no", "probability_no": 0.83}]],
     )
     column: str = Field(description="That of the predictions, one that no row had.", examples=["prediction"])
-    without: Mapping[str, str] = Field(description="Customers without a prediction, and why.", examples=[{}])
+    without: Mapping[str, Mapping[str, object]] = Field(
+        description="Customers without a prediction, and why: `code`, `subject`, `values` and `text`.", examples=[{}]
+    )
     held_back: int = Field(description="Predictions that went beyond `bounds`, and were held there.", examples=[0])
     without_interval: int = Field(
         description="Predictions without the interval that was asked for: the pool's, and those of models that were "
