@@ -6,6 +6,7 @@ import json
 import os
 import re
 import secrets
+import shutil
 import socket
 import subprocess
 import sys
@@ -37,12 +38,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
     head, other = (command.split() for command in re.findall(r"`(ray start [^`]+)`", page))
     with_token = {**node, "RAY_AUTH_MODE": "token"}
     small = ["--object-store-memory=80000000", "--block"]
-    temp = f"--temp-dir=/tmp/cluster-{port}"  # sockets need a short path
+    temp = f"/tmp/cluster-{port}"  # sockets need a short path
     head = [*(part.replace("6379", str(port)) for part in head), f"--num-cpus={CPUS - 1}", "--include-dashboard=false"]
     other = [part.replace("HEAD:6379", f"127.0.0.1:{port}") for part in other]
     started: list[subprocess.Popen[str]] = []
     try:
-        for command in ([*head, temp], [*other, "--num-cpus=1"]):
+        for command in ([*head, f"--temp-dir={temp}"], [*other, "--num-cpus=1"]):
             # No RAY_AUTH_MODE for the head: this is how Ray takes a token of its own accord.
             environment = node if command[2] == "--head" else with_token
             log = (home / f"node-{len(started)}").open("w+")
@@ -53,6 +54,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
         for process in reversed(started):
             process.terminate()
             process.wait()
+        shutil.rmtree(temp, ignore_errors=True)
 
 
 COMMANDS = """
