@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from random import Random
+from itertools import cycle
 
 import pytest
 from builders import write_customers
@@ -35,9 +35,9 @@ def generated(
     settings = service.settings.model_copy(update={"teams": {"churn": many}, "requests_per_minute": 10**9})
     uncounted = replace(service, settings=settings)
     run = finished(uncounted, result.directory.uri)
-    states, draws = list(RunState), Random(1)
+    states = cycle(RunState)
     return GeneratedRequests(
-        create_app(uncounted), bearer(uncounted), run, "c0000", lambda: run_in(uncounted, draws.choice(states))
+        create_app(uncounted), bearer(uncounted), run, "c0000", lambda: run_in(uncounted, next(states))
     )
 
 
@@ -52,7 +52,7 @@ def generated(
 def test_whatever_is_sent_is_answered_as_the_document_says(
     generated: GeneratedRequests, singly: int, chains: int, cases: int
 ) -> None:
-    seed = 1
+    seed = 2  # whose first chains lead to a plan
     generated.ask_bounds()
     if singly:
         generated.ask_singly(singly, seed)
