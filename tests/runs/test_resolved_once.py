@@ -80,3 +80,18 @@ def test_a_file_that_is_replaced_while_it_is_kept_open_is_opened_again(tmp_path:
         assert not source.read().equals(before)
         assert source.digest(source.path) != digest
     assert source.digest(source.path) != digest
+
+
+def test_a_file_is_read_to_its_end_while_more_others_are_opened_than_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_access, "MOST_OPEN", 2)
+    paths = [tmp_path / f"{number}.csv" for number in range(4)]
+    for path in paths:
+        path.write_text("x,y\n1,2\n")
+    with file_access.opened_once(), file_access.open_file(str(paths[0])) as first:
+        assert first.read(4) == b"x,y\n"
+        for path in paths[1:]:
+            with file_access.open_file(str(path)) as other:
+                assert other.read() == b"x,y\n1,2\n"
+        assert first.read() == b"1,2\n"

@@ -81,17 +81,15 @@ def opened(path: str) -> Iterator[tuple[pyarrow.fs.FileSystem, str]]:
 
 @contextlib.contextmanager
 def opened_once() -> Iterator[None]:
-    """Keep the files that `open_file` opens within the block for those who read them next, the last ones used.
+    """Keep the files that `open_file` opens within the block for those who read them next, the last ones opened.
 
     A file that is replaced meanwhile is opened again. Other threads open files for themselves.
     """
-    token = _kept_open.set(files := _kept_open.get() or _FilesKeptOpen())
+    token = _kept_open.set(_kept_open.get() or _FilesKeptOpen())
     try:
         yield
     finally:
         _kept_open.reset(token)
-        if _kept_open.get() is None:
-            files.close()
 
 
 def open_file(path: str) -> pa.NativeFile:
@@ -109,7 +107,10 @@ def open_file(path: str) -> pa.NativeFile:
 
 
 class _FilesKeptOpen:
-    """Open files by their paths, each with the stamp that it had before it was opened."""
+    """Open files by their paths, each with the stamp that it had before it was opened.
+
+    A file is closed with its last reader: one that is no longer kept may still be read.
+    """
 
     def __init__(self) -> None:
         self._files: dict[str, tuple[str, pa.NativeFile]] = {}
@@ -117,16 +118,12 @@ class _FilesKeptOpen:
     def keep(self, path: str, stamp: str, file: pa.NativeFile) -> None:
         self._files[path] = stamp, file
         if len(self._files) > MOST_OPEN:
-            self._files.pop(next(iter(self._files)))[1].close()
+            self._files.pop(next(iter(self._files)))
 
     def reader(self, path: str, stamp: str) -> pa.NativeFile | None:
         """Return a reader of the file from its beginning; None where it is not open, or has another stamp by now."""
         known, file = self._files.get(path, ("", None))
         return None if file is None or known != stamp else pa.PythonFile(SharedReader(file), "r")
-
-    def close(self) -> None:
-        for _, file in self._files.values():
-            file.close()
 
 
 _kept_open: ContextVar[_FilesKeptOpen | None] = ContextVar("files of data that are kept open", default=None)

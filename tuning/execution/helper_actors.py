@@ -234,7 +234,7 @@ def helpers_of(
     blame: Callable[[int, str], None],
     waiting: Callable[[], AbstractContextManager[None]],
 ) -> Iterator[HelperPool | None]:
-    """Return the helpers of a study whose worker has a placement group with room for several; None without."""
+    """Return the helpers of a study if the placement group of its worker has room for several, else None."""
     import ray
     from ray.util.placement_group import get_current_placement_group
 

@@ -126,7 +126,7 @@ class TrialJob(Job):
 
 @dataclass(frozen=True)
 class EndedStudy:
-    """A study whose trials have ended.
+    """A study after its trials.
 
     Attributes:
         ended_by, failure: as of `conclude_study`.

@@ -129,7 +129,7 @@ class Shard:
         ]
 
     def _condemned(self, position: int) -> Crash | None:
-        """Return the last crash of a study one of whose trials has ended its worker too often."""
+        """Return the last crash of the study with a trial that has ended its worker too often."""
         limit = self.worker.context.spec.definition.limits.crashes_before_quarantine
         keys = [key for key, count in self.counts.items() if key[0] == position and count >= limit]
         return next((crash for crash in reversed(self.found) if (crash.position, crash.trial) in keys), None)
@@ -209,7 +209,7 @@ def _opened(
     nodes: Nodes | None,
     found: Sequence[Crash],
 ) -> Iterator[Worker]:
-    """Open the worker of a shard. studies: those to come. nodes, found: as of `work_shard`."""
+    """Open the worker of a shard. studies: those to come. nodes, found: see `work_shard`."""
     if nodes is None:
         with ignore_warnings():
             yield Worker(context)
