@@ -1,4 +1,4 @@
-"""Where one worker's time goes, part by part: a shard of studies in this process, without Ray.
+"""Where one worker's time goes, part by part: a batch of studies in this process, without Ray.
 
     python -m benchmarks.anatomy --tier S --customers 30
     python -m benchmarks.anatomy --tier T --customers 500 --output json      core-ms per customer by phase
@@ -44,7 +44,7 @@ PARTS = {
     "save the model": ("tuning.models.customer_model:CustomerModel.save",),
     "encode records": ("tuning.execution.reports:encode",),
     "write files": ("tuning.storage.run_directory:RunDirectory.write",),
-    "records and loop": ("tuning.execution.study_run:run_study", "tuning.execution.packed:work_shard"),
+    "records and loop": ("tuning.execution.study_run:run_study", "tuning.execution.packed:work_batch"),
 }
 # The same by what it is for: everything that happens while a winner is refitted belongs to refitting.
 REFIT = "refit the winner"
@@ -159,8 +159,8 @@ def dissect(tier: str, customers: int, trials: int, search: str, folder: Path) -
             if number == 1:
                 stack.enter_context(timed(watch))
             before = time.process_time() - time.thread_time()
-            for shard in range(len(owned.plan.shards)):
-                packed.work_shard(WorkerRun.from_owned(owned), shard, lambda _: None)
+            for batch in range(len(owned.plan.batches)):
+                packed.work_batch(WorkerRun.from_owned(owned), batch, lambda _: None)
             others = time.process_time() - time.thread_time() - before
     return watch, others
 

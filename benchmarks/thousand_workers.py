@@ -4,11 +4,11 @@
     python -m benchmarks.thousand_workers --output json       one JSON object last
 
 A thousand real workers do not fit on one machine, so fewer make their load. Each of them would write two parts every
-125 seconds (`Timing.of_run`) and report them; shards end and begin. Here a few real actors report through the run's own
+125 seconds (`Timing.of_run`) and report them; batches end and begin. Here a few actors report through the run's own
 Tuner (its search algorithm, scheduler, callbacks, stopper) at that rate, and as fast as they can. `*_core_ms` are CPU
 time of the driver's process, all its threads; `*_per_s` is what it can do at most. `live_actor_core` is the share of a
 core that an actor costs which does nothing. The rest is what grows with the files of a run: a look for new parts (in
-MLflow's process), a beat of the lease, a shard's look for its earlier parts (in a worker).
+MLflow's process), a beat of the lease, a batch's look for its earlier parts (in a worker).
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from tuning.driver.progress import Counter
 from tuning.driver.signals import Signals
 from tuning.driver.tuner import build_tuner, run_queue
 from tuning.execution import bridge
-from tuning.execution.jobs import ShardJob, job_in
+from tuning.execution.jobs import BatchJob, job_in
 from tuning.execution.reports import PartWritten, report_to_tune
 from tuning.planning.capacity import Capacity
 from tuning.records.lease import Lease
 from tuning.records.ownership import claim
-from tuning.records.parts import TRIALS, part_name, shard_parts
+from tuning.records.parts import TRIALS, batch_parts, part_name
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.copy.parts import FollowedRun
 
@@ -58,16 +58,16 @@ SPEC = SimpleNamespace(
 
 
 def worker(reports: int, pause: float) -> Callable[[dict[str, Any]], None]:
-    """A trainable that works through a shard as a packed worker reports it: pairs of parts, each after a pause."""
+    """A trainable that works through a batch as a packed worker reports it: pairs of parts, each after a pause."""
 
     def work(config: dict[str, Any]) -> None:
         job = job_in(config)
-        assert isinstance(job, ShardJob)
+        assert isinstance(job, BatchJob)
         for _ in range(reports):
             time.sleep(pause)
             for kind in KINDS:
-                data = f"{job.shard} {time.time_ns()}".encode()
-                name = part_name("0001-00000000", job.shard, kind, data)
+                data = f"{job.batch} {time.time_ns()}".encode()
+                name = part_name("0001-00000000", job.batch, kind, data)
                 report_to_tune(replace(WRITTEN[kind], part=name))
 
     return work
@@ -92,15 +92,15 @@ class Watched:
         return last[0] - first[0], last[1] - first[1], last[2] - first[2]
 
 
-def tuned(folder: Path, actors: int, shards: int, reports: int, pause: float) -> Watched:
-    """Run the run's own Tuner over shards whose workers only report."""
-    directory = RunDirectory(folder / f"run-{actors}-{shards}-{reports}")
+def tuned(folder: Path, actors: int, batches: int, reports: int, pause: float) -> Watched:
+    """Run the run's own Tuner over batches whose workers only report."""
+    directory = RunDirectory(folder / f"run-{actors}-{batches}-{reports}")
     directory.create()
     term = claim(directory, 1, (), 3, 0.0)
     plan = SimpleNamespace(
         slots=actors,
-        studies=range(100 * shards),
-        resources=[Resources(cpus=1)] * shards,
+        studies=range(100 * batches),
+        resources=[Resources(cpus=1)] * batches,
         spread_at_once=lambda _: 1,
         helpers=0,
         spec=SPEC,
@@ -108,7 +108,7 @@ def tuned(folder: Path, actors: int, shards: int, reports: int, pause: float) ->
     spread: Any = SimpleNamespace(job_of=None, capacity=Capacity(lambda: [{"CPU": actors}]), report=None)
     owned: Any = SimpleNamespace(plan=plan, term=term, timing=USUAL, directory=directory, run="thousand")
     with Lease(directory, term).hold() as lease:
-        counter = Counter(shards * reports * 100, shards)
+        counter = Counter(batches * reports * 100, batches)
         watched = Watched(counter)
         workers = TuneWorkers(StopConditions(lease, Signals()), watched)
         with _workers_that(worker(reports, pause)), contextlib.redirect_stdout(io.StringIO()):
@@ -134,14 +134,14 @@ def _workers_that(work: Callable[[dict[str, Any]], None]) -> Any:
 
 
 def of_tune(folder: Path, actors: int) -> dict[str, float]:
-    """Costs of a report, of a shard and of an actor that lives, by running at three loads."""
+    """Costs of a report, of a batch and of an actor that lives, by running at three loads."""
     plan: Any = SimpleNamespace(slots=actors, spec=SPEC)
     start_ray(plan)
     few = min(4, actors)
     busy_seconds, busy_core, reports = tuned(folder, few, few, 400, 0.0).steady()
     per_report = busy_core / reports
-    shard_seconds, shard_core, of_shards = tuned(folder, few, 50 * few, 1, 0.0).steady()
-    shards = of_shards / len(KINDS)
+    batch_seconds, batch_core, of_batches = tuned(folder, few, 50 * few, 1, 0.0).steady()
+    batches = of_batches / len(KINDS)
     # The rate of a thousand workers, from few and from many actors: what differs is what an actor costs.
     shares = []
     rate = len(KINDS) * WORKERS / USUAL.of_run(WORKERS, STUDIES).parts_s
@@ -154,8 +154,8 @@ def of_tune(folder: Path, actors: int) -> dict[str, float]:
     return {
         "report_core_ms": 1000 * per_report,
         "reports_per_s": reports / busy_seconds,
-        "shard_core_ms": 1000 * (shard_core / shards - len(KINDS) * per_report),
-        "shards_per_s": shards / shard_seconds,
+        "batch_core_ms": 1000 * (batch_core / batches - len(KINDS) * per_report),
+        "batches_per_s": batches / batch_seconds,
         "idle_core": shares[0],
         "live_actor_core": per_actor,
         "reports_per_s_of_workers": rate,
@@ -186,7 +186,7 @@ def of_files(folder: Path, parts: int) -> dict[str, float]:
         followed = FollowedRun(directory, term)
         return {
             "look_for_parts_ms": _ms(followed.look),
-            "shard_start_ms": _ms(lambda: shard_parts(directory, term, 7)),
+            "batch_start_ms": _ms(lambda: batch_parts(directory, term, 7)),
             "lease_beat_ms": _ms(lambda: (lease._beat(), lease._look())),
         }
 
@@ -212,12 +212,12 @@ def main(actors: int, parts: int, output: str) -> None:
         figures = {"listener_us": of_listener(), **of_files(Path(name), parts)}
         print(f"without Ray: {figures}", file=sys.stderr, flush=True)
         figures |= of_tune(Path(name), actors)
-    rate, shards = figures["reports_per_s_of_workers"], WORKERS / USUAL.of_run(WORKERS, STUDIES).parts_s
+    rate, batches = figures["reports_per_s_of_workers"], WORKERS / USUAL.of_run(WORKERS, STUDIES).parts_s
     figures["driver_core_of_workers"] = (
         figures["idle_core"]
         + WORKERS * figures["live_actor_core"]
         + rate * figures["report_core_ms"] / 1000
-        + shards * figures["shard_core_ms"] / 1000
+        + batches * figures["batch_core_ms"] / 1000
     )
     rounded = {name: round(value, 4) for name, value in figures.items()}
     if output == "json":

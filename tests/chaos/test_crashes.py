@@ -89,8 +89,8 @@ def test_exceptions_nan_and_hunger_fail_their_trials_only(poisoned: RunResult) -
 def test_a_crash_costs_the_others_one_restart(tmp_path: Path) -> None:
     write_hazards(tmp_path / "data", 6, {2: "exit"})
     done = supervised(hazards(tmp_path / "data", slots=1), str(tmp_path / "run"))
-    shards = 6
-    assert done["starts"] == shards + 2  # the crash, and the one in which its customer was alone
+    batches = 6
+    assert done["starts"] == batches + 2  # the crash, and the one in which its customer was alone
     assert [record.attempt for record in RunResult(str(tmp_path / "run")).trial_records] == [1] * len(
         RunResult(str(tmp_path / "run")).trial_records
     )

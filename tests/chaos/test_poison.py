@@ -46,8 +46,8 @@ def _run(folder: Path, poisoned: dict[int, str]) -> tuple[RunResult, float]:
 
 def _crashes(result: RunResult) -> list[Crash]:
     """What the workers of a run that ended in the middle left behind."""
-    shards = read_plan(result.directory, result.term).shards
-    return [crash for shard in range(shards) for crash in crashes(result.directory, result.term, shard, WORK)]
+    batches = read_plan(result.directory, result.term).batches
+    return [crash for batch in range(batches) for crash in crashes(result.directory, result.term, batch, WORK)]
 
 
 def _waited(found: list[Crash]) -> float:

@@ -354,7 +354,7 @@ def test_without_quarantine_poison_ends_one_worker_after_the_other(tmp_path: Pat
     result = lone_workers(tmp_path / "on", "exit")
     assert result is not None
     assert set(result.leaderboard()["status"]) == {"quarantined"}
-    off = "import tuning.execution.packed; tuning.execution.packed.Shard._condemned = lambda self, position: None"
+    off = "import tuning.execution.packed; tuning.execution.packed.Batch._condemned = lambda self, position: None"
     result = lone_workers(tmp_path / "off", "exit", off)
     assert result is not None
     assert result.study_records == []

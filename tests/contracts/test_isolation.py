@@ -1,6 +1,6 @@
 """Customers among others go wrong in a hundred ways: the others' results are the same bits.
 
-Three good customers and the bad ones run in this process, one shard, one after the other, the bad ones second. What is
+Three good customers and the bad ones run in this process, one batch, one after the other, the bad ones second. What is
 said of the good ones is compared with a run without the others, which is made once per form of data. A bad one has its
 row on the leaderboard in any case: with a model, or with a reason that a person can read. Kinds of trouble that cannot
 hide each other are in one run; each by itself, which says whose trouble it is, is slow.
@@ -54,10 +54,10 @@ QUICK = {
 
 
 @pytest.fixture(scope="module", autouse=True)
-def one_shard() -> Iterator[None]:
+def one_batch() -> Iterator[None]:
     """A worker that goes through all four customers."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(balancing, "SHARDS_PER_SLOT", 1)
+        patch.setattr(balancing, "BATCHES_PER_SLOT", 1)
         yield
 
 

@@ -12,7 +12,7 @@ from tuning.data.customers import Customer, find_customers
 from tuning.data.loading import Loader
 from tuning.data.partition import partition
 from tuning.definition.definition import Definition, define
-from tuning.planning.placement import make_shards
+from tuning.planning.placement import make_batches
 from tuning.planning.plan import make_plan
 from tuning.storage.run_directory import RunDirectory
 
@@ -28,12 +28,12 @@ def placed(made: Definition, folder: Path) -> list[Customer]:
 
 
 def rows_of(made: Definition, folder: Path) -> dict[str, pd.DataFrame]:
-    """Each customer's rows, read as workers do: shard by shard."""
+    """Each customer's rows, read as workers do: batch by batch."""
     found = placed(made, folder)
     studies = make_plan(made, found).studies
     frames = {}
-    for shard in make_shards(studies, 2):
-        customers = [studies[position].customer for position in shard]
+    for batch in make_batches(studies, 2):
+        customers = [studies[position].customer for position in batch]
         loader = Loader(made, customers)
         frames |= {customer.id: loader.read(customer) for customer in customers}
     return frames

@@ -1,4 +1,4 @@
-"""A worker without Ray, in a process of its own: goes through the first shard of a run, under its limits."""
+"""A worker without Ray, in a process of its own: goes through the first batch of a run, under its limits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chaos import environment, hazard, hazards, write_hazards
 from tuning import RunResult
 from tuning.execution.crash_log import crashes
 from tuning.execution.nodes import Nodes
-from tuning.execution.packed import WORK, work_shard
+from tuning.execution.packed import WORK, work_batch
 from tuning.execution.worker import WorkerRun
 from tuning.runs.begin import begin
 from tuning.storage.run_directory import RunDirectory
@@ -62,4 +62,4 @@ def main(run: str) -> None:
     result = RunResult(run)
     directory = RunDirectory(run)
     assert len(crashes(directory, result.term, 0, WORK)) < 4
-    work_shard(WorkerRun(directory.uri, result.term), 0, lambda _: None, Nodes())
+    work_batch(WorkerRun(directory.uri, result.term), 0, lambda _: None, Nodes())

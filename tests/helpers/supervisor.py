@@ -1,4 +1,4 @@
-"""Works through a run's shards in child processes, and starts one that died again, as Tune does: a run in seconds.
+"""Works through a run's batches in child processes, and starts one that died again, as Tune does: a run in seconds.
 
     python tests/helpers/supervisor.py RUN [--kill SEED MOST LIFE] [--interval TRIALS]
 
@@ -33,7 +33,7 @@ def main() -> None:
     from tuning.execution.study_run import warm_up
     from tuning.execution.worker import WorkerContext
     from tuning.records.ownership import newest_term
-    from tuning.runs.plan_file import read_plan, read_shard
+    from tuning.runs.plan_file import read_batch, read_plan
     from tuning.storage.run_directory import RunDirectory
 
     parser = argparse.ArgumentParser()
@@ -52,8 +52,8 @@ def main() -> None:
     term = newest_term(directory)
     assert term is not None
     plan = read_plan(directory, term)
-    for shard in range(plan.shards):  # load libraries once, for all children
-        if studies := read_shard(directory, term, shard).studies:
+    for batch in range(plan.batches):  # load libraries once, for all children
+        if studies := read_batch(directory, term, batch).studies:
             context = WorkerContext.open(directory, plan.run, plan.spec)
             studies[0].algorithm.build(studies[0].space, metric="score", mode="max", seed=0, n_trials=2).suggest("0")
             studies[0].scheduler.build(metric="score", mode="max", max_steps=2, seed=0)
@@ -61,13 +61,13 @@ def main() -> None:
             warm_up(context, studies[0])
             break
     ends: list[int] = []
-    for shard in range(plan.shards):
+    for batch in range(plan.batches):
         while len(ends) < MOST_STARTS:
             left = rng.randint(1, longest) if kills < most else None
             child = os.fork()
             if child == 0:
                 life.left, life.trials = left, 0
-                work(directory.uri, shard, options.interval)
+                work(directory.uri, batch, options.interval)
             ends.append(os.waitpid(child, 0)[1])
             ran += _owned(seen)
             kills += ends[-1] == signal.SIGKILL
@@ -84,11 +84,11 @@ def _owned(pipe: int) -> int:
         return 0
 
 
-def work(uri: str, shard: int, interval: int) -> None:
+def work(uri: str, batch: int, interval: int) -> None:
     """A child's life; never returns."""
     from tuning.basics.timing import Timing
     from tuning.execution.nodes import Nodes
-    from tuning.execution.packed import WornOutError, work_shard
+    from tuning.execution.packed import WornOutError, work_batch
     from tuning.execution.worker import WorkerRun
     from tuning.records.ownership import newest_term
     from tuning.storage.run_directory import RunDirectory
@@ -97,7 +97,7 @@ def work(uri: str, shard: int, interval: int) -> None:
     term = newest_term(directory)
     assert term is not None
     try:
-        work_shard(WorkerRun(directory.uri, term, timing=timing), shard, lambda _: None, Nodes())
+        work_batch(WorkerRun(directory.uri, term, timing=timing), batch, lambda _: None, Nodes())
     except WornOutError:
         os._exit(75)
     os._exit(0)

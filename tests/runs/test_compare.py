@@ -175,13 +175,13 @@ def test_a_plan_shows_what_a_comparison_runs_and_keeps_customers_together(tmp_pa
     plan = make_plan(made)
     assert len(plan.studies) == 40 * 2 * 3
     assert "3 seeds of each of random, optuna+asha per customer" in plan.describe()
-    assert sorted(position for shard in plan.shards for position in shard) == list(range(240))
+    assert sorted(position for batch in plan.batches for position in batch) == list(range(240))
     homes: dict[str, set[int]] = {}
-    for number, shard in enumerate(plan.shards):
-        for position in shard:
+    for number, batch in enumerate(plan.batches):
+        for position in batch:
             homes.setdefault(plan.studies[position].customer.id, set()).add(number)
-    assert all(len(shards) == 1 for shards in homes.values()), "a customer is loaded by one worker"
-    sizes = [len(shard) for shard in plan.shards]
+    assert all(len(batches) == 1 for batches in homes.values()), "a customer is loaded by one worker"
+    sizes = [len(batch) for batch in plan.batches]
     assert len(sizes) == 16
     assert max(sizes) <= 18
 
@@ -189,8 +189,8 @@ def test_a_plan_shows_what_a_comparison_runs_and_keeps_customers_together(tmp_pa
 def test_few_customers_are_divided_so_that_all_slots_work(tmp_path: Path) -> None:
     made = define(fields(tmp_path, customers=1) | {"compare": {"algorithms": "random,optuna", "seeds": 10}, "slots": 4})
     plan = make_plan(made)
-    assert sorted(position for shard in plan.shards for position in shard) == list(range(20))
-    assert len(plan.shards) == 20
+    assert sorted(position for batch in plan.batches for position in batch) == list(range(20))
+    assert len(plan.batches) == 20
 
 
 def test_a_grid_is_tabulated_and_searched_again(tmp_path: Path) -> None:

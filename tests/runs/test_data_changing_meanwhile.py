@@ -21,13 +21,13 @@ QUIET = {"progress": False, "in_process": True}
 
 def changing(monkeypatch: pytest.MonkeyPatch, change: Callable[[], object]) -> None:
     """Has the data change after the plan is written, before anybody has read it."""
-    work = choice.work_shard
+    work = choice.work_batch
 
     def changed(*given: Any, **named: Any) -> None:
         change()
         work(*given, **named)
 
-    monkeypatch.setattr(choice, "work_shard", changed)
+    monkeypatch.setattr(choice, "work_batch", changed)
 
 
 @pytest.mark.parametrize("back", [False, True], ids=["for good", "and back"])

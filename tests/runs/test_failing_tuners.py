@@ -12,7 +12,7 @@ from chaos import duplicates, truth
 from tuning import RunResult, TuneRunner
 from tuning.basics.timing import Timing
 from tuning.errors import DiskFullError, RunError
-from tuning.execution.packed import work_shard
+from tuning.execution.packed import work_batch
 from tuning.execution.worker import WorkerRun
 from tuning.runs.begin import OwnedRun
 
@@ -25,7 +25,7 @@ OUT_OF_MEMORY = "Caught unexpected exception: OutOfMemoryError()\n" + 50 * "Memo
 class _Tuners:
     """Stand-ins that do part of the work and raise, as Tune does when a callback or a killed trial ends it.
 
-    work: how many shards each of them finishes before it raises; None finishes the rest in peace. error: what it
+    work: how many batches each of them finishes before it raises; None finishes the rest in peace. error: what it
     raises.
     """
 
@@ -42,11 +42,11 @@ class _Tuners:
         return self
 
     def fit(self) -> None:
-        shards = len(self.owned.plan.shards)
+        batches = len(self.owned.plan.batches)
         wanted = self.work[self.built - 1]
-        until = shards if wanted is None else min(shards, self.done + wanted)
-        for shard in range(self.done, until):
-            work_shard(WorkerRun.from_owned(self.owned), shard, lambda _: None)
+        until = batches if wanted is None else min(batches, self.done + wanted)
+        for batch in range(self.done, until):
+            work_batch(WorkerRun.from_owned(self.owned), batch, lambda _: None)
         self.done = until
         if wanted is not None:
             raise self.error

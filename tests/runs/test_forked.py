@@ -60,7 +60,7 @@ def tuner(objective: Callable[..., object] = square, **fields: Any) -> TuneRunne
 
 def left(run: Path) -> list[Path]:
     """What workers that were ended have left for those who come after them."""
-    return list((run / FOLDER).rglob("s0*")) if (run / FOLDER).exists() else []
+    return list((run / FOLDER).rglob("b0*")) if (run / FOLDER).exists() else []
 
 
 def test_a_small_job_needs_no_ray_and_has_the_records_of_a_run_in_one_process(tmp_path: Path) -> None:

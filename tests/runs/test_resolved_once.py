@@ -17,7 +17,7 @@ from tuning import RunResult, TuneRunner
 from tuning.data import file_access
 from tuning.data.formats import csv_file
 from tuning.data.registry import file_source
-from tuning.execution.packed import work_shard
+from tuning.execution.packed import work_batch
 from tuning.execution.worker import WorkerRun
 from tuning.runs.begin import begin
 
@@ -33,8 +33,8 @@ def test_workers_resolve_nothing_again(tmp_path: Path, monkeypatch: pytest.Monke
     owned.lease.release()
     for name in ("space_of", "check_models", "resolve_metric", "agreed_task"):
         monkeypatch.delattr(f"tuning.planning.resolution.{name}")
-    for shard in range(len(owned.plan.shards)):
-        work_shard(WorkerRun.from_owned(owned), shard, lambda _: None)
+    for batch in range(len(owned.plan.batches)):
+        work_batch(WorkerRun.from_owned(owned), batch, lambda _: None)
     assert RunResult(owned.directory).leaderboard()["status"].tolist() == ["ok", "ok"]
 
 

@@ -14,8 +14,8 @@ from shown_output import note_texts
 from tuning import RunResult, TuneRunner
 from tuning.basics.timing import Timing
 from tuning.errors import PlanError
-from tuning.execution.jobs import ShardJob
-from tuning.execution.packed import work_shard
+from tuning.execution.jobs import BatchJob
+from tuning.execution.packed import work_batch
 from tuning.execution.run_queue import RunQueue
 from tuning.execution.worker import WorkerRun
 from tuning.runs.begin import OwnedRun
@@ -29,7 +29,7 @@ MACHINES = [
 
 
 class _Workers:
-    """Stands in for a Tuner: works shards in this process. What machines have no room for waits, as with Tune."""
+    """Stands in for a Tuner: works batches in this process. What machines have no room for waits, as with Tune."""
 
     def __init__(self, owned: OwnedRun, queue: RunQueue, *_: object) -> None:
         self.owned, self.queue = owned, queue
@@ -39,8 +39,8 @@ class _Workers:
         while not queue.closed:
             waiting = list[str]()
             for name, job in iter(queue.next, None):
-                if isinstance(job, ShardJob) and queue.capacity.fits(job.request):
-                    work_shard(WorkerRun.from_owned(self.owned), job.shard, lambda _: None)
+                if isinstance(job, BatchJob) and queue.capacity.fits(job.request):
+                    work_batch(WorkerRun.from_owned(self.owned), job.batch, lambda _: None)
                     queue.end(name)
                 else:
                     waiting.append(name)

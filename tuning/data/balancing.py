@@ -8,14 +8,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-SHARDS_PER_SLOT = 8
-STUDIES_PER_SHARD = 2000
-SHARD_BYTES = 1 << 28  # of a keyed table; a worker holds a shard's rows at once
+BATCHES_PER_SLOT = 8
+STUDIES_PER_BATCH = 2000
+BATCH_BYTES = 1 << 28  # of a keyed table; a worker holds a batch's rows at once
 
 
-def shard_count(studies: int, slots: int, keyed_bytes: int = 0) -> int:
-    """About eight shards per slot, none with more than 2,000 studies or 256 MiB of a keyed table, none empty."""
-    wanted = max(SHARDS_PER_SLOT * slots, math.ceil(studies / STUDIES_PER_SHARD), math.ceil(keyed_bytes / SHARD_BYTES))
+def batch_count(studies: int, slots: int, keyed_bytes: int = 0) -> int:
+    """About eight batches per slot, none with more than 2,000 studies or 256 MiB of a keyed table, none empty."""
+    wanted = max(BATCHES_PER_SLOT * slots, math.ceil(studies / STUDIES_PER_BATCH), math.ceil(keyed_bytes / BATCH_BYTES))
     return max(1, min(studies, wanted))
 
 
@@ -37,8 +37,8 @@ def divide(sizes: np.ndarray, together: np.ndarray, count: int) -> list[np.ndarr
     """As `balance`, but items with the same number in `together` stay together, in their order, as far as balance
     allows.
 
-    Customers in the same file of a keyed table are read in one go, so a shard should have few files and a file few
-    shards. Items that would make more than a shard are cut into runs.
+    Customers in the same file of a keyed table are read in one go, so a batch should have few files and a file few
+    batches. Items that would make more than a batch are cut into runs.
     """
     _, first, kinds = np.unique(together, return_index=True, return_inverse=True)
     if len(first) == len(sizes):

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from tuning.basics.columnar import ArrowColumn, Columnar, DictionaryColumn, constant
 from tuning.basics.wording import did_you_mean
-from tuning.data.balancing import shard_count
+from tuning.data.balancing import batch_count
 from tuning.data.files import File, file_ids, find_files, find_sizes
 from tuning.data.keyed_tables import KeyedTable, find_tables, index
 from tuning.data.keys import Key
@@ -40,7 +40,7 @@ class Customer:
     is no data at all. key: its value in the key columns, None when the whole file is its own. table: number of the
     keyed table. first_block: the first row group that holds its rows, so
     that a worker's customers are near each other; UNORDERED when that does not matter.
-    rows: None when not known without reading. size: about its bytes, to balance shards. options: what the manifest
+    rows: None when not known without reading. size: about its bytes, to balance batches. options: what the manifest
     says about it. stamp, digest: what its rows are known by, see `tuning.data.fingerprints`; empty where nobody looked.
     """
 
@@ -189,7 +189,7 @@ def _keyed(definition: Definition) -> Customers:
 def _of_table(table: KeyedTable, definition: Definition, tables: int) -> Customers:
     found = index(table, definition)
     slots, count = definition.slots or default_slots(), len(found.ids)
-    in_place = found.in_place(max(1, shard_count(count, slots, table.size) // tables))
+    in_place = found.in_place(max(1, batch_count(count, slots, table.size) // tables))
     per_row = table.size / max(1, int(found.rows.sum()))
     return Columnar(
         Customer,

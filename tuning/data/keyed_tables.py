@@ -143,10 +143,10 @@ class Index:
         bounds = [divmod(span, len(paths)) for span in distinct.tolist()]
         return DictionaryColumn(codes, [tuple(paths[low : high + 1]) for low, high in bounds])
 
-    def in_place(self, shards: int) -> bool:
+    def in_place(self, batches: int) -> bool:
         """Whether workers read the table where it is: each little of it, or all together not much more than all of it.
 
-        shards: of consecutive customers; how many there will be.
+        batches: of consecutive customers; how many there will be.
         """
         if self.table.frame is not None or not all(
             format_of(file.path).dataset_format is not None for file in self.table.files
@@ -154,14 +154,14 @@ class Index:
             return False
         if self.table.size <= IN_PLACE_BYTES:
             return True
-        read = self._read(shards)
+        read = self._read(batches)
         return max(read) <= IN_PLACE_BYTES or sum(read) <= IN_PLACE_PASSES * sum(self.sizes)
 
-    def _read(self, shards: int) -> list[int]:
-        """The bytes of the blocks that each shard needs."""
+    def _read(self, batches: int) -> list[int]:
+        """The bytes of the blocks that each batch needs."""
         order = np.lexsort((self.last, self.first))
         before = np.cumsum(self.rows[order]) - self.rows[order]
-        starts = np.unique(before * shards // max(1, int(self.rows.sum())), return_index=True)[1]
+        starts = np.unique(before * batches // max(1, int(self.rows.sum())), return_index=True)[1]
         low = np.minimum.reduceat(self.first[order], starts)
         high = np.maximum.reduceat(self.last[order], starts)
         total = np.concatenate([[0], np.cumsum(self.sizes)])

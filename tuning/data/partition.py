@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from tuning.basics.columnar import ArrowColumn, Columnar, DictionaryColumn, FieldColumn
 from tuning.data.arrow_frames import to_arrow
-from tuning.data.balancing import balance, shard_count
+from tuning.data.balancing import balance, batch_count
 from tuning.data.column_types import refusal, runs_of_one_schema
 from tuning.data.customers import Customer, Customers, unpartitioned
 from tuning.data.keyed_tables import KeyedTable, find_tables
@@ -94,7 +94,7 @@ def _divide(
     """Stream one table into buckets: (the bucket of each customer, the files of each bucket)."""
     sizes = here.numbers("size")
     slots = definition.slots or default_slots()
-    count = max(shard_count(len(here), slots), int(sizes.sum()) // BUCKET_BYTES)
+    count = max(batch_count(len(here), slots), int(sizes.sum()) // BUCKET_BYTES)
     groups = balance(sizes, min(count, len(here)))
     buckets = np.empty(len(here), dtype=np.int64)
     for number, group in enumerate(groups):

@@ -90,7 +90,7 @@ class TuneRunner(Public):
     def tuner(self, run_dir: str | Path | None = None) -> Tuner:
         """The `tune.Tuner` of the definition, over a new run directory.
 
-        Tune's trials are the shards of packed studies and the trials of spread studies. The Tuner's `fit()` records
+        Tune's trials are the batches of packed studies and the trials of spread studies. The Tuner's `fit()` records
         everything in the run directory, and `RunResult(run_dir)` reads it. `run()` also shows progress, logs to MLflow,
         and goes on after a crash of Tune.
         """

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tuning.definition.options import Resources
-from tuning.execution.jobs import ShardJob, placement_group
+from tuning.execution.jobs import BatchJob, placement_group
 from tuning.execution.reports import Listener, PartWriter, WorkerError
 from tuning.execution.run_queue import RunQueue
 from tuning.execution.spread.open_studies import OpenStudies
@@ -19,7 +19,7 @@ from tuning.execution.worker import WorkerContext, WorkerRun
 from tuning.notes import Note
 from tuning.planning.capacity import alive_machines
 from tuning.planning.populations import helpers_with_room
-from tuning.records.parts import POOL_SHARD
+from tuning.records.parts import POOL_BATCH
 from tuning.runs.begin import OwnedRun
 from tuning.runs.resume import recorded
 from tuning.storage.names import slug
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ray.tune import Callback, Stopper, Tuner
 
 TUNE_SETTINGS = {
-    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",  # CSV, JSON and TensorBoard files per shard tell nobody anything
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",  # CSV, JSON and TensorBoard files per batch tell nobody anything
     "TUNE_GLOBAL_CHECKPOINT_S": "300",  # the records are the truth; Ray's own snapshot is a convenience
     "TUNE_DISABLE_STRICT_METRIC_CHECKING": "1",
     "TUNE_DISABLE_SIGINT_HANDLER": "1",  # tuning/driver/signals.py has it
@@ -40,7 +40,7 @@ _SET: dict[str, str] = {}  # variables that a run of this process has set, and n
 
 
 def run_queue(owned: OwnedRun, spread: SpreadRun, studies: OpenStudies | None = None) -> RunQueue:
-    """Return the queue of shards and trials that a Tuner works through. Workers skip trials that are recorded already.
+    """Return the queue of batches and trials that a Tuner works through. Workers skip trials that are recorded already.
 
     studies: the spread studies, opened; None without any.
     """
@@ -49,29 +49,29 @@ def run_queue(owned: OwnedRun, spread: SpreadRun, studies: OpenStudies | None = 
     return RunQueue(
         plan.slots,
         spread.capacity,
-        [ShardJob.from_resources(shard, need, helpers) for shard, need in enumerate(needs)],
+        [BatchJob.from_resources(batch, need, helpers) for batch, need in enumerate(needs)],
         studies,
         at_once=plan.spread_at_once(max(plan.slots, spread.capacity.cpus)),
         restarts=plan.spec.definition.limits.crashes_before_quarantine - 1,
         no_place=partial(record_no_place, owned, spread.report),
-        pool=ShardJob.from_resources(POOL_SHARD, Resources()) if owned.pool_is_due else None,
+        pool=BatchJob.from_resources(POOL_BATCH, Resources()) if owned.pool_is_due else None,
         pool_is_due=lambda: owned.pool_is_due,
     )
 
 
-def record_no_place(owned: OwnedRun, report: Listener, shard: int, reason: Note) -> None:
-    """Record what is left of a shard without room on any machine, with that as its reason; a resume tries it again.
+def record_no_place(owned: OwnedRun, report: Listener, batch: int, reason: Note) -> None:
+    """Record what is left of a batch without room on any machine, with that as its reason; a resume tries it again.
 
     report: receives what is written. Nothing is written of the pool.
     """
-    if shard == POOL_SHARD:
+    if batch == POOL_BATCH:
         report(WorkerError(str(reason)))
         return
     context = WorkerContext.open(owned.directory, owned.run, owned.plan.spec)
-    known, finished = recorded(owned.directory, owned.term, shard)
-    left = [study for study in owned.plan.studies.take(owned.plan.shards[shard]) if study.id not in finished]
+    known, finished = recorded(owned.directory, owned.term, batch)
+    left = [study for study in owned.plan.studies.take(owned.plan.batches[batch]) if study.id not in finished]
     budgets = {study.id: study.budget for study in left}
-    writer = PartWriter(owned.directory, owned.term, shard, report, budgets=budgets)
+    writer = PartWriter(owned.directory, owned.term, batch, report, budgets=budgets)
     writer.add(abandoned(context, study, reason, records=known.get(study.id, ())) for study in left)
     writer.flush()
 
@@ -83,7 +83,7 @@ def build_tuner(
     stop: Stopper | None = None,
     callbacks: Sequence[Callback] = (),
 ) -> Tuner:
-    """Return the Tuner of a run: it works through all shards, and all trials of spread studies.
+    """Return the Tuner of a run: it works through all batches, and all trials of spread studies.
 
     attempt: its number among the Tuners of the run. stop: ends it. callbacks: those of a Tuner that a caller fits.
     `run()` hands its callbacks over by an environment variable (`tuning.execution.bridge`).
@@ -115,7 +115,7 @@ def tune_settings(slots: int) -> None:
     for name, value in {**TUNE_SETTINGS, "TUNE_MAX_PENDING_TRIALS_PG": str(max(2, slots))}.items():
         if os.environ.get(name) == _SET.get(name):
             os.environ[name] = _SET[name] = value
-    # Tune warns of each shard that it has no result files. There are to be none, and failures come back as exceptions.
+    # Tune warns of each batch that it has no result files. There are to be none, and failures come back as exceptions.
     logging.getLogger("ray.tune").setLevel(logging.ERROR)
     # Its list of trials that ended their workers says less than the leaderboard's reasons.
     logging.getLogger("ray.tune.tune").setLevel(logging.CRITICAL)

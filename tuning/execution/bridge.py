@@ -23,9 +23,9 @@ from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 from ray.tune.search.search_algorithm import SearchAlgorithm
 
 from tuning.basics.environment import environment_set
-from tuning.execution.jobs import FitJob, ShardJob, TrialJob, job_in
+from tuning.execution.jobs import BatchJob, FitJob, TrialJob, job_in
 from tuning.execution.nodes import error_text
-from tuning.execution.packed import run_shard
+from tuning.execution.packed import run_batch
 from tuning.execution.reports import FailureReport, StepReport, TuneResult, report_in, report_to_tune
 from tuning.execution.run_queue import RunQueue
 from tuning.execution.spread.open_studies import OpenStudies
@@ -40,7 +40,7 @@ ALWAYS = -1  # a worker is replaced: what that costs a study, the next one decid
 
 
 def run_trainable(run: WorkerRun, name: str) -> Callable[[dict[str, object]], None]:
-    """Return the Tune trainable of a run: it works through a shard of packed studies, or trains a spread study's trial.
+    """Return the Tune trainable of a run: it works through a batch of packed studies, or trains a spread study's trial.
 
     Its name carries the run, because Ray keeps trainables by name within a job.
     """
@@ -48,9 +48,9 @@ def run_trainable(run: WorkerRun, name: str) -> Callable[[dict[str, object]], No
     def trainable(config: dict[str, object]) -> None:
         unblock_sigterm()
         match job_in(config):
-            case ShardJob(shard=shard):
+            case BatchJob(batch=batch):
                 forget_run()
-                run_shard(run, shard)
+                run_batch(run, batch)
             case TrialJob() as job:
                 run_trial(run, job)
             case FitJob() as job:
@@ -71,7 +71,7 @@ class Uncopied:
 
 
 class RunSearch(Uncopied, SearchAlgorithm):
-    """Gives out a queue's shards, and the trials that the searchers of its spread studies suggest."""
+    """Gives out a queue's batches, and the trials that the searchers of its spread studies suggest."""
 
     metric = None  # else Tune demands it in every result
 
@@ -103,7 +103,7 @@ class RunSearch(Uncopied, SearchAlgorithm):
         if found is None:
             return None
         trial_id, job = found
-        failures = ALWAYS if isinstance(job, ShardJob) else self._queue.restarts
+        failures = ALWAYS if isinstance(job, BatchJob) else self._queue.restarts
         return self._made(config=job.to_config(), experiment_tag=trial_id, trial_id=trial_id, max_failures=failures)
 
     def on_trial_result(self, trial_id: str, result: object) -> None:
@@ -129,13 +129,13 @@ class RunSearch(Uncopied, SearchAlgorithm):
 
 
 class RunScheduler(Uncopied, FIFOScheduler):
-    """Asks the schedulers of a queue's spread studies, and chooses which shard a worker takes.
+    """Asks the schedulers of a queue's spread studies, and chooses which batch a worker takes.
 
     Trials that wait for a machine in vain are stopped here, where Tune's loop is at hand.
 
-    Tune starts what waits by itself, and gives a worker that is through with its shard to the first one that waits.
+    Tune starts what waits by itself, and gives a worker that is through with its batch to the first one that waits.
     That is often the one for which it is just starting a process, after a crash: it then ends that process, seconds of
-    work, and starts one for another shard. Here such a worker takes the shard that has waited for the shortest time.
+    work, and starts one for another batch. Here such a worker takes the batch that has waited for the shortest time.
     """
 
     _supports_buffered_results = False
@@ -173,7 +173,7 @@ class RunScheduler(Uncopied, FIFOScheduler):
             tune_controller._cleanup_cached_actors(force_all=True)
         if fit := next((each for each in waiting.values() if isinstance(job_in(each.config), FitJob)), None):
             return fit
-        pending = {name: each for name, each in waiting.items() if isinstance(job_in(each.config), ShardJob)}
+        pending = {name: each for name, each in waiting.items() if isinstance(job_in(each.config), BatchJob)}
         known = dict.fromkeys(name for name in self._waiting if name in pending)
         self._waiting = [*known, *(name for name in pending if name not in known)]
         return pending[self._waiting[-1]] if self._waiting else None
@@ -230,7 +230,7 @@ def _is_trial(trial: Trial) -> bool:
 
 
 def _studies_of(queue: RunQueue, trial: Trial) -> OpenStudies | None:
-    """Return the studies one of which a Tune trial belongs to; None of a shard."""
+    """Return the studies one of which a Tune trial belongs to; None of a batch."""
     return queue.studies if _is_trial(trial) else None
 
 

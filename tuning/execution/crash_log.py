@@ -27,7 +27,7 @@ from tuning.records.ownership import Term
 from tuning.storage.run_directory import RunDirectory
 
 FOLDER = "in_progress"
-STATE = struct.Struct("<qq")  # position of the study in its shard, number of the trial
+STATE = struct.Struct("<qq")  # position of the study in its batch, number of the trial
 LOADED = struct.Struct("<d")  # seconds, after the state
 HEADER = STATE.size + LOADED.size  # where the site is
 SIZE = 4096
@@ -62,7 +62,7 @@ class Site:
 
 @dataclass(frozen=True)
 class Crash:
-    """A worker that ended in the middle: in which study of its shard, which trial, and the stack at the crash.
+    """A worker that ended in the middle: in which study of its batch, which trial, and the stack at the crash.
 
     loading: seconds in which it had loaded its libraries, at most; infinite where nobody knows, or on another machine.
     """
@@ -100,10 +100,10 @@ class ProgressMarker:
     """
 
     def __init__(
-        self, directory: RunDirectory, term: Term, shard: int, node: str = "", *, of_helper: bool = False
+        self, directory: RunDirectory, term: Term, batch: int, node: str = "", *, of_helper: bool = False
     ) -> None:
         self._directory = directory
-        self.name = f"{FOLDER}/{term.folder}/{_prefix(shard, of_helper=of_helper)}{uuid.uuid4().hex[:12]}"
+        self.name = f"{FOLDER}/{term.folder}/{_prefix(batch, of_helper=of_helper)}{uuid.uuid4().hex[:12]}"
         if directory.local:
             folder = Path(directory.path(self.name)).parent
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -134,7 +134,7 @@ class ProgressMarker:
             self._directory.remove(self.name)
 
     def at(self, position: int, trial: int = LOADING) -> None:
-        """Note that the worker turns to a study of its shard, or to a trial of it."""
+        """Note that the worker turns to a study of its batch, or to a trial of it."""
         STATE.pack_into(self._map, 0, position, trial)
 
     def loaded(self, seconds: float) -> None:
@@ -145,20 +145,20 @@ class ProgressMarker:
 def crashes(
     directory: RunDirectory,
     term: Term,
-    shard: int,
+    batch: int,
     work: str,
     *,
     fetch: Fetch = lambda *_: None,
     lost: Callable[[str], bool] = lambda _: False,
 ) -> list[Crash]:
-    """Return the workers that ended in the middle of a shard, in this term.
+    """Return the workers that ended in the middle of a batch, in this term.
 
     work: the file of the function that works through a study; of several threads the one that is in it is shown.
     fetch: gives a file of another node, None when that cannot be had. lost: whether a node is gone; what ended with
     its node is nobody's fault.
     """
     found = []
-    for _, site, content in _noted(directory, term, _prefix(shard)):
+    for _, site, content in _noted(directory, term, _prefix(batch)):
         if lost(site.node):
             continue
         state = content if directory.local else _look(site, site.path, fetch)
@@ -191,9 +191,9 @@ def stack_left(directory: RunDirectory, name: str, site: Site, work: str, fetch:
     return stack
 
 
-def forget_helpers(directory: RunDirectory, term: Term, shard: int) -> None:
-    """Remove what helpers of a shard have noted, as far as that can be reached; all of them have ended."""
-    for name, site, _ in _noted(directory, term, _prefix(shard, of_helper=True)):
+def forget_helpers(directory: RunDirectory, term: Term, batch: int) -> None:
+    """Remove what helpers of a batch have noted, as far as that can be reached; all of them have ended."""
+    for name, site, _ in _noted(directory, term, _prefix(batch, of_helper=True)):
         _remove(directory, name, site)
 
 
@@ -222,8 +222,8 @@ def _stack_at_crash(site: Site, work: str, fetch: Fetch) -> str:
     return (head + "".join(mine or threads)).strip()[:STACK_CHARACTERS]
 
 
-def _prefix(shard: int, *, of_helper: bool = False) -> str:
-    return f"{'h' if of_helper else 's'}{shard:05d}-"
+def _prefix(batch: int, *, of_helper: bool = False) -> str:
+    return f"{'h' if of_helper else 'b'}{batch:05d}-"
 
 
 def _look(site: Site, path: str, fetch: Fetch) -> bytes | None:

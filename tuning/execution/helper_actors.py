@@ -24,7 +24,7 @@ from tuning.execution.study_run import NoHelpersError, UnfinishedStudyError, spa
 from tuning.execution.worker import TrialData, WorkerContext, WorkerRun, open_worker, unblock_sigterm
 from tuning.models.compute import trains_with
 from tuning.notes import EndCode
-from tuning.runs.plan_file import read_shard
+from tuning.runs.plan_file import read_batch
 from tuning.steps import Step
 from tuning.study.helpers import (
     HelperAnswered,
@@ -53,10 +53,10 @@ class StateLostError(UnfinishedStudyError):
 
 @dataclass(frozen=True)
 class HelperJob:
-    """The study that a helper trains for: the one at a position of a run's shard."""
+    """The study that a helper trains for: the one at a position of a run's batch."""
 
     run: WorkerRun
-    shard: int
+    batch: int
     position: int
 
 
@@ -88,9 +88,9 @@ class HelperActor:
         if gpus is not None:
             os.environ[GPUS] = gpus
         directory, timing, nodes = job.run.directory, job.run.timing, ray_nodes()
-        plan = read_shard(directory, job.run.term, job.shard, job.run.spec)
+        plan = read_batch(directory, job.run.term, job.batch, job.run.spec)
         study = list(plan.studies)[job.position]
-        self._marker = ProgressMarker(directory, job.run.term, job.shard, nodes.name, of_helper=True)
+        self._marker = ProgressMarker(directory, job.run.term, job.batch, nodes.name, of_helper=True)
         self._open = ExitStack()
         self._compute = study.resources.compute
         with ignore_warnings(), trains_with(self._compute):
@@ -167,7 +167,7 @@ class RayLink:
     def __exit__(self, *exc: object) -> None:
         with suppress(Exception):  # what would stay are a few bytes
             self._processes.close(REACH_S)  # who starts may have noted something, and has not said where
-            forget_helpers(self.job.run.directory, self.job.run.term, self.job.shard)
+            forget_helpers(self.job.run.directory, self.job.run.term, self.job.batch)
 
     def _start(self, helper: int) -> None:
         self._processes.start(helper, self.job, os.environ.get(GPUS) if helper == 0 else None)

@@ -1,6 +1,6 @@
-"""What a Tune trial is to do: work through a shard, train one trial of a spread study, or conclude such a study.
+"""What a Tune trial is to do: work through a batch, train one trial of a spread study, or conclude such a study.
 
-A job is the configuration of its Tune trial. It says what its worker takes of the cluster, too, since a run's shards
+A job is the configuration of its Tune trial. It says what its worker takes of the cluster, too, since a run's batches
 and trials are Tune trials of one trainable.
 """
 
@@ -66,15 +66,15 @@ class Job:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShardJob(Job):
-    """Work through a shard. shard: its number."""
+class BatchJob(Job):
+    """Work through a batch. batch: its number."""
 
-    shard: int
+    batch: int
 
     @classmethod
-    def from_resources(cls, shard: int, needs: Resources, helpers: int = 0) -> Self:
+    def from_resources(cls, batch: int, needs: Resources, helpers: int = 0) -> Self:
         """needs: what its worker takes. helpers: how many it has; each takes the same, the first with the worker."""
-        return cls(shard=shard, bundles=[needs.to_bundle()] * max(1, helpers))
+        return cls(batch=batch, bundles=[needs.to_bundle()] * max(1, helpers))
 
 
 @dataclass(frozen=True, kw_only=True)

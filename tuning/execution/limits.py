@@ -134,7 +134,7 @@ class TimeLimits:
 
     stack: a file with a descriptor, where the watchdog writes before it ends the process; None for no watchdog.
     grace: seconds on top while libraries have to be loaded; from the second study of a process on they are, whatever
-    the shard.
+    the batch.
 
     Attributes:
         loading: seconds in which this process has loaded its libraries, at most: those of its first study. Infinite

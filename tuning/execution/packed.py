@@ -1,9 +1,9 @@
-"""Placement "packed": a worker goes through a shard of studies in process.
+"""Placement "packed": a worker goes through a batch of studies in process.
 
 A customer is loaded once; its folds and encodings are made once. Finished trials are written as a record part
-first and reported second. The work is a plain function, `work_shard`; `run_shard` is what a worker of Tune's does.
+first and reported second. The work is a plain function, `work_batch`; `run_batch` is what a worker of Tune's does.
 
-A worker that dies is started again by Tune. It reads what is recorded of its shard, and from the progress markers of
+A worker that dies is started again by Tune. It reads what is recorded of its batch, and from the progress markers of
 those before it which trial each of them died in: the studies concerned come last and alone, every trial written at
 once.
 """
@@ -30,9 +30,9 @@ from tuning.execution.study_record import quarantine
 from tuning.execution.study_run import UnfinishedStudyError, no_helpers, run_study, spare_loading
 from tuning.execution.worker import TrialData, Worker, WorkerContext, WorkerRun, open_worker
 from tuning.records.ownership import check_there
-from tuning.records.parts import POOL_SHARD, pool_part
+from tuning.records.parts import POOL_BATCH, pool_part
 from tuning.records.schema import Record, TrialRecord
-from tuning.runs.plan_file import read_plan, read_shard
+from tuning.runs.plan_file import read_batch, read_plan
 from tuning.runs.pool_file import pool_settled, write_pool
 from tuning.runs.resume import recorded
 from tuning.runs.trial_logs import TrialLogs
@@ -41,7 +41,7 @@ from tuning.study.helpers import HelperPool
 from tuning.study.study import Study
 from tuning.user_code import ignore_warnings, own_settings
 
-FALSE_STARTS = 5  # of a shard's workers, before its first study
+FALSE_STARTS = 5  # of a batch's workers, before its first study
 WORK = run_study.__code__.co_filename  # the thread that is in this file is the one that a crash happened to
 
 
@@ -58,8 +58,8 @@ class CondemnedError(UnfinishedStudyError):
 
 
 @dataclass
-class Shard:
-    """One attempt at a shard.
+class Batch:
+    """One attempt at a batch.
 
     left: positions of the studies to run, in that order. known: recorded trials by study. found: how earlier workers
     ended.
@@ -71,7 +71,7 @@ class Shard:
     writer: PartWriter
     known: dict[str, list[TrialRecord]]
     found: list[Crash] = field(default_factory=list)
-    helpers: Callable[[Shard, int, TrialData], AbstractContextManager[HelperPool | None]] | None = None
+    helpers: Callable[[Batch, int, TrialData], AbstractContextManager[HelperPool | None]] | None = None
 
     @property
     def counts(self) -> Counter[tuple[int, int]]:
@@ -145,18 +145,18 @@ class Shard:
         )
 
 
-def work_shard(run: WorkerRun, shard: int, report: Listener, nodes: Nodes | None = None) -> None:
-    """Run all unfinished studies of a shard and record them; of `POOL_SHARD` train the run's pool.
+def work_batch(run: WorkerRun, batch: int, report: Listener, nodes: Nodes | None = None) -> None:
+    """Run all unfinished studies of a batch and record them; of `POOL_BATCH` train the run's pool.
 
     nodes: with None nothing is noted for the case of a crash, and what hangs or needs too much memory goes on, as when
     somebody debugs in this process.
     """
     directory = run.directory
-    found = [] if nodes is None else crashes(directory, run.term, shard, WORK, fetch=nodes.fetch, lost=nodes.lost)
-    if shard == POOL_SHARD:
+    found = [] if nodes is None else crashes(directory, run.term, batch, WORK, fetch=nodes.fetch, lost=nodes.lost)
+    if batch == POOL_BATCH:
         _work_pool(run, directory, report, nodes, found)
     else:
-        _work_studies(run, directory, shard, report, nodes, found)
+        _work_studies(run, directory, batch, report, nodes, found)
 
 
 def _work_pool(
@@ -167,7 +167,7 @@ def _work_pool(
         return
     plan = read_plan(directory, term, run.spec)
     context = WorkerContext.open(directory, plan.run, plan.spec)
-    with _opened(run, POOL_SHARD, context, [], nodes, found) as worker:
+    with _opened(run, POOL_BATCH, context, [], nodes, found) as worker:
         pool, record = train_pool(worker, plan, found)
     check_there(directory, term)
     part, data = pool_part(term, record)
@@ -177,12 +177,12 @@ def _work_pool(
 
 
 def _work_studies(
-    run: WorkerRun, directory: RunDirectory, shard: int, report: Listener, nodes: Nodes | None, found: list[Crash]
+    run: WorkerRun, directory: RunDirectory, batch: int, report: Listener, nodes: Nodes | None, found: list[Crash]
 ) -> None:
     term = run.term
-    plan = read_shard(directory, term, shard, run.spec)
+    plan = read_batch(directory, term, batch, run.spec)
     studies = list(plan.studies)
-    known, finished = recorded(directory, term, shard)
+    known, finished = recorded(directory, term, batch)
     suspects = {crash.position for crash in found}
     order = sorted(range(len(studies)), key=lambda position: position in suspects)
     left = [position for position in order if studies[position].id not in finished]
@@ -192,24 +192,24 @@ def _work_studies(
     logs = TrialLogs(directory, context.spec.definition.loggers)
     there = partial(check_there, directory, term)
     flush_files = context.background.flush
-    writer = PartWriter(directory, term, shard, report, run.timing.parts_s, flush_files, budgets, logs.write, there)
+    writer = PartWriter(directory, term, batch, report, run.timing.parts_s, flush_files, budgets, logs.write, there)
     with ExitStack() as stack:
         stack.push(writer.flush_on_exit)
-        worker = stack.enter_context(_opened(run, shard, context, to_come, nodes, found))
-        helpers = None if nodes is None else partial(_helpers, run, shard, nodes)
-        Shard(worker, studies, left, writer, known, found, helpers).work()
+        worker = stack.enter_context(_opened(run, batch, context, to_come, nodes, found))
+        helpers = None if nodes is None else partial(_helpers, run, batch, nodes)
+        Batch(worker, studies, left, writer, known, found, helpers).work()
 
 
 @contextmanager
 def _opened(
     run: WorkerRun,
-    shard: int,
+    batch: int,
     context: WorkerContext,
     studies: Sequence[Study],
     nodes: Nodes | None,
     found: Sequence[Crash],
 ) -> Iterator[Worker]:
-    """Open the worker of a shard. studies: those to come. nodes, found: see `work_shard`."""
+    """Open the worker of a batch. studies: those to come. nodes, found: see `work_batch`."""
     if nodes is None:
         with ignore_warnings():
             yield Worker(context)
@@ -217,11 +217,11 @@ def _opened(
     _spare_what_stays()
     if (starts := sum(crash.position == STARTING for crash in found)) >= FALSE_STARTS:
         raise StorageError(
-            f"the worker of shard {shard} died {amount(starts, 'time')} before its first study: {found[-1].cause}"
+            f"the worker of batch {batch} died {amount(starts, 'time')} before its first study: {found[-1].cause}"
         )
     together = [study.customer for study in studies]
     with (
-        ProgressMarker(context.directory, run.term, shard, nodes.name) as marker,
+        ProgressMarker(context.directory, run.term, batch, nodes.name) as marker,
         open_worker(
             context, run.timing.cold_start_s, marker=marker, found=found, slots=nodes.slots, customers=together
         ) as worker,
@@ -231,32 +231,32 @@ def _opened(
 
 
 def _helpers(
-    run: WorkerRun, shard: int, nodes: Nodes, work: Shard, position: int, data: TrialData
+    run: WorkerRun, batch: int, nodes: Nodes, work: Batch, position: int, data: TrialData
 ) -> AbstractContextManager[HelperPool | None]:
-    job = HelperJob(run, shard, position)
+    job = HelperJob(run, batch, position)
     return helpers_of(job, nodes, data, partial(work.blame, position), work.worker.waiting)
 
 
-_shard_numbers = count()  # shards of this process
+_batch_numbers = count()  # batches of this process
 
 
 def _spare_what_stays() -> None:
-    """Have Python's garbage collector leave alone what this process has loaded, once its first shard has loaded it.
+    """Have Python's garbage collector leave alone what this process has loaded, once its first batch has loaded it.
 
     Looking through all modules again and again takes a fourteenth of a worker's time with tiny customers.
     """
-    if next(_shard_numbers) == 1:
+    if next(_batch_numbers) == 1:
         gc.collect()
         gc.freeze()
 
 
-def run_shard(run: WorkerRun, shard: int) -> None:
-    """Run a shard in a worker of Tune's.
+def run_batch(run: WorkerRun, batch: int) -> None:
+    """Run a batch in a worker of Tune's.
 
-    It never raises: Tune would start it again for ever. What went wrong is reported, and the shard ends.
+    It never raises: Tune would start it again for ever. What went wrong is reported, and the batch ends.
     """
     try:
-        work_shard(run, shard, report_to_tune, ray_nodes())
+        work_batch(run, batch, report_to_tune, ray_nodes())
     except (WornOutError, StateLostError):
         os._exit(0)  # Tune starts another process for what is left
     except Exception as error:

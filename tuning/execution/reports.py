@@ -134,7 +134,7 @@ def report_in(result: TuneResult) -> WorkerReport | None:
 
 @dataclass
 class PartWriter:
-    """Collects a shard's records and writes them as parts about every `interval` seconds: written first, then reported.
+    """Collects a batch's records and writes them as parts about every `interval` seconds: written first, then reported.
 
     report: told of each part once it is in place. budgets: by study.
     flush_files: called before studies are written, to wait for the files that their records name.
@@ -144,7 +144,7 @@ class PartWriter:
 
     directory: RunDirectory
     term: Term
-    shard: int
+    batch: int
     report: Listener
     interval: float = 1.0
     flush_files: Callable[[], None] = lambda: None
@@ -178,7 +178,7 @@ class PartWriter:
                 if kind == STUDIES:
                     self.flush_files()
                 data = encode(records)
-                name = part_name(self.term.folder, self.shard, kind, data)
+                name = part_name(self.term.folder, self.batch, kind, data)
                 self.directory.write(name, data)
                 written.append(self._studies_written(name) if kind == STUDIES else self._trials_written(name))
                 if kind == TRIALS:

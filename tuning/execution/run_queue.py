@@ -1,8 +1,8 @@
-"""What Tune runs next: the pool alone, then last fits and trials of spread studies, and shards where these leave slots.
+"""What Tune runs next: the pool alone, last fits and trials of spread studies, then batches on the slots left.
 
-A run would wait for its spread studies last. So their trials wait at most for the shards that are under way: a new
-shard leaves free the CPUs of trials that are to begin. A trial or a last fit without room on any machine holds nobody
-up and fails after a while; the studies of a shard then have that as their reason.
+A run would wait for its spread studies last. So their trials wait at most for the batches that are under way: a new
+batch leaves free the CPUs of trials that are to begin. A trial or a last fit without room on any machine holds nobody
+up and fails after a while; the studies of a batch then have that as their reason.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
-from tuning.execution.jobs import FitJob, Job, ShardJob, TrialJob
+from tuning.execution.jobs import BatchJob, FitJob, Job, TrialJob
 from tuning.execution.spread.open_studies import OpenStudies
 from tuning.models.pooled import POOL
 from tuning.notes import Note
@@ -21,28 +21,28 @@ SPREAD_JOBS = (TrialJob, FitJob)
 
 @dataclass
 class RunQueue:
-    """A run as Tune sees it: Tune trials, each a shard or a trial of a spread study.
+    """A run as Tune sees it: Tune trials, each a batch or a trial of a spread study.
 
     Attributes:
         slots: Tune trials at once.
         capacity: what they may take together while trials of spread studies are among them.
-        shards: in the order in which they begin.
+        batches: in the order in which they begin.
         studies: the spread ones; None where all are packed.
         at_once: trials and last fits of spread studies at once.
         restarts: how often a worker of such a trial is replaced.
-        no_place: told of each shard that no machine has had room for, and why.
+        no_place: told of each batch that no machine has had room for, and why.
         pool: trains the run's pool before all else; None where none is due.
         pool_is_due: whether it still is. A Tuner whose pool's job has ended without one ends, too.
     """
 
     slots: int
     capacity: Capacity
-    shards: Sequence[ShardJob] = ()
+    batches: Sequence[BatchJob] = ()
     studies: OpenStudies | None = None
     at_once: int = 1
     restarts: int = 0
     no_place: Callable[[int, Note], None] = lambda *_: None
-    pool: ShardJob | None = None
+    pool: BatchJob | None = None
     pool_is_due: Callable[[], bool] = lambda: False
     _without_pool: bool = False
     _given: int = 0
@@ -53,15 +53,15 @@ class RunQueue:
     @property
     def total(self) -> int:
         """Tune trials that there may be."""
-        return len(self.shards) + (0 if self.studies is None else self.studies.total) + (self.pool is not None)
+        return len(self.batches) + (0 if self.studies is None else self.studies.total) + (self.pool is not None)
 
     @property
     def closed(self) -> bool:
         """No Tune trial will be added, and no free worker is kept.
 
-        Where all are shards, one is, until the last shard has ended: if a worker dies, it takes that worker's shard.
+        Where all are batches, one is, until the last batch has ended: if a worker dies, it takes that worker's batch.
         """
-        if self._broken or self.pool is not None or self._given < len(self.shards):
+        if self._broken or self.pool is not None or self._given < len(self.batches):
             return self._broken
         return not self._flying if self.studies is None else self.studies.closed
 
@@ -71,7 +71,7 @@ class RunQueue:
 
     def next(self) -> tuple[str, Job] | None:
         """Return (id, job) of the next Tune trial; None when there is none now."""
-        found = self._trial() or self._shard() if self.pool is None else self._pool(self.pool)
+        found = self._trial() or self._batch() if self.pool is None else self._pool(self.pool)
         if found is not None:
             name, job = found
             self._flying[name] = job
@@ -89,7 +89,7 @@ class RunQueue:
         self._looked = machines
         trials = {name: job for name, job in self._flying.items() if isinstance(job, SPREAD_JOBS)}
         self._homeless = {name for name, job in trials.items() if not self.capacity.fits(job.request)}
-        found = self._shards_left(waiting)
+        found = self._batches_left(waiting)
         for name, job in trials.items():
             if self.studies is None or name not in self._homeless or name not in waiting:
                 continue
@@ -98,17 +98,17 @@ class RunQueue:
                 found.append(name)
         return found
 
-    def _shards_left(self, waiting: Collection[str]) -> list[str]:
-        """Shards for which there was no machine for too long. They may be a thousand, and take the same."""
-        alike: dict[str, list[tuple[str, ShardJob]]] = {}
+    def _batches_left(self, waiting: Collection[str]) -> list[str]:
+        """Batches for which there was no machine for too long. They may be a thousand, and take the same."""
+        alike: dict[str, list[tuple[str, BatchJob]]] = {}
         for name, job in self._flying.items():
-            if isinstance(job, ShardJob) and name in waiting:
+            if isinstance(job, BatchJob) and name in waiting:
                 alike.setdefault(repr(job.request), []).append((name, job))
         found = []
         for jobs in alike.values():
             if self.capacity.timed_out(jobs[0][1].request, jobs[0][1].shown):
                 for name, job in jobs:
-                    self.no_place(job.shard, self.capacity.no_place(job.request, job.subject))
+                    self.no_place(job.batch, self.capacity.no_place(job.request, job.subject))
                     found.append(name)
         return found
 
@@ -120,7 +120,7 @@ class RunQueue:
         """
         return not self._homeless.isdisjoint(waiting)
 
-    def _pool(self, job: ShardJob) -> tuple[str, ShardJob] | None:
+    def _pool(self, job: BatchJob) -> tuple[str, BatchJob] | None:
         return None if self._flying else (POOL, job)
 
     def _trial(self) -> tuple[str, TrialJob | FitJob] | None:
@@ -129,17 +129,17 @@ class RunQueue:
             return None
         return self.studies.next()
 
-    def _shard(self) -> tuple[str, ShardJob] | None:
-        if self._broken or self._given == len(self.shards) or len(self._flying) >= self.slots:
+    def _batch(self) -> tuple[str, BatchJob] | None:
+        if self._broken or self._given == len(self.batches) or len(self._flying) >= self.slots:
             return None
-        job = self.shards[self._given]
+        job = self.batches[self._given]
         if not self._has_cpus(job.cpus):
             return None
         self._given += 1
-        return f"shard_{job.shard:05d}", job
+        return f"batch_{job.batch:05d}", job
 
     def _has_cpus(self, needs: float) -> bool:
-        """Return whether a shard has room next to the trials and last fits of spread studies."""
+        """Return whether a batch has room next to the trials and last fits of spread studies."""
         if not any(isinstance(job, SPREAD_JOBS) for job in self._flying.values()):
             return True
         most = self.capacity.cpus

@@ -248,7 +248,7 @@ class Worker:
         guard: the limits of time; without them, as when somebody debugs, nothing is ended.
         marker: where it is noted what the process turns to; None where nobody looks.
         memory: the limit of memory; None without one.
-        position: of its study in its shard.
+        position: of its study in its batch.
     """
 
     def __init__(
@@ -263,7 +263,7 @@ class Worker:
         self.position = STARTING
 
     def study(self, position: int, study: Study, known: Sequence[TrialRecord] = ()) -> None:
-        """Begin a study. position: in its shard. known: its trials so far."""
+        """Begin a study. position: in its batch. known: its trials so far."""
         self.position = position
         self.guard.study(hang_seconds(study.customer.about_rows, of_objective=self.context.objective is not None))
         self.guard.took(known)
@@ -317,7 +317,7 @@ def open_worker(
 
     cold_start_s: seconds on top of the first study's limits, while libraries are loaded; less where those before it
     have taken less. marker: says where it is; without one the process has a limit of memory only where the definition
-    has. found: how earlier workers of the same shard ended. slots: as of `MemoryLimit`. customers: to come; what they
+    has. found: how earlier workers of the same batch ended. slots: as of `MemoryLimit`. customers: to come; what they
     have in common is read now, which is no one's time and memory in particular.
     """
     limits = context.spec.definition.limits

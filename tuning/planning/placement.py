@@ -1,6 +1,6 @@
-"""The placement of each study: packed into a shard with others, or spread, with a Tune trial for each of its trials.
+"""The placement of each study: packed into a batch with others, or spread, with a Tune trial for each of its trials.
 
-A shard is what one Tune trial works through; studies come into one by their resources, customers and files.
+A batch is what one Tune trial works through; studies come into one by their resources, customers and files.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tuning.basics.columnar import DictionaryColumn, FieldColumn
-from tuning.data.balancing import divide, shard_count
+from tuning.data.balancing import batch_count, divide
 from tuning.data.customers import UNORDERED, Customers, about_rows
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import PlanError
@@ -92,24 +92,24 @@ def _check_own(studies: StudyTable, wrong: np.ndarray) -> None:
         )
 
 
-def make_shards(studies: StudyTable, slots: int) -> tuple[np.ndarray, ...]:
+def make_batches(studies: StudyTable, slots: int) -> tuple[np.ndarray, ...]:
     """Return positions of studies, one group per Tune trial; studies of other resources are in other groups.
 
     Customers with hardly any rows come first: they end at once, so that progress knows sooner how much there is to do.
     """
-    shards: list[np.ndarray] = []
+    batches: list[np.ndarray] = []
     for positions in _groups(studies):
         positions = positions[_row_order(customers_of(studies.take(positions)))]
         customers = customers_of(studies.take(positions))
         sizes = customers.numbers("size")
         keyed = int(sizes[customers.present("key")].sum())
-        count = max(1, shard_count(len(customers), slots, keyed) * len(positions) // len(studies))
-        shards += [positions[group] for group in divide(sizes, _reading_units(customers), count)]
-    return tuple(shards)
+        count = max(1, batch_count(len(customers), slots, keyed) * len(positions) // len(studies))
+        batches += [positions[group] for group in divide(sizes, _reading_units(customers), count)]
+    return tuple(batches)
 
 
 def _groups(studies: StudyTable) -> list[np.ndarray]:
-    """Return positions of the studies that may share a shard, by their turn."""
+    """Return positions of the studies that may share a batch, by their turn."""
     resources = studies.shared("resources")
     needs = list(dict.fromkeys(resources.distinct))
     need = np.array([needs.index(each) for each in resources.distinct], dtype=np.int64)[resources.codes]

@@ -172,7 +172,7 @@ def with_places(plan: Plan, customers: Customers) -> Plan:
 def _with_helpers(plan: Plan, code: OwnCode) -> Plan:
     """Return a packed plan with the helpers of its studies, or a note on the slots that they leave free."""
     specs, count = distinct(study.scheduler for study in plan.studies.first_of_each("scheduler")), len(plan.studies)
-    helpers = helpers_of(plan.spec, specs, plan.studies, code.objective, len(plan.shards), plan.slots)
+    helpers = helpers_of(plan.spec, specs, plan.studies, code.objective, len(plan.batches), plan.slots)
     idle = () if helpers else idle_slots(specs, count, plan.slots, code.objective)
     return replace(plan, helpers=helpers).with_notes(idle)
 

@@ -23,7 +23,7 @@ def helpers_of(
     schedulers: Sequence[SchedulerSpec],
     studies: StudyTable,
     objective: Objective | None,
-    shards: int,
+    batches: int,
     slots: int,
 ) -> int:
     """Return how many helpers each study gets, 2 at least; 0 where its own process trains its trials.
@@ -31,7 +31,7 @@ def helpers_of(
     Each helper takes the CPUs of a study and memory for its rows; there are as many as fit at once. There are
     none with `placement: packed`, nor for an objective without `state`, which cannot go on after the death of a helper.
 
-    schedulers: of the studies. shards: workers that go through them.
+    schedulers: of the studies. batches: workers that go through them.
     """
     definition = spec.definition
     if definition.placement == "packed" or not studies or not all(each.pauses for each in schedulers):
@@ -41,18 +41,18 @@ def helpers_of(
     if objective is not None and not takes_state(objective):
         return 0
     cpus = max(study.resources.cpus for study in studies.first_of_each("resources"))
-    room = int(slots / (shards * max(cpus, 1)))
+    room = int(slots / (batches * max(cpus, 1)))
     largest = TRIAL_BYTES * float(customers_of(studies).numbers("size").max(initial=0))
     if largest:
-        room = min(room, int(slots * slot_bytes(slots) / (shards * largest)) - 1)  # one for the study's own process
+        room = min(room, int(slots * slot_bytes(slots) / (batches * largest)) - 1)  # one for the study's own process
     found = min(room, int(studies.numbers("n_trials").max(initial=0)))
     return found if found > 1 else 0
 
 
 def helpers_with_room(helpers: int, needs: Sequence[Resources], machines: Sequence[Bundle]) -> int:
-    """Return how many helpers each shard gets on the machines that there are: the plan's, or fewer, or 0 for none.
+    """Return how many helpers each batch gets on the machines that there are: the plan's, or fewer, or 0 for none.
 
-    helpers: the plan's. needs: what the worker of each shard takes. machines: what each has; empty if not known.
+    helpers: the plan's. needs: what the worker of each batch takes. machines: what each has; empty if not known.
     """
     if not helpers or not machines:
         return helpers

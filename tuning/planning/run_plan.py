@@ -19,7 +19,7 @@ from tuning.models.trainers.trainer import TrainWorkers
 from tuning.models.worker_group import WorkerGroup
 from tuning.notes import Note, Shown
 from tuning.notes.note import ordered
-from tuning.planning.placement import TRIAL_BYTES, make_shards, slot_bytes
+from tuning.planning.placement import TRIAL_BYTES, make_batches, slot_bytes
 from tuning.planning.worker_groups import largest_group, trial_cpus
 from tuning.study import warm_start
 from tuning.study.interfaces import Configuration
@@ -61,13 +61,13 @@ class Plan:
         return ", ".join(sorted(self.studies.shared("placement").distinct)) or PACKED
 
     @cached_property
-    def shards(self) -> tuple[np.ndarray, ...]:
+    def batches(self) -> tuple[np.ndarray, ...]:
         """Positions of packed studies, one group per Tune trial, balanced by size."""
         packed = placed(self.studies, PACKED)
         if packed.all():
-            return make_shards(self.studies, self.slots)
+            return make_batches(self.studies, self.slots)
         positions = np.flatnonzero(packed)
-        return tuple(positions[shard] for shard in make_shards(self.studies.take(positions), self.slots))
+        return tuple(positions[batch] for batch in make_batches(self.studies.take(positions), self.slots))
 
     @cached_property
     def spread(self) -> StudyTable:
@@ -125,8 +125,8 @@ class Plan:
 
     @property
     def resources(self) -> list[Resources]:
-        """The resources of each shard's worker."""
-        return [self.studies[shard[0]].resources for shard in self.shards]
+        """The resources of each batch's worker."""
+        return [self.studies[batch[0]].resources for batch in self.batches]
 
     @property
     def fits(self) -> int:
@@ -151,7 +151,7 @@ class Plan:
             "baseline": baseline_name(self.spec.definition.baseline),
             "placement": self.placement,
             "slots": self.slots,
-            "shards": len(self.shards),
+            "batches": len(self.batches),
             "helpers": self.helpers,
             "notes": [note.to_dict() for note in self.notes],
         }
@@ -224,14 +224,14 @@ def _portfolio(plan: Plan) -> str:
 def _placement(plan: Plan) -> str:
     packed, spread = len(plan.studies) - len(plan.spread), len(plan.spread)
     helped = f", each with {amount(plan.helpers, 'helper')}," if plan.helpers else ""
-    shards = f"{amount(len(plan.shards), 'shard')}{helped} on {amount(plan.slots, 'slot')}"
+    batches = f"{amount(len(plan.batches), 'batch')}{helped} on {amount(plan.slots, 'slot')}"
     trials = f"each trial a Tune trial, {plan.at_once} at once"
     if not spread:
-        return f"packed: {shards}, in one run of Ray Tune"
+        return f"packed: {batches}, in one run of Ray Tune"
     if not packed:
         return f"spread: {trials}, in one run of Ray Tune"
     one = name_list(plan.spread.texts("id").to_pylist(), 3)
-    return f"{one}: spread, {trials}; {amount(packed, 'other')}: packed, {shards}; all in one run of Ray Tune"
+    return f"{one}: spread, {trials}; {amount(packed, 'other')}: packed, {batches}; all in one run of Ray Tune"
 
 
 def _time_limit(plan: Plan) -> str:

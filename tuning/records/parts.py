@@ -21,7 +21,7 @@ from tuning.records.tables import KEYS, decode_table, distinct, encode, encode_t
 from tuning.storage.run_directory import RunDirectory
 
 TRIALS, STUDIES, POOL = "trials", "studies", "pool"
-DRIVER = 99_999  # stands where a part's name has its shard: these are written by the driver
+DRIVER = 99_999  # stands where a part's name has its batch: these are written by the driver
 READERS, READ_AHEAD = 8, 64  # threads, and parts that are read before they are asked for
 
 
@@ -105,7 +105,7 @@ def tables_in(
 
 def written_by_driver(names: Iterable[str]) -> list[str]:
     """Names of the parts that hold spread studies and their trials."""
-    return [name for name in names if f"-s{DRIVER:05d}-" in name]
+    return [name for name in names if f"-b{DRIVER:05d}-" in name]
 
 
 def kind_of(name: str) -> str:
@@ -134,22 +134,22 @@ class Budget:
     trial_work: float = 1.0
 
 
-def part_name(folder: str, shard: int, kind: str, data: bytes) -> str:
-    """A new part's name: shard for finding it, time for reading in order, and a digest of its content.
+def part_name(folder: str, batch: int, kind: str, data: bytes) -> str:
+    """A new part's name: batch for finding it, time for reading in order, and a digest of its content.
 
     Parquet's page checksums do not cover the footer; the digest does.
     """
-    return f"records/{folder}/{kind}-s{shard:05d}-{time.time_ns():020d}-{_digest(data)}.parquet"
+    return f"records/{folder}/{kind}-b{batch:05d}-{time.time_ns():020d}-{_digest(data)}.parquet"
 
 
-#: The shard that is a run's first batch: its pool, trained before all else.
-POOL_SHARD = 99_998
+#: The number of a run's first batch: its pool, trained before all else.
+POOL_BATCH = 99_998
 
 
 def pool_part(term: Term, record: TrialRecord) -> tuple[str, bytes]:
     """(name, content) of the part that holds the run's pool as a trial: of a kind of its own."""
     data = encode([record])
-    return part_name(term.folder, POOL_SHARD, POOL, data), data
+    return part_name(term.folder, POOL_BATCH, POOL, data), data
 
 
 def _digest(data: bytes) -> str:
@@ -222,9 +222,9 @@ def studies_in(directory: RunDirectory, names: Iterable[str]) -> set[str]:
     return found
 
 
-def shard_parts(directory: RunDirectory, term: Term, shard: int) -> list[str]:
-    """Parts that earlier attempts of a shard wrote in this term."""
-    return [name for name in directory.list(term.records) if f"-s{shard:05d}-" in name]
+def batch_parts(directory: RunDirectory, term: Term, batch: int) -> list[str]:
+    """Parts that earlier attempts of a batch wrote in this term."""
+    return [name for name in directory.list(term.records) if f"-b{batch:05d}-" in name]
 
 
 def of_kind(names: Iterable[str], kind: str) -> list[str]:

@@ -224,7 +224,7 @@ def resume_run(
         plan = resumed_plan(recorded.spec, left, added, directory, in_process=in_process, fixed=fixed)
         plan = replace(plan, without_pool=recorded.without_pool).with_notes(recorded.notes)
         freeze(directory, merged, term)
-        hand_over(directory, term, plan.shards, plan.studies, state)
+        hand_over(directory, term, plan.batches, plan.studies, state)
         write_plan(directory, plan, term, recorded.run, state.ended)
         _settle_no_pool(directory, plan)
         trust(merged, directory)

@@ -46,9 +46,9 @@ class RecordedPlan:
         run: the run's name.
         spec: what every study has in common.
         notes: of the plan that the run began with.
-        studies: those that the term's owner had to run; of one shard or of the spread ones, where only that was read.
+        studies: those that the term's owner had to run; of one batch or of the spread ones, where only that was read.
         ended: those that had ended under earlier owners.
-        shards: how many there are.
+        batches: how many there are.
         packs: whether packed workers put models into packs.
         without_pool: see `Plan`.
     """
@@ -58,7 +58,7 @@ class RecordedPlan:
     notes: tuple[Note, ...]
     studies: StudyTable
     ended: StudyTable
-    shards: int
+    batches: int
     packs: bool
     without_pool: Note | None
 
@@ -133,20 +133,20 @@ def trials_refusal(before: Definition, trials: int) -> str:
 
 @lru_cache(maxsize=1)
 def _defined(text: str, where: str) -> Definition:
-    """A worker asks for the same definition with every shard."""
+    """A worker asks for the same definition with every batch."""
     return define(load_yaml(text, where, most=None))  # in Python, `data` may be a list of 100,000 files
 
 
 def write_plan(directory: RunDirectory, plan: Plan, term: Term, run: str, ended: Sequence[Study] = ()) -> None:
-    """A term's studies as Parquet, so that a worker reads its own rows only: a row group per shard, one of all spread
+    """A term's studies as Parquet, so that a worker reads its own rows only: a row group per batch, one of all spread
     studies.
 
     ended: studies that earlier owners finished; they stay in the plan, so that nobody ever drops out of it.
     """
     header = {
         "run": run,
-        "shards": len(plan.shards),
-        "left": len(plan.shards) + bool(plan.spread),  # row groups of studies that have not ended
+        "batches": len(plan.batches),
+        "left": len(plan.batches) + bool(plan.spread),  # row groups of studies that have not ended
         "notes": [note.to_row() for note in plan.notes],
         "baseline": plan.spec.definition.baseline,
         "without_pool": None if plan.without_pool is None else plan.without_pool.to_row(),
@@ -154,7 +154,7 @@ def write_plan(directory: RunDirectory, plan: Plan, term: Term, run: str, ended:
         **plan.spec.to_dict(),
     }
     columns, spread = study_columns(directory, plan.studies), np.flatnonzero(placed(plan.studies, SPREAD))
-    groups = [*plan.shards, *([spread] if plan.spread else [])]
+    groups = [*plan.batches, *([spread] if plan.spread else [])]
     parts = ({name: column.take(positions) for name, column in columns.items()} for positions in groups)
     over = [study_columns(directory, as_columns(ended))] if ended else []
     directory.write(term.plan, _parquet(chain(parts, over), {HEADER: json.dumps(header)}))
@@ -194,14 +194,14 @@ def read_plan(directory: RunDirectory, term: Term, spec: RunSpec | None = None) 
     return _recorded(directory, term, spec)
 
 
-def read_shard(directory: RunDirectory, term: Term, shard: int, spec: RunSpec | None = None) -> RecordedPlan:
-    """A term's plan with the studies of one shard. spec: as in `read_plan`."""
-    return _recorded(directory, term, spec, lambda _: [shard])
+def read_batch(directory: RunDirectory, term: Term, batch: int, spec: RunSpec | None = None) -> RecordedPlan:
+    """A term's plan with the studies of one batch. spec: as in `read_plan`."""
+    return _recorded(directory, term, spec, lambda _: [batch])
 
 
 def read_spread(directory: RunDirectory, term: Term, spec: RunSpec | None = None) -> RecordedPlan:
     """A term's plan with the spread studies. spec: as in `read_plan`."""
-    return _recorded(directory, term, spec, lambda header: range(header["shards"], header["left"]))
+    return _recorded(directory, term, spec, lambda header: range(header["batches"], header["left"]))
 
 
 def _recorded(
@@ -216,7 +216,7 @@ def _recorded(
         notes=tuple(map(from_row, header["notes"])),
         studies=read_studies(spec, directory, studies),
         ended=read_studies(spec, directory, ended),
-        shards=header["shards"],
+        batches=header["batches"],
         packs=header["packs"],
         without_pool=from_row(why) if (why := header.get("without_pool")) else None,
     )

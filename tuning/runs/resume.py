@@ -25,12 +25,12 @@ from tuning.records.parts import (
     STUDIES,
     TRIALS,
     Damaged,
+    batch_parts,
     beyond,
     of_kind,
     parts_before_trials,
     parts_without_studies,
     read_table,
-    shard_parts,
     studies_in,
     tables_in,
     written_by_driver,
@@ -167,38 +167,38 @@ def _rows_of(
     return distinct(pa.concat_tables([no_rows(TRIALS), *rows]), KEYS[TRIALS])
 
 
-def handed_over_name(term: Term, shard: int) -> str:
-    """The file with the trials of unfinished studies that earlier owners recorded, for the shard that goes on."""
-    return f"plan/{term.folder}-carried/{shard:05d}.parquet"
+def handed_over_name(term: Term, batch: int) -> str:
+    """The file with the trials of unfinished studies that earlier owners recorded, for the batch that goes on."""
+    return f"plan/{term.folder}-carried/{batch:05d}.parquet"
 
 
 def hand_over(
-    directory: RunDirectory, term: Term, shards: Sequence[np.ndarray], left: StudyTable, state: RecordedState
+    directory: RunDirectory, term: Term, batches: Sequence[np.ndarray], left: StudyTable, state: RecordedState
 ) -> None:
-    """Give each shard the recorded trials of its studies, and the driver those of spread studies."""
-    shard_of = np.full(len(left), DRIVER, dtype=np.int64)
-    for number, shard in enumerate(shards):
-        shard_of[shard] = number
-    numbers = shard_of[pc.index_in(state.trials["study"], value_set=left.texts("id")).to_numpy()]
+    """Give each batch the recorded trials of its studies, and the driver those of spread studies."""
+    batch_of = np.full(len(left), DRIVER, dtype=np.int64)
+    for number, batch in enumerate(batches):
+        batch_of[batch] = number
+    numbers = batch_of[pc.index_in(state.trials["study"], value_set=left.texts("id")).to_numpy()]
     order = np.argsort(numbers, kind="stable")
     for rows in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1) if len(order) else ():
         directory.write(handed_over_name(term, numbers[rows[0]]), encode_table(state.trials.take(rows)))
 
 
-def handed_over(directory: RunDirectory, term: Term, shard: int) -> pa.Table:
-    """What `hand_over` left for a shard."""
-    name = handed_over_name(term, shard)
+def handed_over(directory: RunDirectory, term: Term, batch: int) -> pa.Table:
+    """What `hand_over` left for a batch."""
+    name = handed_over_name(term, batch)
     return decode_table(directory.read(name)) if directory.exists(name) else no_rows(TRIALS)
 
 
-def recorded(directory: RunDirectory, term: Term, shard: int) -> tuple[dict[str, list[TrialRecord]], set[str]]:
-    """What is done of a shard: its trials by study, and the ids of the studies that have ended.
+def recorded(directory: RunDirectory, term: Term, batch: int) -> tuple[dict[str, list[TrialRecord]], set[str]]:
+    """What is done of a batch: its trials by study, and the ids of the studies that have ended.
 
-    Of spread studies, which are the driver's shard, too. A damaged part costs its trials: they are run again.
+    Of spread studies, which are the driver's batch, too. A damaged part costs its trials: they are run again.
     """
-    names = shard_parts(directory, term, shard)
+    names = batch_parts(directory, term, batch)
     own = read_table(directory, names, TRIALS, damaged=_rerun)
-    trials = distinct(pa.concat_tables([handed_over(directory, term, shard), own]), KEYS[TRIALS])
+    trials = distinct(pa.concat_tables([handed_over(directory, term, batch), own]), KEYS[TRIALS])
     by_study: dict[str, list[TrialRecord]] = {}
     for record in sorted(records_of(trials, TrialRecord), key=attrgetter("key")):
         by_study.setdefault(record.study, []).append(record)

@@ -1,6 +1,6 @@
 """Trials as Ray Tune's loggers write them, for TensorBoard and for programs that read `progress.csv` and `result.json`.
 
-Tune itself knows shards or bare reports here, and nothing of a study's trials. So the files are made from the records,
+Tune itself knows batches or bare reports here, and nothing of a study's trials. So the files are made from the records,
 in both placements, by the classes of Tune: a folder per trial, once it has ended. Whoever records a trial writes them;
 what a crash has kept from it is made up for at the end. A file that is written again replaces the one before.
 """

@@ -48,7 +48,7 @@ class Study:
         space: the customer's own search space, or the run's.
         n_trials: the study's budget; 0 with a fixed configuration.
         resources: of the worker that runs it.
-        placement: `PACKED`, a Tune trial works through a shard of studies in process; `SPREAD`, each of its trials is a
+        placement: `PACKED`, a Tune trial works through a batch of studies in process; `SPREAD`, each of its trials is a
             Tune trial.
         fixed: what is fitted in place of a search; None for a search.
         points_to_evaluate: configurations that a search tries first, as far as its space has them.

@@ -54,7 +54,7 @@ def test_a_run_of_one_customer_speaks_of_one(tmp_path: Path) -> None:
     runner = TuneRunner(
         data=str(tmp_path / "Price" / "Shop.csv"), target="y", search_space="ridge", trials=2, mlflow=False
     )
-    assert "1 shard on" in str(runner.plan())
+    assert "1 batch on" in str(runner.plan())
     result = runner.run(tmp_path / "run", in_process=True, progress=False)
     assert "1 of 1 customer has a model" in repr(result)
     assert "1 column>" in repr(result.model())

@@ -22,7 +22,7 @@ from tuning.data.pushdown import push_down
 from tuning.definition.definition import define
 from tuning.definition.yaml_file import read_definition
 from tuning.errors import DataError, DefinitionError
-from tuning.planning.placement import make_shards
+from tuning.planning.placement import make_batches
 from tuning.planning.plan import make_plan
 
 
@@ -105,7 +105,7 @@ def test_a_parquet_table_in_another_order_is_partitioned_once_and_an_ordered_one
         check(rows_of(made, tmp_path), rows, rows["zone"].astype(str))
 
 
-def test_a_shard_reads_its_part_of_an_ordered_table_in_one_pass(
+def test_a_batch_reads_its_part_of_an_ordered_table_in_one_pass(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(keyed_tables, "IN_PLACE_BYTES", 1000)
@@ -114,10 +114,10 @@ def test_a_shard_reads_its_part_of_an_ordered_table_in_one_pass(
     made = definition(tmp_path / "t.parquet", by="zone")
     studies = make_plan(made).studies
     reads: list[int] = []
-    for shard in make_shards(studies, 2):
-        customers = [studies[position].customer for position in shard]
+    for batch in make_batches(studies, 2):
+        customers = [studies[position].customer for position in batch]
         places = [customer.first_block for customer in customers]
-        assert max(places) - min(places) <= 80 // 16 + 2, "a shard's customers stand together in the table"
+        assert max(places) - min(places) <= 80 // 16 + 2, "a batch's customers stand together in the table"
         loader = Loader(made, customers)
         for customer in customers:
             loader.read(customer)

@@ -16,7 +16,7 @@ from search_spaces import Float, SearchSpace
 from tuning import RunResult, TuneRunner
 from tuning.execution import packed
 from tuning.execution.nodes import Nodes
-from tuning.execution.packed import work_shard
+from tuning.execution.packed import work_batch
 from tuning.execution.study_run import NoHelpersError
 from tuning.execution.worker import WorkerRun
 from tuning.runs.begin import begin
@@ -69,7 +69,7 @@ def searched(folder: Path, monkeypatch: pytest.MonkeyPatch, kind: type[LocalLink
         yield HelperPool(link)
 
     monkeypatch.setattr(packed, "helpers_of", helpers_of)
-    work_shard(WorkerRun.from_owned(owned), 0, lambda _: None, Nodes())
+    work_batch(WorkerRun.from_owned(owned), 0, lambda _: None, Nodes())
     return RunResult(str(folder))
 
 

@@ -21,7 +21,7 @@ from tuning.execution.crash_log import ProgressMarker
 from tuning.execution.jobs import TrialJob
 from tuning.execution.limits import MemoryLimit, TimeLimits, TrialTimeoutError, study_limit, within
 from tuning.execution.nodes import Nodes, worker_died
-from tuning.execution.packed import work_shard
+from tuning.execution.packed import work_batch
 from tuning.execution.reports import report_in
 from tuning.execution.spread.worker import run_trial
 from tuning.execution.worker import WorkerRun
@@ -62,7 +62,7 @@ def test_only_the_first_study_of_a_process_has_more_time_for_loading(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(TimeLimits, "_studies", 0)
-    for grace in (10.0, 0.0):  # two shards, the same process
+    for grace in (10.0, 0.0):  # two batches, the same process
         with (
             (tmp_path / "stack").open("wb") as stack,
             TimeLimits(Limits(trial_seconds=100), stack, grace=10.0) as guard,
@@ -97,7 +97,7 @@ def test_a_worker_that_stands_in_has_as_long_for_loading_as_those_before_it_took
         left = ProgressMarker(owned.directory, owned.term, 0)  # of a worker that died
         left.at(0, number)
         left.loaded(seconds)
-    work_shard(WorkerRun.from_owned(owned), 0, lambda _: None, Nodes())
+    work_batch(WorkerRun.from_owned(owned), 0, lambda _: None, Nodes())
     owned.lease.release()
     assert armed[0] == pytest.approx(1.1 * (126 + grace))
 
@@ -138,7 +138,7 @@ def test_a_study_whose_time_is_up_keeps_what_it_has_and_says_so(
     write_hazards(tmp_path / "data", 1, {})
     fields: dict[str, Any] = {"scheduler": scheduler, "limits": {"study_seconds": 900}, "objective": "builders:grows"}
     owned = begin(hazards(tmp_path / "data", algorithm="random", steps=4, **fields).definition, str(tmp_path / "run"))
-    work_shard(WorkerRun.from_owned(owned), 0, lambda _: None, nodes)
+    work_batch(WorkerRun.from_owned(owned), 0, lambda _: None, nodes)
     owned.lease.release()
     record = RunResult(owned.directory).study_records[0]
     assert record.status == "ok"
@@ -184,7 +184,7 @@ def test_a_default_run_is_watched_from_its_first_trial(tmp_path: Path, monkeypat
     monkeypatch.setattr("faulthandler.dump_traceback_later", lambda seconds, **_: armed.append(seconds))
     write_customers(tmp_path / "data", 1)
     owned = begin(TuneRunner(**definition(tmp_path / "data")).definition, str(tmp_path / "run"))
-    work_shard(WorkerRun.from_owned(owned), 0, lambda _: None, Nodes())
+    work_batch(WorkerRun.from_owned(owned), 0, lambda _: None, Nodes())
     owned.lease.release()
     assert 600 < armed[0] < 700
 

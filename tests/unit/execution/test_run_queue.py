@@ -1,4 +1,4 @@
-"""What Tune runs next: spread trials first, shards on the slots that they leave; and who gets a worker that is free."""
+"""What Tune runs next: spread trials first, batches on the slots that they leave; and who gets a free worker."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spread_workers import study, together
 from tuning.definition.options import Resources
 from tuning.evaluation.fixed import FixedConfiguration
 from tuning.execution.bridge import RunScheduler
-from tuning.execution.jobs import EndedStudy, FitJob, Job, ShardJob, TrialJob
+from tuning.execution.jobs import BatchJob, EndedStudy, FitJob, Job, TrialJob
 from tuning.execution.run_queue import RunQueue
 from tuning.execution.spread.open_studies import OpenStudies, job_of_one_process
 from tuning.models.worker_group import ActorGroup
@@ -22,8 +22,8 @@ from tuning.planning.capacity import Capacity, has_room
 ONE = Resources()
 
 
-def shards(count: int, needs: Resources = ONE) -> list[ShardJob]:
-    return [ShardJob.from_resources(number, needs) for number in range(count)]
+def batches(count: int, needs: Resources = ONE) -> list[BatchJob]:
+    return [BatchJob.from_resources(number, needs) for number in range(count)]
 
 
 def machines(*cpus: float, patience: float = 900.0) -> Capacity:
@@ -32,20 +32,20 @@ def machines(*cpus: float, patience: float = 900.0) -> Capacity:
 
 
 def kinds(queue: RunQueue) -> str:
-    """What Tune is given until there is nothing now: "t" for a trial, "s" for a shard, "f" for a last fit."""
-    letters = {ShardJob: "s", TrialJob: "t", FitJob: "f"}
+    """What Tune is given until there is nothing now: "t" for a trial, "b" for a batch, "f" for a last fit."""
+    letters = {BatchJob: "b", TrialJob: "t", FitJob: "f"}
     return "".join(letters[type(job)] for _, job in iter(queue.next, None))
 
 
 def giants(folder: Path, n_trials: int = 6, job_of: Any = job_of_one_process, **fields: Any) -> RunQueue:
-    """A spread study of so many trials beside twenty shards, on four slots."""
+    """A spread study of so many trials beside twenty batches, on four slots."""
     studies = together(folder, [study("giant", "random", n_trials=n_trials)], job_of=job_of)
     return RunQueue(
-        **{"slots": 4, "capacity": machines(4), "shards": shards(20), "studies": studies, "at_once": 4, **fields}
+        **{"slots": 4, "capacity": machines(4), "batches": batches(20), "studies": studies, "at_once": 4, **fields}
     )
 
 
-def test_trials_come_first_and_shards_fill_what_they_leave(tmp_path: Path) -> None:
+def test_trials_come_first_and_batches_fill_what_they_leave(tmp_path: Path) -> None:
     queue = giants(tmp_path)
     first = [queue.next() for _ in range(4)]
     assert all(found is not None and isinstance(found[1], TrialJob) for found in first)
@@ -53,14 +53,14 @@ def test_trials_come_first_and_shards_fill_what_they_leave(tmp_path: Path) -> No
     for found in first[:3]:
         assert found is not None
         queue.end(found[0])
-    assert kinds(queue) == "tts"  # the last two trials, and one slot is left
+    assert kinds(queue) == "ttb"  # the last two trials, and one slot is left
     assert not queue.closed
-    queue.end("shard_00000")
-    assert kinds(queue) == "s"
+    queue.end("batch_00000")
+    assert kinds(queue) == "b"
 
 
-def test_as_many_trials_at_once_as_have_room_and_shards_beside_them(tmp_path: Path) -> None:
-    assert kinds(giants(tmp_path, at_once=1)) == "tsss"
+def test_as_many_trials_at_once_as_have_room_and_batches_beside_them(tmp_path: Path) -> None:
+    assert kinds(giants(tmp_path, at_once=1)) == "tbbb"
 
 
 def with_group(live: Any, trial: Any) -> TrialJob:
@@ -68,14 +68,14 @@ def with_group(live: Any, trial: Any) -> TrialJob:
     return TrialJob.from_trial(live.study, trial, worker_group=ActorGroup(actors=2))
 
 
-def test_no_shard_begins_on_cpus_that_a_trial_with_a_group_is_to_have(tmp_path: Path) -> None:
+def test_no_batch_begins_on_cpus_that_a_trial_with_a_group_is_to_have(tmp_path: Path) -> None:
     queue = giants(tmp_path, at_once=1, job_of=with_group)
-    assert kinds(queue) == "ts"  # three CPUs and one
-    queue.end("shard_00000")
-    assert kinds(queue) == "s"
+    assert kinds(queue) == "tb"  # three CPUs and one
+    queue.end("batch_00000")
+    assert kinds(queue) == "b"
     (trial,) = [name for name, job in queue._flying.items() if isinstance(job, TrialJob)]
     queue.end(trial)
-    assert kinds(queue) == "t"  # and not the three shards for which there are CPUs now
+    assert kinds(queue) == "t"  # and not the three batches for which there are CPUs now
 
 
 def growing(left: list[float], patience: float) -> Capacity:
@@ -87,16 +87,16 @@ def waiting(queue: RunQueue) -> list[str]:
     return [name for name, job in queue._flying.items() if isinstance(job, TrialJob)]
 
 
-def test_a_trial_that_machines_have_no_room_for_any_more_holds_up_no_shard(
+def test_a_trial_that_machines_have_no_room_for_any_more_holds_up_no_batch(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     left = [4.0]
     queue = giants(tmp_path, at_once=1, job_of=with_group, capacity=growing(left, 900.0))
-    assert kinds(queue) == "ts"
+    assert kinds(queue) == "tb"
     left[:] = [0.5, 0.5, 1.0, 1.0]  # a machine is lost; for three bundles of one CPU each there is no room on these
     assert queue.timed_out([]) == []
     assert not caplog.messages  # it trains; Tune says when it does not
-    assert kinds(queue) == "ss"
+    assert kinds(queue) == "bb"
     assert queue.timed_out(waiting(queue)) == queue.timed_out(waiting(queue)) == []
     (said,) = caplog.messages
     assert said == (
@@ -105,11 +105,11 @@ def test_a_trial_that_machines_have_no_room_for_any_more_holds_up_no_shard(
     )
     left[:] = [4.0]
     assert queue.timed_out(waiting(queue)) == []
-    queue.end("shard_00000")
-    queue.end("shard_00001")
+    queue.end("batch_00000")
+    queue.end("batch_00001")
     assert kinds(queue) == ""
-    queue.end("shard_00002")
-    assert kinds(queue) == "s"
+    queue.end("batch_00002")
+    assert kinds(queue) == "b"
 
 
 def test_a_trial_for_which_no_machine_comes_fails_with_a_reason_and_those_after_it_at_once(
@@ -149,17 +149,17 @@ def test_a_trial_for_which_no_machine_comes_fails_with_a_reason_and_those_after_
     assert not queue.closed
 
 
-def test_a_shard_for_which_no_machine_comes_is_left_with_a_reason_and_the_others_go_on(
+def test_a_batch_for_which_no_machine_comes_is_left_with_a_reason_and_the_others_go_on(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     left, now, said = [4.0], [0.0], dict[int, str]()
     monkeypatch.setattr("tuning.planning.capacity.time", SimpleNamespace(monotonic=lambda: now[0]))
-    large = [ShardJob.from_resources(number, Resources(cpus=4)) for number in range(4)]
+    large = [BatchJob.from_resources(number, Resources(cpus=4)) for number in range(4)]
     queue = RunQueue(
         3,
         growing(left, 900.0),
-        [*large, ShardJob.from_resources(4, ONE)],
-        no_place=lambda shard, why: said.update({shard: str(why)}),
+        [*large, BatchJob.from_resources(4, ONE)],
+        no_place=lambda batch, why: said.update({batch: str(why)}),
     )
     first = [name for name, _ in iter(queue.next, None)]
     left[:] = [2.0, 2.0]  # the only machine with four CPUs is lost
@@ -174,8 +174,8 @@ def test_a_shard_for_which_no_machine_comes_is_left_with_a_reason_and_the_others
     for name in first:
         queue.end(name)
     second = [name for name, _ in iter(queue.next, None)]
-    assert second == ["shard_00003", "shard_00004"]
-    assert queue.timed_out(second) == ["shard_00003"]  # at once; for the other one there is room
+    assert second == ["batch_00003", "batch_00004"]
+    assert queue.timed_out(second) == ["batch_00003"]  # at once; for the other one there is room
     for name in second:
         queue.end(name)
     assert queue.closed
@@ -187,7 +187,7 @@ def test_nothing_is_given_up_while_all_machines_are_lost(monkeypatch: pytest.Mon
     """A run starts its own Ray again, and a cluster may restart: that is no reason of a customer."""
     left, now = [4.0], [0.0]
     monkeypatch.setattr("tuning.planning.capacity.time", SimpleNamespace(monotonic=lambda: now[0]))
-    queue = RunQueue(3, growing(left, 10.0), shards(3))
+    queue = RunQueue(3, growing(left, 10.0), batches(3))
     names = [name for name, _ in iter(queue.next, None)]
     left.clear()
     assert queue.timed_out(names) == []
@@ -231,11 +231,11 @@ def test_a_last_fit_comes_before_trials_and_has_the_place_of_one(tmp_path: Path)
     assert queue.studies is not None
     assert queue.next() is not None
     fitted(queue.studies, "b", resources=Resources(cpus=2))
-    assert kinds(queue) == "fs"  # one CPU, two for the fit, and one
+    assert kinds(queue) == "fb"  # one CPU, two for the fit, and one
 
 
 def test_a_run_goes_on_until_its_last_fits_have_ended(tmp_path: Path) -> None:
-    queue = giants(tmp_path, n_trials=0, shards=())
+    queue = giants(tmp_path, n_trials=0, batches=())
     assert queue.studies is not None
     fitted(queue.studies, "b")
     assert not queue.closed
@@ -248,7 +248,7 @@ def test_a_run_goes_on_until_its_last_fits_have_ended(tmp_path: Path) -> None:
 
 def test_a_last_fit_whose_workers_die_is_given_up_unless_their_machine_is_gone(tmp_path: Path) -> None:
     left, crashed = [1.0, 1.0], list[EndedStudy]()
-    queue = giants(tmp_path, n_trials=0, shards=())
+    queue = giants(tmp_path, n_trials=0, batches=())
     assert queue.studies is not None
     queue.studies.capacity = growing(left, 900.0)
     for name in ("b", "c"):
@@ -265,18 +265,18 @@ def test_a_last_fit_whose_workers_die_is_given_up_unless_their_machine_is_gone(t
     assert queue.closed
 
 
-def test_alone_shards_count_as_slots_whatever_they_take() -> None:
+def test_alone_batches_count_as_slots_whatever_they_take() -> None:
     """A cluster may have more CPUs than there are slots."""
-    assert kinds(RunQueue(4, machines(4), shards(20, Resources(cpus=4)))) == "ssss"
+    assert kinds(RunQueue(4, machines(4), batches(20, Resources(cpus=4)))) == "bbbb"
 
 
-def test_a_free_worker_is_kept_until_the_last_shard_has_ended() -> None:
+def test_a_free_worker_is_kept_until_the_last_batch_has_ended() -> None:
     """For that of a worker that dies: a new process would take seconds."""
-    queue = RunQueue(2, machines(2), shards(2))
-    assert kinds(queue) == "ss"
-    queue.end("shard_00000")
+    queue = RunQueue(2, machines(2), batches(2))
+    assert kinds(queue) == "bb"
+    queue.end("batch_00000")
     assert not queue.closed
-    queue.end("shard_00001")
+    queue.end("batch_00001")
     assert queue.closed
 
 
@@ -288,17 +288,17 @@ def test_records_that_cannot_be_written_end_all(tmp_path: Path) -> None:
     assert queue.closed
 
 
-def test_a_worker_that_dies_ends_the_study_of_its_trial_and_nothing_of_a_shard(tmp_path: Path) -> None:
+def test_a_worker_that_dies_ends_the_study_of_its_trial_and_nothing_of_a_batch(tmp_path: Path) -> None:
     queue = giants(tmp_path, at_once=1)
     found = queue.next()
     assert found is not None
-    assert kinds(queue) == "sss"
-    queue.end("shard_00001", died=True)
+    assert kinds(queue) == "bbb"
+    queue.end("batch_00001", died=True)
     assert queue.studies is not None
     assert not queue.studies.closed
     queue.end(found[0], died=True)
     assert queue.studies.closed
-    assert kinds(queue) == "ss"
+    assert kinds(queue) == "bb"
 
 
 def waits(name: str, job: Job) -> SimpleNamespace:
@@ -306,15 +306,15 @@ def waits(name: str, job: Job) -> SimpleNamespace:
     return SimpleNamespace(trial_id=name, status="PENDING", config=job.to_config())
 
 
-def test_a_worker_that_is_free_takes_the_shard_that_waits_for_the_shortest_time() -> None:
+def test_a_worker_that_is_free_takes_the_batch_that_waits_for_the_shortest_time() -> None:
     """For those that wait longer a process is being started."""
-    trials = [waits(str(number), job) for number, job in enumerate(shards(5))]
+    trials = [waits(str(number), job) for number, job in enumerate(batches(5))]
     spread = waits("spread", TrialJob(study="giant", trial=0, config={}, bundles=[]))
     controller: Any = SimpleNamespace(get_trials=lambda: [spread, *trials[:3]], _staged_trials=())
     scheduler = RunScheduler(RunQueue(4, machines(4)))
     trials[0].status = trials[1].status = "RUNNING"
     assert scheduler.choose_trial_to_run(controller) is trials[2]
-    trials[0].status = "PENDING"  # its worker died; one is started for the shard that waited already
+    trials[0].status = "PENDING"  # its worker died; one is started for the batch that waited already
     assert scheduler.choose_trial_to_run(controller) is trials[0]
     trials[1].status = "TERMINATED"
     assert scheduler.choose_trial_to_run(controller) is trials[0]
@@ -325,7 +325,7 @@ def test_a_worker_that_is_free_takes_the_shard_that_waits_for_the_shortest_time(
 
 def test_what_tune_has_not_taken_up_yet_is_stopped_when_it_has() -> None:
     """Before that Tune raises, and the reason would be lost among its own words."""
-    queue = RunQueue(2, machines(4, patience=0.0), shards(2, Resources(cpus=9)))
+    queue = RunQueue(2, machines(4, patience=0.0), batches(2, Resources(cpus=9)))
     given = list(iter(queue.next, None))
     trials = [waits(name, job) for name, job in given]
     stopped = list[Any]()

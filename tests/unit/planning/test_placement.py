@@ -19,7 +19,7 @@ from tuning.planning import placement
 from tuning.planning.placement import tail
 from tuning.planning.run_plan import Plan
 from tuning.runs.begin import begin, resume_run
-from tuning.runs.plan_file import read_plan, read_shard, read_spread
+from tuning.runs.plan_file import read_batch, read_plan, read_spread
 from tuning.study.study import PACKED, SPREAD
 
 
@@ -53,10 +53,10 @@ def spread(plan: Plan) -> list[str]:
 def test_a_giant_is_spread_and_a_hundred_small_customers_are_packed(tmp_path: Path) -> None:
     plan = runner(rows_of(tmp_path, giant=150_000, **small(100))).plan()
     assert spread(plan) == ["giant"]
-    assert sorted(position for shard in plan.shards for position in shard) == list(range(100))  # and 100 is the giant
+    assert sorted(position for batch in plan.batches for position in batch) == list(range(100))  # and 100 is the giant
     text = plan.describe()
     assert (
-        "placement   'giant': spread, each trial a Tune trial, 4 at once; 100 others: packed, 32 shards on 4 slots; "
+        "placement   'giant': spread, each trial a Tune trial, 4 at once; 100 others: packed, 32 batches on 4 slots; "
         "all in one run of Ray Tune"
     ) in text
     assert plan.to_dict()["placement"] == "packed, spread"
@@ -197,8 +197,8 @@ def test_the_plan_file_has_it_for_each_study_and_a_resume_keeps_it(tmp_path: Pat
         "giant": SPREAD,
     }
     assert [study.id for study in read_spread(owned.directory, owned.term).studies] == ["giant"]
-    of_shards = [s.id for n in range(recorded.shards) for s in read_shard(owned.directory, owned.term, n).studies]
-    assert sorted(of_shards) == sorted(small(10))
+    of_batches = [s.id for n in range(recorded.batches) for s in read_batch(owned.directory, owned.term, n).studies]
+    assert sorted(of_batches) == sorted(small(10))
     again = resume_run(owned.directory)
     again.lease.release()
     assert spread(again.plan) == ["giant"]

@@ -84,5 +84,5 @@ def test_files_that_hardly_hold_rows_come_first(tmp_path: Path) -> None:
     write_customers(tmp_path, 30)
     (tmp_path / "tiny.csv").write_text("a,b,c,y\n1,2,3,4\n")
     plan = TuneRunner(**definition(tmp_path)).plan()
-    assert [plan.studies[position].id for position in plan.shards[0]] == ["tiny"]
-    assert sorted(position for shard in plan.shards for position in shard) == list(range(31))
+    assert [plan.studies[position].id for position in plan.batches[0]] == ["tiny"]
+    assert sorted(position for batch in plan.batches for position in batch) == list(range(31))

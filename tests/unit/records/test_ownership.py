@@ -14,7 +14,7 @@ from chaos import truth, wait_for
 from tuning import RunResult, TuneRunner
 from tuning.basics.timing import USUAL, Timing
 from tuning.errors import RunOwnedError
-from tuning.execution.packed import work_shard
+from tuning.execution.packed import work_batch
 from tuning.execution.worker import WorkerRun
 from tuning.records.lease import Heartbeat, Lease, last_heartbeat, wait_until_dead
 from tuning.records.ownership import Owner, Term, claim, newest_claimed, newest_term, this_process
@@ -141,18 +141,18 @@ def test_whatever_an_old_owner_writes_is_never_read(tmp_path: Path) -> None:
     old = begin(TuneRunner(**fields).definition, str(tmp_path / "run"))
     old.lease.release()
     new = resume_run(old.directory)
-    for shard in range(len(old.plan.shards)):
-        work_shard(WorkerRun.from_owned(old), shard, lambda _: None)
+    for batch in range(len(old.plan.batches)):
+        work_batch(WorkerRun.from_owned(old), batch, lambda _: None)
     assert len(list(old.directory.list(old.term.records))) >= 2
     assert RunResult(old.directory).trial_records == []
     assert set(RunResult(old.directory).leaderboard()["reason"]) == {"not finished yet: resume the run"}
     assert set(RunResult(old.directory).leaderboard()["trials"]) == {0}
-    for shard in range(len(new.plan.shards)):
-        work_shard(WorkerRun.from_owned(new), shard, lambda _: None)
+    for batch in range(len(new.plan.batches)):
+        work_batch(WorkerRun.from_owned(new), batch, lambda _: None)
     new.lease.release()
     first = RunResult(old.directory)
-    for shard in range(len(old.plan.shards)):
-        work_shard(WorkerRun.from_owned(old), shard, lambda _: None)  # it also saves its models again
+    for batch in range(len(old.plan.batches)):
+        work_batch(WorkerRun.from_owned(old), batch, lambda _: None)  # it also saves its models again
     for customer in ("c0000", "c0001", "c0002"):
         first.model(customer)
     whole = TuneRunner(**fields).run(str(tmp_path / "whole"), **QUIET)

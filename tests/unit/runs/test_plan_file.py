@@ -14,7 +14,7 @@ from tuning.errors import OtherFormatError, RunError, StorageError
 from tuning.records.ownership import claim_file, newest_term
 from tuning.runs.begin import OwnedRun, begin, resume_run
 from tuning.runs.deletion import delete_run
-from tuning.runs.plan_file import freeze, frozen_definition, read_plan, read_shard
+from tuning.runs.plan_file import freeze, frozen_definition, read_batch, read_plan
 from tuning.storage.run_directory import RunDirectory
 
 
@@ -39,8 +39,8 @@ def test_what_is_read_is_what_was_planned(tmp_path: Path) -> None:
         owned.plan.studies, key=lambda study: study.id
     )
     assert {study.id: study.n_trials for study in recorded.studies} == {"plain": 3, "few": 2, "ridge": 3}
-    shards = range(recorded.shards)
-    assert [study for n in shards for study in read_shard(owned.directory, owned.term, n).studies] == [
+    batches = range(recorded.batches)
+    assert [study for n in batches for study in read_batch(owned.directory, owned.term, n).studies] == [
         *recorded.studies
     ]
 
@@ -109,7 +109,7 @@ def test_a_run_without_its_plan_is_no_empty_folder(tmp_path: Path) -> None:
         with pytest.raises(RunError, match=r"has not come as far as its plan.*tuning run DEFINITION --run-dir"):
             read(uri)
     (folder / owned.term.records).mkdir(parents=True)
-    (folder / owned.term.records / "trials-s00000.parquet").touch()
+    (folder / owned.term.records / "trials-b00000.parquet").touch()
     definition = owned.plan.spec.definition
     for again in (
         lambda: RunResult(uri),

@@ -18,7 +18,7 @@ TYPED = "# of the shops\nname: week\ndata: rows.csv\ntarget: y\ntrials: 3\n"
 RESULT = {
     "name": "week", "customers": 1200, "studies": 1200, "trials": 24000, "task": "binary", "positive": "yes",
     "metric": "rmse", "mode": "min", "algorithm": "optuna", "scheduler": "asha", "portfolio": 4,
-    "placement": "packed", "slots": 4, "shards": 16, "helpers": 0,
+    "placement": "packed", "slots": 4, "batches": 16, "helpers": 0,
     "fits": 240,
     "notes": [{"text": "`metric` was chosen: <rmse>"}],
 }  # fmt: skip

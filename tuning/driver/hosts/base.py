@@ -53,10 +53,10 @@ class Host(Protocol):
 
     A host must
 
-    - work `POOL_SHARD` before all else, in such a worker as it has for shards, as long as the run's `pool_is_due`;
+    - work `POOL_BATCH` before all else, in such a worker as it has for batches, as long as the run's `pool_is_due`;
     - write a result into the run's records first, and report it to the counter second;
     - let a crash of a worker cost the study that it worked on, and nobody else, unless the worker is this process; so
-      it gives `work_shard` its `nodes`, and calls `forget` of `tuning.execution.crash_log` for a worker that it ends;
+      it gives `work_batch` its `nodes`, and calls `forget` of `tuning.execution.crash_log` for a worker that it ends;
     - let another process go on where one raises `WornOutError`, and give up, by `halt.broken` or a `RunError`, where
       workers die again and again and nothing is recorded;
     - look at `halt.wanted` after each report, and at least once a second while none comes; then begin nothing more, let
@@ -80,4 +80,4 @@ class Host(Protocol):
 
 
 class HostStoppedError(Exception):
-    """Leaves `work_shard` in a process that works shards itself: the run is to stop."""
+    """Leaves `work_batch` in a process that works batches itself: the run is to stop."""

@@ -9,11 +9,11 @@ from tuning.driver.hosts.base import POOLING, Host, HostStoppedError, StopCondit
 from tuning.driver.hosts.forks import ForkHost, may_fork
 from tuning.driver.hosts.ray import RayHost
 from tuning.driver.progress import Counter
-from tuning.execution.packed import work_shard
+from tuning.execution.packed import work_batch
 from tuning.execution.reports import WorkerReport
 from tuning.execution.worker import WorkerRun
 from tuning.planning.plan_notes import check_own_machine
-from tuning.records.parts import POOL_SHARD
+from tuning.records.parts import POOL_BATCH
 from tuning.runs.begin import OwnedRun
 from tuning.user_code import exits_raised
 
@@ -58,7 +58,7 @@ class InProcessHost:
         with contextlib.suppress(HostStoppedError), exits_raised():
             if owned.pool_is_due:
                 counter.doing = POOLING
-                work_shard(run, POOL_SHARD, report)
-            for shard in range(len(owned.plan.shards)):
-                work_shard(run, shard, report)
+                work_batch(run, POOL_BATCH, report)
+            for batch in range(len(owned.plan.batches)):
+                work_batch(run, batch, report)
         return False

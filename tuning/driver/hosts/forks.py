@@ -29,13 +29,13 @@ from tuning.driver.hosts.base import POOLING, HostStoppedError, StopConditions
 from tuning.driver.progress import Counter, hand_on
 from tuning.execution.crash_log import forget
 from tuning.execution.nodes import Nodes
-from tuning.execution.packed import FALSE_STARTS, work_shard
+from tuning.execution.packed import FALSE_STARTS, work_batch
 from tuning.execution.pool import MOST_LEFT_OUT
 from tuning.execution.reports import Listener, WorkerReport
 from tuning.execution.spread.running import SpreadRun
 from tuning.execution.study_run import load_libraries
 from tuning.execution.worker import WorkerRun
-from tuning.records.parts import POOL_SHARD
+from tuning.records.parts import POOL_BATCH
 from tuning.runs.begin import OwnedRun
 from tuning.study.study import customers_of
 
@@ -164,16 +164,16 @@ class ForkedWorkers:
 
     def train_pool(self) -> None:
         """Fork a worker that trains the run's pool."""
-        self._fork(partial(self._packed, [POOL_SHARD], self.owned.plan.slots))
+        self._fork(partial(self._packed, [POOL_BATCH], self.owned.plan.slots))
 
     def begin(self) -> None:
         """Fork the workers that run the studies."""
         plan = self.owned.plan
         if plan.spread:
             self._fork(self._spread)
-        count = min(max(1, plan.slots - bool(plan.spread)), len(plan.shards), len(os.sched_getaffinity(0)))
+        count = min(max(1, plan.slots - bool(plan.spread)), len(plan.batches), len(os.sched_getaffinity(0)))
         for first in range(count):
-            self._fork(partial(self._packed, range(first, len(plan.shards), count), count))
+            self._fork(partial(self._packed, range(first, len(plan.batches), count), count))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -255,14 +255,14 @@ class ForkedWorkers:
         finally:
             os._exit(0)
 
-    def _packed(self, shards: Iterable[int], slots: int, report: Listener) -> None:
+    def _packed(self, batches: Iterable[int], slots: int, report: Listener) -> None:
         def report_and_look(result: WorkerReport) -> None:
             report(result)
             if self._stop[0]:
                 raise HostStoppedError
 
-        for shard in shards:
-            work_shard(self._run, shard, report_and_look, Nodes("", slots))
+        for batch in batches:
+            work_batch(self._run, batch, report_and_look, Nodes("", slots))
 
     def _spread(self, report: Listener) -> None:
         SpreadRun(self.owned, self._run, report).work(lambda: bool(self._stop[0]))

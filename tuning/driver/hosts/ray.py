@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 FRUITLESS_ATTEMPTS = 3  # of Tuners in a row, which have recorded nothing
 LOOK_S = 1.0
 OWN_S, CLUSTER_S = 2.0, 40.0  # without an answer; that of a cluster may come back within the minute that Ray waits
-WORKER_DEATHS = 8  # of a shard in a row, without anything recorded, beyond those that put a study aside
+WORKER_DEATHS = 8  # of a batch in a row, without anything recorded, beyond those that put a study aside
 
 
 class RayHost:

@@ -248,7 +248,7 @@ def opened(run: WorkerRun) -> Opened:
 
 
 def run_fit(run: WorkerRun, job: FitJob, report: Listener) -> None:
-    """Conclude a study in a worker of Tune's; never raises, as `run_shard`."""
+    """Conclude a study in a worker of Tune's; never raises, as `run_batch`."""
     try:
         last_fit(run, job, report)
     except Exception as error:
