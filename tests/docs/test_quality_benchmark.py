@@ -12,15 +12,12 @@ import pytest
 from click.testing import CliRunner
 from paths import ROOT
 
-from benchmarks.portfolio.by_rows import against, frame
-from benchmarks.portfolio.prefixes import prefixes
 from benchmarks.quality import rivals
 from benchmarks.quality.__main__ import main
 from benchmarks.quality.defaults import nothing
 from benchmarks.quality.judgement import Judgement
 from benchmarks.quality.rounds import Round, error, rounds
 from benchmarks.quality.sets import TARGET, Customer, sets
-from benchmarks.quality.tools import ours
 
 FAKE_TOOL = f"""
 import sys
@@ -131,27 +128,3 @@ def test_regret_is_normalised_by_the_best_and_the_median_of_all_trials() -> None
         "1": pytest.approx((1 / 1.5 + 1.0) / 2, abs=1e-4),
         "2": pytest.approx((1 / 1.5 + 1) / 2, abs=1e-4),
     }
-
-
-@pytest.mark.long
-def test_one_search_says_what_a_shorter_one_hands_over() -> None:
-    customer = min(sets()["friedman"](), key=lambda one: len(one.rows))
-    (one,) = rounds(customer, 1)
-    found = prefixes(one, 4)
-    for count in (2, 4):
-        answers = ours([one], {"trials": count, "mlflow": False, "report": False, "slots": 1})
-        last = found.after[count - 1]
-        assert last.error == pytest.approx(error(one, answers.values[one.key]), rel=1e-9)
-        assert len(answers.trial_errors[one.key]) == count
-        assert 0 < min(answers.trial_errors[one.key]) < error(one, nothing(one))  # errors, smaller is better
-
-
-def test_fewer_trials_are_counted_against_the_most_by_table() -> None:
-    def table(name: str, errors: list[float]) -> dict[str, object]:
-        after = [{"error": each, "s": float(count)} for count, each in enumerate(errors, 1)]
-        return {"table": name, "task": "regression", "rows": 100, "nothing": 4.0, "after": after}
-
-    found = frame([table("made/a", [1.0] * 19 + [2.0]), table("made/b", [3.0] * 19 + [2.0])])
-    row = against(found, pd.Series({"made/a": 5, "made/b": 20}))
-    assert (row["better"], row["worse"], row["of_nothing"]) == (1, 0, pytest.approx(-12.5))
-    assert row["s"] == pytest.approx(100 * 25 / 40)

@@ -25,7 +25,7 @@ from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import StudyTable, customers_of
 
 AUTO, ON, OFF = "auto", "on", "off"
-#: For `pool: auto`, from `benchmarks.pooling`: with 2,000 rows each a pool gained nothing any more.
+#: For `pool: auto`: with 2,000 rows each a pool gained nothing any more (docs/decisions/the-answer.md).
 AUTO_CUSTOMERS, AUTO_MEDIAN_ROWS = 20, 1_000.0
 MANY_FOLDERS = 10_000  # trials with a folder each
 MOST_NAMED = 5  # customers or files in a note

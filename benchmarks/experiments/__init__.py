@@ -1,1 +1,0 @@
-"""Experiments whose answers are written down in docs/decisions/; kept so that they can be run again."""
