@@ -33,16 +33,16 @@ from tuning.definition.options import Resources
 from tuning.driver.cluster import start_ray
 from tuning.driver.hosts.base import StopConditions
 from tuning.driver.hosts.tune_workers import TuneWorkers
-from tuning.driver.progress import Counter
 from tuning.driver.signals import Signals
 from tuning.driver.tuner import build_tuner, run_queue
 from tuning.execution import bridge
 from tuning.execution.jobs import BatchJob, job_in
-from tuning.execution.reports import PartWritten, report_to_tune
+from tuning.execution.reports import report_to_tune
 from tuning.planning.capacity import Capacity
 from tuning.records.lease import Lease
 from tuning.records.ownership import claim
-from tuning.records.parts import TRIALS, batch_parts, part_name
+from tuning.records.parts import TRIALS, PartWritten, batch_parts, part_name
+from tuning.runs.progress import Counter, Progress
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.copy.parts import FollowedRun
 
@@ -108,7 +108,7 @@ def tuned(folder: Path, actors: int, batches: int, reports: int, pause: float) -
     spread: Any = SimpleNamespace(job_of=None, capacity=Capacity(lambda: [{"CPU": actors}]), report=None)
     owned: Any = SimpleNamespace(plan=plan, term=term, timing=USUAL, directory=directory, run="thousand")
     with Lease(directory, term).hold() as lease:
-        counter = Counter(batches * reports * 100, batches)
+        counter = Counter(Progress(trials=batches * reports * 100, studies=batches))
         watched = Watched(counter)
         workers = TuneWorkers(StopConditions(lease, Signals()), watched)
         with _workers_that(worker(reports, pause)), contextlib.redirect_stdout(io.StringIO()):
@@ -165,7 +165,7 @@ def of_tune(folder: Path, actors: int) -> dict[str, float]:
 def of_listener(reports: int = 200_000) -> float:
     """µs that our own listener takes for a report."""
     names = [part_name("0001-00000000", number % 8000, TRIALS, str(number).encode()) for number in range(reports)]
-    counter = Counter(reports, reports)
+    counter = Counter(Progress(trials=reports, studies=reports))
     began = time.process_time()
     for name in names:
         counter(replace(WRITTEN["trials"], part=name))

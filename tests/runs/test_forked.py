@@ -22,12 +22,12 @@ from search_spaces import Float, SearchSpace
 from tuning import RunResult, TuneRunner
 from tuning.basics.timing import Timing
 from tuning.compare import compare
-from tuning.driver.progress import Counter
 from tuning.errors import RunError, RunInterrupted
 from tuning.execution.crash_log import FOLDER
 from tuning.models.model_files import SavedFile, saved_files
 from tuning.preprocessing.task import MULTICLASS
 from tuning.records.schema import StudyRecord
+from tuning.runs.progress import Counter
 from tuning.study.record import worker_name
 
 SPACE = SearchSpace([Float("x", -10, 10, default=1.0)])
@@ -282,9 +282,9 @@ def test_trials_are_counted_while_ray_starts(tmp_path: Path, monkeypatch: pytest
     def starting(plan: object) -> bool:
         ray_starts.touch()
         until = time.monotonic() + 60
-        while not counters[0].done_trials and time.monotonic() < until:
+        while not counters[0].counted.done_trials and time.monotonic() < until:
             time.sleep(0.01)
-        counted.append(counters[0].done_trials)
+        counted.append(counters[0].counted.done_trials)
         raise RunError("Ray was wanted.")
 
     monkeypatch.setattr("tuning.driver.session.Counter", Kept)

@@ -16,9 +16,10 @@ from commands import tuning
 from tuning import RunResult, TuneRunner
 from tuning.basics.timing import USUAL, Timing
 from tuning.driver import session
-from tuning.driver.progress import Counter
 from tuning.errors import NoModelError, RunError, RunInterrupted, StorageError
-from tuning.execution.reports import PartWritten, WorkerReport
+from tuning.execution.reports import WorkerReport
+from tuning.records.parts import PartWritten
+from tuning.runs.progress import Counter
 
 QUIET = {"progress": False, "in_process": True}
 

@@ -16,8 +16,8 @@ from paths import ROOT
 
 from tuning import TuneRunner
 from tuning.driver.display import Display
-from tuning.driver.progress import Counter
 from tuning.notes import EndCode, Note
+from tuning.runs.progress import Counter, Progress
 
 
 def test_a_cell_that_runs_a_search_shows_what_came_of_it(
@@ -39,7 +39,7 @@ def test_notes_that_an_earlier_cell_has_shown_are_not_shown_again(
     notes = [EndCode.ALL_TRIALS_DONE(trials=7), EndCode.NO_TRIAL_RUN()]
 
     def told(notes: list[Note], style: str = "line") -> int:
-        Display(Counter(n_trials=1, n_studies=1), style).tell(notes)
+        Display(Counter(Progress(trials=1, studies=1)), style).tell(notes)
         return capsys.readouterr().err.count("\n")
 
     assert [told(notes[:1]), told(notes)] == [1, 2]  # two programs' runs, each on its own

@@ -8,10 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from tuning.basics.public import Public
-from tuning.driver.progress import Counter
 from tuning.driver.signals import Signals
 from tuning.errors import RunError, RunInterrupted
-from tuning.runs.progress import Progress
+from tuning.runs.progress import Counter, Progress
 from tuning.runs.results import RunResult
 from tuning.storage.run_directory import RunDirectory
 

@@ -15,15 +15,16 @@ import threading
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from tuning.basics.public import is_interactive
-from tuning.driver.progress import Counter
 from tuning.errors import DefinitionError, TuningError
 from tuning.notes import Note
 from tuning.records.ownership import check_there
 from tuning.runs.begin import OwnedRun
-from tuning.runs.progress import Progress, write_progress
+from tuning.runs.progress import Counter, Progress, write_progress
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -75,16 +76,8 @@ def in_notebook() -> bool:
     return ask is not None and hasattr(ask(), "kernel")
 
 
-class _Presenter(Protocol):
-    """Shows progress in one way. look_s: between two looks at how far the run is."""
-
-    look_s: float
-
-    def draw(self, progress: Progress, last: bool) -> None:
-        """Show the progress if it is time to. last: the run's work has ended."""
-
-    def close(self) -> None:
-        """End what is shown: nothing more will come."""
+#: Shows progress in one way, if it is time to. The second argument: whether the run's work has ended.
+Draw: TypeAlias = Callable[[Progress, bool], None]
 
 
 class Display:
@@ -112,111 +105,92 @@ class Display:
 
     def __enter__(self) -> Display:
         if self._owned is not None:
-            self._start(_File(self._owned))
+            timing = self._owned.timing
+            look_s = timing.progress_s if self._owned.directory.local else timing.remote_progress_s
+            self._start(_File(self._owned), look_s)
         if self._style == "jsonl":
-            self._start(_WrittenLines(JSON_S, lambda progress: json.dumps(progress.to_dict(), ensure_ascii=False)))
+            self._start(_Lines(JSON_S, lambda progress: json.dumps(progress.to_dict(), ensure_ascii=False)))
         elif self._style == "line" and somebody_watches():
             from tqdm.contrib.logging import logging_redirect_tqdm
 
             self._stack.enter_context(logging_redirect_tqdm())  # a warning gets a line of its own, not the bar's
-            self._start(_MovingLine())
+            self._stack.enter_context(contextlib.suppress(OSError, ValueError))  # of a terminal that is gone
+            self._start(partial(_draw_bar, self._stack.enter_context(contextlib.closing(_bar()))))
         elif self._style == "line":
-            self._start(_WrittenLines(UNWATCHED_S, lambda progress: f"{_clock(progress.seconds)} {progress}"))
+            self._start(_Lines(UNWATCHED_S, lambda progress: f"{_clock(progress.seconds)} {progress}"))
         return self
 
     def __exit__(self, *exc: object) -> None:
         self._over.set()
         self._stack.close()
 
-    def _start(self, presenter: _Presenter) -> None:
-        thread = threading.Thread(target=self._draw_on, args=(presenter,), name="progress", daemon=True)
-        self._stack.callback(self._finish, presenter, thread)
+    def _start(self, draw: Draw, look_s: float = LOOK_S) -> None:
+        """Draw in a thread until the run is over. look_s: between two looks at how far the run is."""
+
+        def look() -> None:
+            over = False
+            while not over:
+                over = self._over.is_set()
+                # A terminal or a pipe that is gone ends the line, not the run.
+                with contextlib.suppress(OSError, ValueError):
+                    draw(self._counter.now, over)
+                self._over.wait(look_s)
+
+        thread = threading.Thread(target=look, name="progress", daemon=True)
+        self._stack.callback(thread.join)
         thread.start()
-
-    def _draw_on(self, presenter: _Presenter) -> None:
-        while True:
-            # A terminal or a pipe that is gone ends the line, not the run.
-            with contextlib.suppress(OSError, ValueError):
-                presenter.draw(self._counter.now, last=False)
-            if self._over.wait(presenter.look_s):
-                return
-
-    def _finish(self, presenter: _Presenter, thread: threading.Thread) -> None:
-        thread.join()
-        with contextlib.suppress(OSError, ValueError):
-            presenter.draw(self._counter.now, last=True)
-            presenter.close()
 
 
 class _File:
     """The progress in the run's own folder, for whoever comes later or from elsewhere."""
 
     def __init__(self, owned: OwnedRun) -> None:
-        self._owned = owned
-        self.look_s = owned.timing.progress_s if owned.directory.local else owned.timing.remote_progress_s
-        self._refused = False
+        self._owned, self._refused = owned, False
 
-    def draw(self, progress: Progress, last: bool) -> None:
+    def __call__(self, progress: Progress, last: bool) -> None:
         lease, directory = self._owned.lease, self._owned.directory
         if lease.taken_by or lease.gone:  # another owner writes its own
             return
         try:
             check_there(directory, self._owned.term)
             write_progress(directory, replace(progress, doing="") if last else progress)
+            self._refused = False
         except TuningError as error:
             if not self._refused:
                 logger.warning("the progress could not be written: %s", error)
             self._refused = True
-        else:
-            self._refused = False
-
-    def close(self) -> None:
-        pass
 
 
-class _MovingLine:
-    """A line that moves, in a terminal or a notebook."""
-
-    look_s = LOOK_S
-
-    def __init__(self) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # without ipywidgets a notebook has the line in text
-            from tqdm.auto import tqdm
-
-        class Bar(tqdm):
-            monitor_interval = 0  # a further thread, which would draw what this one does
-
-        self._bar: tqdm = Bar(total=STEPS, bar_format=BAR, dynamic_ncols=True, mininterval=0)
-
-    def draw(self, progress: Progress, last: bool) -> None:
-        self._bar.n = STEPS if last and progress.done_studies >= progress.studies else int(STEPS * progress.share)
-        columns = 0 if in_notebook() else shutil.get_terminal_size((0, 0)).columns
-        with _drawing:
-            self._bar.set_description_str(
-                progress.line(columns - BAR_WIDTH) if columns else str(progress)
-            )  # which draws
-
-    def close(self) -> None:
-        self._bar.close()
-
-
-class _WrittenLines:
+class _Lines:
     """A line of text every so many seconds, and when something else takes its time."""
-
-    look_s = LOOK_S
 
     def __init__(self, pause: float, text: Callable[[Progress], str]) -> None:
         self._pause, self._text = pause, text
         self._at, self._doing = 0.0, ""
 
-    def draw(self, progress: Progress, last: bool) -> None:
+    def __call__(self, progress: Progress, last: bool) -> None:
         if last or progress.seconds - self._at >= self._pause or progress.doing not in ("", self._doing):
             self._at, self._doing = progress.seconds, progress.doing
             _write(self._text(progress))
 
-    def close(self) -> None:
-        pass
+
+def _bar() -> tqdm:
+    """Return a line that moves, in a terminal or a notebook."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # without ipywidgets a notebook has the line in text
+        from tqdm.auto import tqdm
+
+    class Bar(tqdm):
+        monitor_interval = 0  # a further thread, which would draw what this one does
+
+    return Bar(total=STEPS, bar_format=BAR, dynamic_ncols=True, mininterval=0)
+
+
+def _draw_bar(bar: tqdm, progress: Progress, last: bool) -> None:
+    bar.n = STEPS if last and progress.done_studies >= progress.studies else int(STEPS * progress.share)
+    columns = 0 if in_notebook() else shutil.get_terminal_size((0, 0)).columns
+    with _drawing:  # which the description does
+        bar.set_description_str(progress.line(columns - BAR_WIDTH) if columns else str(progress))
 
 
 def _write(line: str) -> None:
@@ -226,5 +200,4 @@ def _write(line: str) -> None:
 
 
 def _clock(seconds: float) -> str:
-    minutes, seconds = divmod(int(seconds), 60)
-    return f"{minutes // 60}:{minutes % 60:02d}:{seconds:02d}"
+    return str(timedelta(seconds=int(seconds)))

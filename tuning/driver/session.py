@@ -15,7 +15,6 @@ from tuning.driver.ending import BudgetAdvice, LeaderboardFile, MissingLogs, Rep
 from tuning.driver.hosts.base import StopConditions
 from tuning.driver.hosts.choice import hosts_of
 from tuning.driver.log_capture import log_file
-from tuning.driver.progress import Counter
 from tuning.driver.signals import Signals
 from tuning.errors import (
     MachineError,
@@ -32,7 +31,7 @@ from tuning.runs.begin import OwnedRun, abandon
 from tuning.runs.observer import EndState, RunEnd, RunObserver
 from tuning.runs.outcome import report_line, sentences
 from tuning.runs.pool_file import check_pool
-from tuning.runs.progress import earlier_rate
+from tuning.runs.progress import Counter, earlier_rate
 from tuning.runs.results import RunResult
 from tuning.tracking.copy.observer import MLflowCopy
 
@@ -43,8 +42,9 @@ class RunSession:
     def __init__(self, owned: OwnedRun, signals: Signals) -> None:
         self.owned, self.signals = owned, signals
         self.counter = Counter.for_plan(owned.plan, owned.recorded, owned.best, owned.failed)
-        self.counter.term, self.counter.customers = owned.term, owned.customers
-        if owned.term.number > 1:
+        term, counted = owned.term, self.counter.counted
+        self.counter.counted = replace(counted, customers=owned.customers, term=term.number, owner=term.owner)
+        if term.number > 1:
             self.counter.add_ended(owned.ended)
             self.counter.earlier_rate = earlier_rate(owned.directory, owned.plan.slots)
         self.copy = MLflowCopy(owned)
@@ -182,9 +182,13 @@ class RunSession:
         those of a resume are of what was left."""
         with contextlib.suppress(TuningError):
             result = self.result
-            self.counter.n_studies = len(result.planned)
-            self.counter.done_studies = len(result.planned) - result.unfinished
-            self.counter.done_trials = result.summary()["trials"]
+            studies = len(result.planned)
+            self.counter.counted = replace(
+                self.counter.counted,
+                studies=studies,
+                done_studies=studies - result.unfinished,
+                done_trials=result.summary()["trials"],
+            )
 
     def _interrupted(self, number: int) -> RunInterrupted:
         result = self.result

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tuning.definition.options import Resources
 from tuning.execution.jobs import BatchJob, placement_group
-from tuning.execution.reports import Listener, PartWriter, WorkerError
+from tuning.execution.reports import Listener, PartWriter
 from tuning.execution.run_queue import RunQueue
 from tuning.execution.spread.open_studies import OpenStudies
 from tuning.execution.spread.running import SpreadRun
@@ -21,6 +21,7 @@ from tuning.planning.capacity import alive_machines
 from tuning.planning.populations import helpers_with_room
 from tuning.records.parts import POOL_BATCH
 from tuning.runs.begin import OwnedRun
+from tuning.runs.progress import WorkerError
 from tuning.runs.resume import recorded
 from tuning.storage.names import slug
 

@@ -25,15 +25,16 @@ from tuning.execution.crash_log import STARTING, Crash, ProgressMarker, crashes
 from tuning.execution.helper_actors import HelperJob, StateLostError, helpers_of
 from tuning.execution.nodes import Nodes, ray_nodes
 from tuning.execution.pool import train_pool
-from tuning.execution.reports import Listener, PartWriter, PartWritten, WorkerError, report_to_tune
+from tuning.execution.reports import Listener, PartWriter, report_to_tune
 from tuning.execution.study_record import quarantine
 from tuning.execution.study_run import UnfinishedStudyError, no_helpers, run_study, spare_loading
 from tuning.execution.worker import TrialData, Worker, WorkerContext, WorkerRun, open_worker
 from tuning.records.ownership import check_there
-from tuning.records.parts import POOL_BATCH, pool_part
+from tuning.records.parts import POOL_BATCH, PartWritten, pool_part
 from tuning.records.schema import Record, TrialRecord
 from tuning.runs.plan_file import read_batch, read_plan
 from tuning.runs.pool_file import pool_settled, write_pool
+from tuning.runs.progress import WorkerError
 from tuning.runs.resume import recorded
 from tuning.runs.trial_logs import TrialLogs
 from tuning.storage.run_directory import RunDirectory

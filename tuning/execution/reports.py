@@ -7,6 +7,7 @@ trial's metrics.
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,40 +16,17 @@ from typing import TYPE_CHECKING, TypeAlias, get_args
 from tuning.errors import StorageError
 from tuning.notes import Note
 from tuning.records.ownership import Term
-from tuning.records.parts import ENDING, STUDIES, TRIALS, Budget, part_name
+from tuning.records.parts import ENDING, STUDIES, TRIALS, Budget, PartWritten, part_name
 from tuning.records.schema import FAILED, FINISHED, OK, POOLED, Record, StudyRecord, TrialRecord
 from tuning.records.tables import encode
+from tuning.runs.progress import WorkerError
 from tuning.steps import Step
 from tuning.storage.run_directory import RunDirectory
 
 if TYPE_CHECKING:
     from ray import tune
 
-
-@dataclass(frozen=True, slots=True)
-class PartWritten:
-    """A part of records is in place.
-
-    Attributes:
-        part: its name.
-        trials, studies: how many records of each kind it holds.
-        work: what was done of the budgets; a study that ends has done all of its own.
-        failed: trials that raised or crashed.
-        best: score of its trials, None where none has one.
-        unspent: trials that its studies have left.
-        no_model: studies that ended without one.
-        gains: of its studies that have one.
-    """
-
-    part: str
-    trials: int = 0
-    studies: int = 0
-    work: float = 0.0
-    failed: int = 0
-    best: float | None = None
-    unspent: int = 0
-    no_model: int = 0
-    gains: tuple[float, ...] = ()
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,20 +81,20 @@ class FailureReport:
     of_study: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerError:
-    """A worker cannot work, or can have no place. message: why. code: that of the error, if one is why."""
-
-    message: str
-    code: str = ""
-
-
 WorkerReport: TypeAlias = PartWritten | StepReport | FailureReport | WorkerError
 #: Hears what workers report.
 Listener: TypeAlias = Callable[[WorkerReport], None]
 REPORT = "report"  # the key of the value
 #: What Tune hands to callbacks and schedulers.
 TuneResult: TypeAlias = Mapping[str, object]
+
+
+def hand_on(listener: Listener, report: WorkerReport) -> None:
+    """Give a worker's report to a listener; never raises."""
+    try:
+        listener(report)
+    except Exception:  # an exception in a callback would end the whole search
+        logger.exception("a listener of the run failed; the search continues")
 
 
 def report_to_tune(report: WorkerReport, checkpoint: tune.Checkpoint | None = None) -> None:

@@ -134,6 +134,32 @@ class Budget:
     trial_work: float = 1.0
 
 
+@dataclass(frozen=True, slots=True)
+class PartWritten:
+    """A part of records is in place.
+
+    Attributes:
+        part: its name.
+        trials, studies: how many records of each kind it holds.
+        work: what was done of the budgets; a study that ends has done all of its own.
+        failed: trials that raised or crashed.
+        best: score of its trials, None where none has one.
+        unspent: trials that its studies have left.
+        no_model: studies that ended without one.
+        gains: of its studies that have one.
+    """
+
+    part: str
+    trials: int = 0
+    studies: int = 0
+    work: float = 0.0
+    failed: int = 0
+    best: float | None = None
+    unspent: int = 0
+    no_model: int = 0
+    gains: tuple[float, ...] = ()
+
+
 def part_name(folder: str, batch: int, kind: str, data: bytes) -> str:
     """A new part's name: batch for finding it, time for reading in order, and a digest of its content.
 

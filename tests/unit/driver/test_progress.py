@@ -20,11 +20,10 @@ from builders import definition, tuner_of, write_customers
 from tuning import RunResult, TuneRunner
 from tuning.driver import display, session
 from tuning.driver.display import Display
-from tuning.driver.progress import Counter
 from tuning.errors import DefinitionError
-from tuning.execution.reports import PartWritten, StepReport, TrialLength, WorkerReport
-from tuning.records.parts import ENDING
-from tuning.runs.progress import read_progress
+from tuning.execution.reports import StepReport, TrialLength, WorkerReport
+from tuning.records.parts import ENDING, PartWritten
+from tuning.runs.progress import Counter, Progress, read_progress
 from tuning.steps import Step
 
 
@@ -37,7 +36,7 @@ class Clock:
 
 def test_the_line_says_what_has_come_of_the_run_so_far() -> None:
     clock = Clock()
-    counter = Counter(n_trials=40, n_studies=4, work=44.0, clock=clock, doing="starting Ray")
+    counter = Counter(Progress(trials=40, studies=4), work=44.0, clock=clock, doing="starting Ray")
     assert str(counter.now) == "0/4 customers, 0 trials, starting Ray"
     counter(PartWritten("a", trials=10, work=10, failed=2, best=0.5))
     clock.now = 10.0
@@ -52,39 +51,39 @@ def test_the_line_says_what_has_come_of_the_run_so_far() -> None:
 
 @pytest.mark.parametrize(("gain", "said"), [(12.34, "+12.3 %"), (-50.0, "-50 %"), (-0.0, "+0 %")])
 def test_of_an_error_the_median_gain_is_in_percent(gain: float, said: str) -> None:
-    counter = Counter(n_trials=40, n_studies=4, relative=True)
+    counter = Counter(Progress(trials=40, studies=4, relative=True))
     counter(PartWritten("a", studies=3, gains=(gain, 900.0, -900.0)))
     assert f"median gain {said}" in str(counter.now)
     assert (counter.now.to_dict()["median_gain"], counter.now.relative) == (gain, True)
 
 
 def test_while_a_last_fit_goes_on_that_is_said() -> None:
-    one = Counter(n_trials=5, n_studies=1)
+    one = Counter(Progress(trials=5, studies=1))
     assert str(one.now) == "0/5 trials"
     one(PartWritten("trials", trials=5))
     assert str(one.now) == "5/5 trials, the last fit goes on"
     one(PartWritten("study", studies=1))
     assert str(one.now) == "5/5 trials"
-    many = Counter(n_trials=20, n_studies=4)
+    many = Counter(Progress(trials=20, studies=4))
     many(PartWritten("trials", trials=19, studies=1))
     assert str(many.now) == "1/4 customers, 19 trials"
     many(PartWritten("trial", trials=1))
     assert str(many.now) == "1/4 customers, 20 trials, 3 last fits go on"
     many.settle()  # the last reports of Ray's workers may come after their end
     assert str(many.now) == "4/4 customers, 20 trials"
-    objective = Counter(n_trials=5, n_studies=1, noun="study")
+    objective = Counter(Progress(trials=5, studies=1, noun="study"))
     objective(PartWritten("trials", trials=5))
     assert str(objective.now) == "5/5 trials, choosing the winner"
 
 
 def test_workers_have_started_with_the_first_step_of_a_trial() -> None:
-    counter = Counter(n_trials=9, n_studies=1, doing="starting workers")
+    counter = Counter(Progress(trials=9, studies=1), doing="starting workers")
     counter(StepReport(Step(1, 0.5), 0.1, 0.1, TrialLength(9, True, True, 9)))
     assert str(counter.now) == "0/9 trials"
 
 
 def test_a_run_of_one_study_says_its_best_score() -> None:
-    counter = Counter(n_trials=9, n_studies=1, noun="study", smaller=True)
+    counter = Counter(Progress(trials=9, studies=1, noun="study"), smaller=True)
     counter(PartWritten("a", trials=4, best=0.25))
     counter(PartWritten("b", trials=4, best=0.5))
     assert str(counter.now) == "8/9 trials, best 0.25"
@@ -93,7 +92,7 @@ def test_a_run_of_one_study_says_its_best_score() -> None:
 
 @pytest.mark.long
 def test_the_median_of_a_million_gains_is_not_computed_for_each_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    counter, medians = Counter(n_trials=3_000_000, n_studies=1_000_000), [0]
+    counter, medians = Counter(Progress(trials=3_000_000, studies=1_000_000)), [0]
     median = np.median
     monkeypatch.setattr(np, "median", lambda values: medians.append(len(values)) or median(values))
     for part in range(6000):
@@ -110,7 +109,7 @@ def run_watched(monkeypatch: pytest.MonkeyPatch, search: TuneRunner, run: Path) 
     class Watched(Counter):
         def __call__(self, result: WorkerReport) -> None:
             super().__call__(result)
-            seen.append((self.done_trials, self.n_trials))
+            seen.append((self.counted.done_trials, self.counted.trials))
 
     monkeypatch.setattr(session, "Counter", Watched)
     search.run(str(run), progress=False, in_process=True)
@@ -134,13 +133,13 @@ def test_a_resumed_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.
             super().__post_init__()
             made.append(self)
             begun.append(self.now.best)
-            assert self.done_trials == (4 if len(made) == 2 else 0)
+            assert self.counted.done_trials == (4 if len(made) == 2 else 0)
 
     monkeypatch.setattr(session, "Counter", Kept)
     write_customers(tmp_path / "data", 1)
     TuneRunner(**definition(tmp_path / "data")).run(str(tmp_path / "run"), progress=False, in_process=True)
     TuneRunner.resume(str(tmp_path / "run"), progress=False, in_process=True, trials=6)
-    assert [(counter.done_trials, counter.n_trials) for counter in made] == [(4, 4), (6, 6)]
+    assert [(counter.counted.done_trials, counter.counted.trials) for counter in made] == [(4, 4), (6, 6)]
     assert [counter.now.share for counter in made] == pytest.approx([1.0, 1.0])
     assert begun == [None, made[0].now.best]
 
@@ -166,7 +165,7 @@ def test_after_a_resume_the_median_gain_is_of_all_customers(tmp_path: Path, monk
 
 
 def test_in_a_narrow_window_a_figure_is_there_whole_or_not_at_all() -> None:
-    counter = Counter(1000, 300, relative=True)
+    counter = Counter(Progress(trials=1000, studies=300, relative=True))
     counter(PartWritten("a", trials=40, studies=10, work=5, no_model=2, failed=3, gains=(0.1234,)))
     whole = str(counter.now).split(", ")
     assert len(whole) > 3
@@ -237,13 +236,13 @@ def test_where_nobody_watches_there_is_a_line_now_and_then(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     clock = Clock()
-    counter = Counter(n_trials=10, n_studies=2, clock=clock)
-    way = display._WrittenLines(display.UNWATCHED_S, lambda progress: f"{progress.seconds:g} {progress}")
+    counter = Counter(Progress(trials=10, studies=2), clock=clock)
+    way = display._Lines(display.UNWATCHED_S, lambda progress: f"{progress.seconds:g} {progress}")
     counter.doing = "starting Ray"
     for clock.now in range(65):
         counter.doing = "" if clock.now > 5 else counter.doing
-        way.draw(counter.now, last=False)
-    way.draw(counter.now, last=True)
+        way(counter.now, False)
+    way(counter.now, True)
     shown = capsys.readouterr().err.splitlines()
     assert shown[0] == "0 0/2 customers, 0 trials, starting Ray"
     assert [line.split()[0] for line in shown] == ["0", "30", "60", "64"]
@@ -269,7 +268,7 @@ def test_in_a_terminal_a_line_stays_one_and_a_warning_has_its_own(
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
-    counter = Counter(n_trials=3, n_studies=1)
+    counter = Counter(Progress(trials=3, studies=1))
     with Display(counter):
         logging.getLogger("tuning.driver.runner").warning("a worker was killed")
         counter(PartWritten("a", trials=3, studies=1))
@@ -285,7 +284,7 @@ def test_a_terminal_that_cannot_go_back_in_a_line_gets_lines(
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "dumb")
     importlib.import_module("ipykernel.kernelapp")  # by whatever code: that makes no notebook
-    counter = Counter(n_trials=3, n_studies=1)
+    counter = Counter(Progress(trials=3, studies=1))
     with Display(counter):
         counter(PartWritten("a", trials=3, studies=1))
     shown = capsys.readouterr().err
@@ -297,7 +296,7 @@ def test_a_run_begins_while_another_thread_is_half_through_importing_ipython(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "IPython", ModuleType("IPython"))
-    counter = Counter(n_trials=3, n_studies=1)
+    counter = Counter(Progress(trials=3, studies=1))
     with Display(counter):
         counter(PartWritten("a", trials=3, studies=1))
     assert capsys.readouterr().err.endswith("3/3 trials\n")
@@ -308,7 +307,7 @@ def test_a_terminal_without_a_size_gets_lines(monkeypatch: pytest.MonkeyPatch) -
     ours, theirs = os.openpty()  # 0 x 0, as a program makes one
     with open(theirs, "w", encoding="utf-8") as terminal:
         monkeypatch.setattr(sys, "stderr", terminal)
-        counter = Counter(n_trials=3, n_studies=1)
+        counter = Counter(Progress(trials=3, studies=1))
         with Display(counter):
             counter(PartWritten("a", trials=3, studies=1))
         shown = os.read(ours, 10_000).decode()

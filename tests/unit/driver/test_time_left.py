@@ -7,9 +7,8 @@ import pytest
 
 from tuning.basics.timing import Timing
 from tuning.driver.hosts.forks import Pace
-from tuning.driver.progress import Counter
-from tuning.execution.reports import PartWritten
-from tuning.records.parts import ENDING
+from tuning.records.parts import ENDING, PartWritten
+from tuning.runs.progress import Counter, Progress
 from tuning.study.study import TRIAL_ROWS
 
 
@@ -22,7 +21,7 @@ class Clock:
 
 def test_the_first_estimate_waits_until_there_is_a_pace() -> None:
     clock = Clock()
-    counter = Counter(n_trials=1010, n_studies=101, work=1010, clock=clock)
+    counter = Counter(Progress(trials=1010, studies=101), work=1010, clock=clock)
     clock.now = 40.0  # Ray and the workers have started
     for worker in range(10):  # whose first reports come all at once
         counter(PartWritten(f"first-{worker}", trials=1, work=1))
@@ -40,7 +39,7 @@ def test_the_first_estimate_waits_until_there_is_a_pace() -> None:
 
 def test_what_all_workers_report_at_once_is_no_pace() -> None:
     clock = Clock()
-    counter = Counter(n_trials=1000, n_studies=1, work=1000, clock=clock)
+    counter = Counter(Progress(trials=1000, studies=1), work=1000, clock=clock)
     for worker in range(16):
         clock.now = worker / 20
         counter(PartWritten(f"first-{worker}", trials=1, work=1))
@@ -50,7 +49,9 @@ def test_what_all_workers_report_at_once_is_no_pace() -> None:
 
 def test_until_the_rate_is_known_the_last_owners_counts() -> None:
     clock = Clock()
-    counter = Counter(n_trials=100, n_studies=1, work=200, clock=clock, done_trials=20, done_work=40, earlier_rate=4.0)
+    counter = Counter(
+        Progress(trials=100, studies=1, done_trials=20), work=200, clock=clock, done_work=40, earlier_rate=4.0
+    )
     assert counter.now.seconds_left == pytest.approx(20.0)
     for clock.now in range(11):
         counter(PartWritten(f"{clock.now}", trials=1, work=2))
@@ -59,7 +60,7 @@ def test_until_the_rate_is_known_the_last_owners_counts() -> None:
 
 def test_while_other_workers_start_nothing_is_estimated_and_then_by_their_pace_alone() -> None:
     clock = Clock()
-    counter = Counter(n_trials=200, n_studies=20, work=200, clock=clock, doing="starting")
+    counter = Counter(Progress(trials=200, studies=20), work=200, clock=clock, doing="starting")
     for clock.now in range(20):
         counter(PartWritten(f"fork-{clock.now}", trials=1, work=1))
     assert counter.now.seconds_left == pytest.approx(180.0)
@@ -75,14 +76,14 @@ def test_while_other_workers_start_nothing_is_estimated_and_then_by_their_pace_a
 
 def test_while_a_last_fit_takes_longer_than_the_pace_says_no_time_is_named() -> None:
     clock = Clock()
-    counter = Counter(n_trials=1000, n_studies=2, work=1004, clock=clock)
+    counter = Counter(Progress(trials=1000, studies=2), work=1004, clock=clock)
     for clock.now in range(101):
         counter(PartWritten(f"{clock.now}", trials=10 * (clock.now > 0), work=10 * (clock.now > 0)))
     counter(PartWritten("first", studies=1, work=2))
     for clock.now in (100.0, 101.0, 160.0, 1000.0, 10_000.0):
         assert counter.now.seconds_left is None
         assert "left" not in str(counter.now)
-    resumed = Counter(n_trials=10, n_studies=1, work=12, done_trials=10, done_work=12, clock=clock)
+    resumed = Counter(Progress(trials=10, studies=1, done_trials=10), work=12, done_work=12, clock=clock)
     for clock.now in (0.0, 10.0):
         resumed(PartWritten(f"{clock.now}", trials=0, work=1))
     assert str(resumed.now) == "10/10 trials, the last fit goes on"
@@ -91,7 +92,7 @@ def test_while_a_last_fit_takes_longer_than_the_pace_says_no_time_is_named() -> 
 def test_between_two_reports_the_time_left_falls_until_it_is_over() -> None:
     """As while the largest customer's last fit goes on, and nobody else is left."""
     clock = Clock()
-    counter = Counter(n_trials=100, n_studies=1, work=100, clock=clock)
+    counter = Counter(Progress(trials=100, studies=1), work=100, clock=clock)
     for clock.now in range(81):
         counter(PartWritten(f"{clock.now}", trials=1, work=1))
     said = []
@@ -111,7 +112,9 @@ def test_at_half_time_the_estimate_is_right_although_customers_differ_in_size(or
     trials, clock = 20, Clock()
     unit = TRIAL_ROWS + rows
     seconds = 1e-4 * unit * rng.lognormal(sigma=0.5, size=(trials + ENDING, len(rows)))  # of each trial, and the end
-    counter = Counter(trials * len(rows), len(rows), float((trials + ENDING) * unit.sum()), clock=clock)
+    counter = Counter(
+        Progress(trials=trials * len(rows), studies=len(rows)), float((trials + ENDING) * unit.sum()), clock=clock
+    )
     total, said = seconds.sum(), None
     for customer, each in enumerate(unit):
         for trial in range(trials):
@@ -127,7 +130,7 @@ def test_at_half_time_the_estimate_is_right_although_customers_differ_in_size(or
 
 def test_the_rest_is_judged_by_the_pace_so_far() -> None:
     clock = Clock()
-    counter = Counter(n_trials=100, n_studies=1, done_trials=20, clock=clock)
+    counter = Counter(Progress(trials=100, studies=1, done_trials=20), clock=clock)
     pace = Pace(counter, Timing(first_trial_s=3.0))
     clock.now = 2.9
     counter(PartWritten("a", trials=1))
@@ -145,7 +148,7 @@ def test_the_rest_is_judged_by_the_pace_so_far() -> None:
 
 def test_a_first_trial_that_takes_long_is_a_slow_one() -> None:
     clock = Clock()
-    counter = Counter(n_trials=100, n_studies=1, clock=clock)
+    counter = Counter(Progress(trials=100, studies=1), clock=clock)
     pace = Pace(counter, Timing(first_trial_s=3.0))
     clock.now = 2.9
     assert not pace.slower_than(8.0)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from tuning.driver.progress import Counter
 from tuning.driver.signals import Signals
 from tuning.records.lease import Lease
+from tuning.runs.progress import Counter
 
 POOLING = "training the pool"  # what `Progress.doing` says then
 

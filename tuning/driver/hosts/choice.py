@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from tuning.driver.hosts.base import POOLING, Host, HostStoppedError, StopConditions
 from tuning.driver.hosts.forks import ForkHost, may_fork
 from tuning.driver.hosts.ray import RayHost
-from tuning.driver.progress import Counter
 from tuning.execution.packed import work_batch
 from tuning.execution.reports import WorkerReport
 from tuning.execution.worker import WorkerRun
 from tuning.planning.plan_notes import check_own_machine
 from tuning.records.parts import POOL_BATCH
 from tuning.runs.begin import OwnedRun
+from tuning.runs.progress import Counter
 from tuning.user_code import exits_raised
 
 

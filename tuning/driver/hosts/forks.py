@@ -26,17 +26,17 @@ from tuning.basics.timing import Timing
 from tuning.definition.options import Resources
 from tuning.driver.cluster import ONE_THREAD
 from tuning.driver.hosts.base import POOLING, HostStoppedError, StopConditions
-from tuning.driver.progress import Counter, hand_on
 from tuning.execution.crash_log import forget
 from tuning.execution.nodes import Nodes
 from tuning.execution.packed import FALSE_STARTS, work_batch
 from tuning.execution.pool import MOST_LEFT_OUT
-from tuning.execution.reports import Listener, WorkerReport
+from tuning.execution.reports import Listener, WorkerReport, hand_on
 from tuning.execution.spread.running import SpreadRun
 from tuning.execution.study_run import load_libraries
 from tuning.execution.worker import WorkerRun
 from tuning.records.parts import POOL_BATCH
 from tuning.runs.begin import OwnedRun
+from tuning.runs.progress import Counter
 from tuning.study.study import customers_of
 
 PARTS_S = 0.5  # between two parts of their records, from which it is seen how fast they are
@@ -99,12 +99,12 @@ class Pace:
 
     def __init__(self, counter: Counter, timing: Timing) -> None:
         self._counter, self._patience = counter, timing.first_trial_s
-        self._heard, self._done = counter.clock(), counter.done_trials
+        self._heard, self._done = counter.clock(), counter.counted.done_trials
         self._first: tuple[float, int] | None = None
 
     def slower_than(self, seconds: float) -> bool:
         """Return whether the rest takes longer than that, as far as is known; so it does where nothing comes."""
-        now, done = self._counter.clock(), self._counter.done_trials
+        now, done = self._counter.clock(), self._counter.counted.done_trials
         if done > self._done:
             self._heard, self._done = now, done
             self._first = self._first or (now, done)
@@ -113,7 +113,7 @@ class Pace:
         since, before = self._first
         if now - since < JUDGE_S:
             return False
-        left = (now - since) / max(1, done - before) * (self._counter.n_trials - done)
+        left = (now - since) / max(1, done - before) * (self._counter.counted.trials - done)
         return max(left, now - self._heard) > seconds
 
 

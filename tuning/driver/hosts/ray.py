@@ -18,17 +18,17 @@ from tuning.driver.ending import write_outcome
 from tuning.driver.hosts.base import POOLING, StopConditions
 from tuning.driver.hosts.ready_workers import ready_workers, start_workers
 from tuning.driver.log_capture import stdout_logged
-from tuning.driver.progress import Counter, hand_on
 from tuning.driver.tuner import build_tuner, run_queue
 from tuning.errors import DiskFullError, HeadLostError, MachineError, RunError, StorageError, TuningError, code_of
 from tuning.execution.nodes import NodeWatch, alive_nodes
-from tuning.execution.reports import Listener, WorkerError
+from tuning.execution.reports import Listener, hand_on
 from tuning.execution.spread.running import SpreadRun
 from tuning.execution.worker import WorkerRun
 from tuning.planning.capacity import Capacity, machines_now
 from tuning.planning.plan_notes import check_own_machine
 from tuning.runs.begin import OwnedRun
 from tuning.runs.observer import EndState, RunEnd
+from tuning.runs.progress import Counter, WorkerError
 from tuning.runs.results import RunResult
 
 if TYPE_CHECKING:

@@ -12,10 +12,9 @@ import ray
 from ray import tune
 
 from tuning.driver.hosts.base import StopConditions
-from tuning.driver.progress import hand_on
 from tuning.execution.bridge import Uncopied
 from tuning.execution.nodes import NodeWatch, error_text, worker_died
-from tuning.execution.reports import Listener, TuneResult, report_in
+from tuning.execution.reports import Listener, TuneResult, hand_on, report_in
 
 if TYPE_CHECKING:
     from ray.actor import ActorHandle

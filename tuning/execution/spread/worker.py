@@ -24,15 +24,7 @@ from tuning.basics.wording import raised, stack
 from tuning.errors import CustomerError, StudyError, code_of, reason_of
 from tuning.evaluation.study_data import StudyData
 from tuning.execution.jobs import EndedStudy, FitJob, TrialJob
-from tuning.execution.reports import (
-    FailureReport,
-    Listener,
-    PartWriter,
-    StepReport,
-    TrialLength,
-    WorkerError,
-    report_to_tune,
-)
+from tuning.execution.reports import FailureReport, Listener, PartWriter, StepReport, TrialLength, report_to_tune
 from tuning.execution.spread.state import (
     BegunTrial,
     Reported,
@@ -58,6 +50,7 @@ from tuning.records.ownership import Term, check_there
 from tuning.records.parts import DRIVER
 from tuning.records.schema import StudyRecord
 from tuning.runs.plan_file import read_spread
+from tuning.runs.progress import WorkerError
 from tuning.steps import Step
 from tuning.storage.names import slug
 from tuning.storage.run_directory import RunDirectory
