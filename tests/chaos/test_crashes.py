@@ -11,7 +11,7 @@ from lone_worker import lone_workers
 from tuning import RunResult
 
 CUSTOMERS = 18
-LIMITS = {"trial_seconds": 1.5, "memory_gb": 1.0}
+LIMITS = {"trial_seconds": 600.0, "memory_gb": 1.0}  # what hangs is ended sooner: `hazard`
 POISONED = {2 * position + 1: kind for position, kind in enumerate(POISON)}
 SAID = {
     "segfault": "segmentation fault",

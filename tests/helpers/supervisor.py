@@ -135,12 +135,16 @@ def watch_writes(life: Life) -> None:
 
 def count_time_in_trials(life: Life) -> None:
     """Let the interval between parts be a number of trials, so that the work a kill may cost is one, too."""
-    import time
-    from types import SimpleNamespace
+    from tuning.execution.reports import PartWriter
 
-    from tuning.records import parts
+    flush = PartWriter.flush
 
-    parts.time = SimpleNamespace(monotonic=lambda: float(life.trials), time_ns=time.time_ns)
+    def watched(self: PartWriter) -> None:
+        flush(self)
+        life.flushed = life.trials
+
+    PartWriter.flush = watched
+    PartWriter.due = property(lambda self: life.trials - life.flushed >= self.interval)
 
 
 class Life:
@@ -148,7 +152,7 @@ class Life:
 
     def __init__(self) -> None:
         self.left: int | None = None
-        self.trials = 0
+        self.trials = self.flushed = 0
 
     def moment(self) -> None:
         """Something happens in the child; its last moment ends it, as SIGKILL from outside would."""
