@@ -38,8 +38,7 @@ from tuning.tracking.copy.copier import Copier
 from tuning.tracking.copy.sync import follow
 from tuning.tracking.identity import TrackedSearch
 from tuning.tracking.loader import Predictor
-from tuning.tracking.model_folder import requirements, save_mlflow_model
-from tuning.tracking.models import ModelLogger
+from tuning.tracking.model_folder import requirements, save_winner
 from tuning.tracking.selection import Selection, most_models, settled_models
 from tuning.tracking.settings import CopyStatus, settings_for
 from tuning.tracking.stores.opening import open_store
@@ -171,7 +170,7 @@ def test_a_model_is_logged_once_and_one_cut_short_is_made_again(mlflow_database:
     _, digest = save_model(directory, "ridge", "regression", "acme")
     part = write_part(directory, "s", study("acme", 1, family="ridge", model_path="models/acme", model_sha256=digest))
     opened = open_store(mlflow_database, SEARCH, directory.path("mlruns"))
-    logger = opened.winners(directory)
+    logger = opened.models()
     tags = {KEY_TAG: SEARCH.id("acme"), SEARCH_TAG: SEARCH.id()}
     broken = logger.client.create_logged_model(opened.experiment, name="acme", tags=tags)
     for _ in range(2):
@@ -189,8 +188,8 @@ def test_a_winner_is_logged_while_the_run_goes_on(
     mlflow_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where it is sure that there will not be too many; the end of the run then does not wait for it."""
-    ready, find = threading.Event(), ModelLogger._find
-    monkeypatch.setattr(ModelLogger, "_find", lambda logger: (find(logger), ready.set())[0])
+    ready, search = threading.Event(), MlflowClient.search_logged_models
+    monkeypatch.setattr(MlflowClient, "search_logged_models", lambda *a, **k: (search(*a, **k), ready.set())[0])
     assert (settled_models("auto", 100), settled_models("auto", 101)) == ("all", "auto")
     directory = RunDirectory(str(tmp_path / "run"))
     directory.create()
@@ -254,10 +253,10 @@ def test_a_server_without_models_gets_everything_else(
     from mlflow.exceptions import MlflowException
     from mlflow.protos.databricks_pb2 import ENDPOINT_NOT_FOUND
 
-    def answer_of_mlflow_2(_: ModelLogger) -> None:
+    def answer_of_mlflow_2(*_: Any, **__: Any) -> None:
         raise MlflowException("404 Not Found", error_code=ENDPOINT_NOT_FOUND)
 
-    monkeypatch.setattr(ModelLogger, "_find", answer_of_mlflow_2)
+    monkeypatch.setattr(MlflowClient, "search_logged_models", answer_of_mlflow_2)
     directory = RunDirectory(str(tmp_path / "run"))
     copier = copier_for(mlflow_database, directory)
     copier.add(write_part(directory, "s", study("acme", 1, model_path="models/acme")))
@@ -323,7 +322,7 @@ def test_a_model_brings_the_code_that_loads_it(tmp_path: Path) -> None:
         target = tmp_path / name / "mlflow"
         target.parent.mkdir()
         description = describe_model(directory, f"models/{name}", digest)
-        save_mlflow_model(target, Path(directory.path(f"models/{name}")), description, Model())
+        save_winner(target, Path(directory.path(f"models/{name}")), description, Model())
         ours[str(target)] = model
         folders.append(str(target))
     frame = make_frame("binary")
@@ -345,7 +344,7 @@ def test_a_changed_model_is_refused_before_its_code_runs(tmp_path: Path) -> None
     directory = RunDirectory(str(tmp_path / "run"))
     _, digest = save_model(directory, "ridge", "regression", "ridge")
     description = describe_model(directory, "models/ridge", digest)
-    save_mlflow_model(tmp_path / "mlflow", Path(directory.path("models/ridge")), description, Model())
+    save_winner(tmp_path / "mlflow", Path(directory.path("models/ridge")), description, Model())
     (described,) = (tmp_path / "mlflow").rglob("model.json")
     described.write_text(described.read_text().replace("ridge", "ridgy"))
     with pytest.raises(RunError, match=r"model\.json is damaged: its SHA-256 is not the recorded one"):
@@ -368,7 +367,7 @@ def test_a_model_takes_rows_as_they_are_before_prepare(tmp_path: Path) -> None:
     (record,) = result.study_records
     assert record.model_path is not None
     description = describe_model(result.directory, record.model_path, record.model_sha256)
-    save_mlflow_model(tmp_path / "mlflow", Path(result.directory.path(record.model_path)), description, Model())
+    save_winner(tmp_path / "mlflow", Path(result.directory.path(record.model_path)), description, Model())
     theirs = mlflow.pyfunc.load_model(str(tmp_path / "mlflow"))
     new = trips.drop(columns="tpep_dropoff_datetime")
     np.testing.assert_array_equal(theirs.predict(new), result.model("7").predict(new))

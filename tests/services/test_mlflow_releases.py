@@ -162,24 +162,7 @@ def asking(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
         return definition_of(frozen_definition(*given), {"mlflow": {**said, "enabled": True}})
 
     monkeypatch.setattr(release_copy, "frozen_definition", read)
-    monkeypatch.setattr("tuning.cli.refresh.frozen_definition", read)
     return said
-
-
-def test_each_customer_may_have_a_registered_model(
-    releases: Releases, monday: RunResult, mlflow_database: str, asking: dict[str, object]
-) -> None:
-    asking["registered_models"] = "customers"
-    copy(releases, mlflow_database)
-    swapped(releases)
-    for _ in range(2):
-        copy(releases, mlflow_database)
-        for own, other in (("1", "2"), ("2", "1")):
-            name = f"churn-{own}"
-            assert aliases(mlflow_database, name) == {"champion": "2", "previous": "1"}
-            assert list(versions(mlflow_database, name)) == ["2", "1"]
-            answer = loaded(mlflow_database, f"{name}@champion").predict(rows(1)[:2])
-            np.testing.assert_array_equal(answer, monday.model(other).predict(rows(1)[:2]))
 
 
 def in_this_process(command: list[str], env: dict[str, str], **_: object) -> subprocess.CompletedProcess[str]:
@@ -199,15 +182,14 @@ def test_a_promotion_whose_copy_fails_is_in_force_and_the_next_command_copies_it
 ) -> None:
     if not real:
         monkeypatch.setattr(subprocess, "run", in_this_process)
-    asking["tracking_uri"], asking["registered_models"] = "http://user:s3cret@127.0.0.1:9", "customers"
+    asking["tracking_uri"] = "http://user:s3cret@127.0.0.1:9"
     monkeypatch.setattr(release_copy, "PATIENCE_S", 0.0)
     promote = ["promote", monday.directory.root, "--as", "churn", "--storage", str(tmp_path / "runs")]
     done = CliRunner().invoke(main, promote)
     assert (done.exit_code, done.stdout.startswith("release 1 of churn: ")) == (0, True)
-    assert "MLflow gets 2 registered models, which takes about" in done.stderr
     assert "MLflow is behind the releases of churn: " in done.stderr
     assert "s3cret" not in done.output
-    asking.update(tracking_uri=mlflow_database, registered_models="release")
+    asking["tracking_uri"] = mlflow_database
     done = CliRunner().invoke(main, promote)
     assert "has all of this already" in done.stdout
     assert f"release 1 of churn is in MLflow, {mlflow_database}: models:/churn@champion" in done.stderr

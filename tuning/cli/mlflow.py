@@ -99,8 +99,8 @@ def _sync_release(
     with contextlib.redirect_stdout(sys.stderr):  # MLflow prints
         report = copy_releases(settings, patience)
     if output == "json":
-        click.echo(json.dumps({"report": asdict(report), "complete": report.complete}))
-    elif report.complete:
+        click.echo(json.dumps({"report": asdict(report), "complete": not report.error}))
+    elif not report.error:
         click.echo(
             f"complete: release {report.release} of {releases.name} is in {report.where} ({report.seconds:.1f} s)."
         )
@@ -110,7 +110,7 @@ def _sync_release(
             "Run the command again when that is repaired.",
             err=True,
         )
-    if not report.complete:
+    if report.error:
         raise SystemExit(EXIT_INCOMPLETE)
 
 

@@ -28,7 +28,6 @@ from tuning.definition.definition import Definition
 from tuning.driver.runner import TuneRunner
 from tuning.notes import Note
 from tuning.planning.studies import Fixed
-from tuning.runs.plan_file import frozen_definition
 from tuning.runs.results import RunResult
 from tuning.serving.champion import NONE
 from tuning.serving.plan import RULES, RefreshOptions, plan_refresh
@@ -37,7 +36,6 @@ from tuning.serving.refresh import Refresh, Refreshed
 from tuning.serving.releases import Releases
 from tuning.serving.report import answers_text
 from tuning.storage.run_directory import RunDirectory
-from tuning.tracking.release_copy import registration_cost
 
 DEFAULTS = RefreshOptions()
 
@@ -63,8 +61,6 @@ def promote(run_dir: str, name: str, storage: str, allow_code: bool, output: str
         line += f": {answers_text(done.answers)}; {done.added:,} new, {done.replaced:,} replaced"
     else:
         line += " has all of this already; nothing was changed"
-    if cost := registration_cost(frozen_definition(result.directory).mlflow, sum(done.answers.values())):
-        click.echo(cost, err=True)
     told = {"release": number, "new": done.new, "answers": done.answers, "added": done.added, "replaced": done.replaced}
     _end(releases, told if output == "json" else line, done.answers, done.new)
 
@@ -115,9 +111,7 @@ def refresh(
     plan = plan_refresh(read(definition, **options), releases, chosen)
     say_refused(releases)
     if only_plan:
-        cost = registration_cost(plan.definition.mlflow, len(plan.champions))
-        told = {**plan.to_dict(), **({"mlflow": cost} if cost else {})}
-        click.echo(json.dumps(told) if output == "json" else "\n".join(filter(None, [plan.describe(), cost])))
+        click.echo(json.dumps(plan.to_dict()) if output == "json" else plan.describe())
         return
 
     def train(definition: Definition, fixed: Fixed, folder: str) -> RunDirectory:

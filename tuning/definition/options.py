@@ -340,10 +340,9 @@ class MLflowOptions(Options):
         "auto",
         description="Which winners are logged as MLflow models. `auto` logs all of them for up to a hundred customers.",
     )
-    registered_models: Literal["release", "customers", "none"] = Field(
+    registered_models: Literal["release", "none"] = Field(
         "release",
-        description="What champions become in MLflow's registry: one model whose versions are the releases, one model "
-        "for each customer, or nothing.",
+        description="What champions become in MLflow's registry: a model whose versions are the releases, or nothing.",
     )
 
     @field_validator("record_trials")

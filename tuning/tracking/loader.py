@@ -10,7 +10,6 @@ that was saved with `allow_code: true` needs cloudpickle, and TUNING_ALLOW_CODE=
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import json
 import os
@@ -69,18 +68,15 @@ class ReleasePredictor:
     """
 
     def __init__(self, directory: RunDirectory, sha256: str | None, allow_code: bool) -> None:
-        from tuning.errors import RunError
         from tuning.models.customer_model import load_model
         from tuning.models.kept_models import KeptModels
+        from tuning.models.model_files import read_checked
 
-        content = directory.read(RELEASE)
-        if sha256 is not None and hashlib.sha256(content).hexdigest() != sha256:
-            raise RunError(f"{directory.display(RELEASE)} is damaged: its SHA-256 is not the recorded one.")
-        described = json.loads(content)
+        described = json.loads(read_checked(directory, RELEASE, sha256))
+        self._name: str = described["name"]
         self._by: list[str] = described["by"]
-        self._places: Mapping[str, tuple[str, str, str]] = described["models"]
-        self._others: tuple[str, str, str] | None = described["others"]
-        self._name = str(described["name"])
+        self._places: Mapping[str, list[str]] = described["models"]
+        self._others: list[str] | None = described["others"]
         self._kept: KeptModels[tuple[str, str]] = KeptModels(
             MOST_BYTES, lambda place: load_model(directory, *place, allow_code=allow_code)
         )
@@ -94,17 +90,14 @@ class ReleasePredictor:
         with _refusals():
             method, interval = _asked(params)
             check_columns(by, [str(name) for name in frame.columns])
-            parts = []
+            parts = [pd.DataFrame({"prediction": [], ANSWER: []})] if frame.empty else []
             for key, rows in rows_by_key(key_table(frame, by), by):
                 customer = customer_id(key) if self._by else str(key[0])
-                found = self._part(customer, frame.iloc[rows], method, interval)
-                parts.append(found.set_axis(rows))
-            if not parts:
-                return pd.DataFrame({"prediction": [], ANSWER: []})
+                parts.append(self._answers(customer, frame.iloc[rows], method, interval).set_axis(rows))
             return pd.concat(parts).sort_index().set_axis(frame.index)
 
-    def _part(self, customer: str, rows: pd.DataFrame, method: str, interval: float | None) -> pd.DataFrame:
-        """The answer for the rows of one customer."""
+    def _answers(self, customer: str, rows: pd.DataFrame, method: str, interval: float | None) -> pd.DataFrame:
+        """The answers for the rows of one customer."""
         import pandas as pd
 
         from tuning.errors import CustomerError, UnknownCustomerError
@@ -114,8 +107,8 @@ class ReleasePredictor:
         place = self._places.get(customer, self._others)
         if place is None:
             raise UnknownCustomerError(f"no customer {customer!r} among the champions {self._name}.")
-        *where, answer = place
-        model = self._kept.get((where[0], where[1]))
+        path, sha256, answer = place
+        model = self._kept.get((path, sha256))
         try:
             prediction = model.prediction(rows)
         except CustomerError as error:
@@ -127,7 +120,7 @@ class ReleasePredictor:
         elif interval is not None:
             check_interval(interval, model.task)
             columns |= dict(zip((LOW, HIGH), model.ends(prediction, interval), strict=True))
-        return pd.DataFrame({**columns, ANSWER: answer}, index=rows.index)
+        return pd.DataFrame({**columns, ANSWER: answer})
 
 
 def _asked(params: Mapping[str, object] | None) -> tuple[str, float | None]:

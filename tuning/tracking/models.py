@@ -1,10 +1,11 @@
-"""Winners as MLflow 3 models, found on their customer's run: which are there, which are to be made."""
+"""Models in MLflow 3: winners, found on their customer's run, and releases; which are there, which are to be made."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from tuning.records.schema import OK, StudyRecord
 from tuning.storage.names import slug
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.identity import TrackedSearch
-from tuning.tracking.model_folder import save_mlflow_model
+from tuning.tracking.model_folder import save_winner
 from tuning.tracking.tracked_runs import CUSTOMER_TAG, KEY_TAG, PREFIX, RUN_TAG, SEARCH_TAG, params_of
 
 if TYPE_CHECKING:
@@ -29,140 +30,135 @@ DIGEST_TAG = f"{PREFIX}model_sha256"
 FINAL_FIT_TAG = f"{PREFIX}final_fit"
 
 
-def has_model(record: StudyRecord) -> bool:
-    """True when there is something to log."""
-    return record.status == OK and record.model_path is not None
+class NoModelsError(Exception):
+    """A server keeps no models."""
 
 
 @dataclass(frozen=True)
 class NewModel:
-    """What is said of a model in MLflow.
+    """What MLflow is told of a model.
 
     Attributes:
-        key: `identity.TrackedSearch.id`, by which it is found again.
+        key: `identity.TrackedSearch.id`, by which the model is found again.
+        digest: of its content; a model with this key and another digest is deleted.
         name, kind: MLflow's name and type of it.
-        family: of what it consists of; empty where that is many things.
-        config: its hyperparameters.
-        tags: beside those of key and search.
-        run_id: MLflow's id of the run that it is of; None without one.
+        params, tags: besides the tags of key, search and digest.
     """
 
     key: str
+    digest: str
     name: str
     kind: str
-    family: str = ""
-    config: Mapping[str, object] = field(default_factory=dict)
+    params: Mapping[str, str] = field(default_factory=dict)
     tags: Mapping[str, str] = field(default_factory=dict)
-    run_id: str | None = None
 
 
-class NoModelsError(Exception):
-    """A store keeps no models."""
+def has_model(record: StudyRecord) -> bool:
+    """Return whether there is something to log."""
+    return record.status == OK and record.model_path is not None
 
 
 class ModelLogger:
-    """Logs each study's winner once: a model that is there, complete, is found by its key and left alone.
+    """Logs each model once: one that is there, complete, is found by its key and left alone. experiment: its id."""
 
-    experiment: its id. run_id: MLflow's id of the run with a key.
-    """
-
-    def __init__(
-        self,
-        client: MlflowClient,
-        experiment: str,
-        run_id: Callable[[str], str],
-        directory: RunDirectory,
-        search: TrackedSearch,
-    ) -> None:
+    def __init__(self, client: MlflowClient, experiment: str, search: TrackedSearch) -> None:
         import mlflow.pyfunc  # noqa: F401  # a quarter of a second that the first model would take
 
-        self.client = client
-        self.experiment = experiment
-        self.run_id = run_id
-        self.directory = directory
-        self.search = search
-        self.logged = self._logged()
+        self.client, self.experiment, self.search = client, experiment, search
 
-    def log(self, record: StudyRecord) -> None:
-        """Log one winner; its study's run must have been written in this session."""
-        from mlflow.entities import LoggedModelOutput, Metric
+    def log_winner(self, record: StudyRecord, directory: RunDirectory, run_id: str) -> None:
+        """Log the winner of a study. run_id: MLflow's id of its customer's run.
 
-        key = self.search.id(record.study)
-        there = self.logged.get(key)
-        if there is not None:
-            if there.tags.get(DIGEST_TAG) == record.model_sha256:
-                return
-            self.client.delete_logged_model(there.model_id)  # of a study that was resumed with more trials
-        assert record.model_path is not None
-        description = describe_model(self.directory, record.model_path, record.model_sha256)
-        run_id = self.run_id(key)
-
-        def write(folder: Path, model: Model) -> None:
-            assert record.model_path is not None
-            source = fetch(self.directory, record.model_path, record.model_sha256, folder)
-            save_mlflow_model(folder / "mlflow", source, description, model)
-
+        Raises `RunError` where the model is damaged, and `NoModelsError` where the server keeps none.
+        """
+        key, path, digest = self.search.id(record.study), record.model_path, record.model_sha256
+        if self._there(key, str(digest)):
+            return
+        assert path is not None
+        description = describe_model(directory, path, digest)
         config = {**({"ensemble": record.ensemble} if record.ensemble else {}), **(record.config or {})}
         new = NewModel(
-            key, slug(record.customer), description["task"], description["family"], config, self._tags(record), run_id
+            key,
+            str(digest),
+            slug(record.customer),
+            description["task"],
+            params_of(config, description["family"]),
+            {RUN_TAG: self.search.run, CUSTOMER_TAG: record.customer, FINAL_FIT_TAG: str(record.final_fit)},
         )
-        model_id = self.create(new, write)
-        when = int((record.started + record.seconds) * 1000)
-        metrics = [
-            Metric(name, value, when, 0, model_id=model_id, run_id=run_id)
-            for name in METRICS
-            if (value := getattr(record, name)) is not None
-        ]
-        self.client.log_batch(run_id, metrics=metrics)
-        self.client.log_outputs(run_id, [LoggedModelOutput(model_id, 0)])
-        self.finish(new, model_id)
 
-    def create(self, new: NewModel, write: Callable[[Path, Model], None]) -> str:
-        """Log a model's files; its id. It is not there for `logged` before `finish`.
+        def write(folder: Path, own: Model) -> None:
+            source = folder / "model"
+            source.mkdir()
+            for file in saved_files(directory, path, digest):
+                (source / file.name).write_bytes(file.content)
+            save_winner(folder / "mlflow", source, description, own)
 
-        write: makes the folder `mlflow` of MLflow's files in a folder, of MLflow's own model.
+        self.log(new, write, run_id, record)
+
+    def log(
+        self,
+        new: NewModel,
+        write: Callable[[Path, Model], None],
+        run_id: str | None = None,
+        record: StudyRecord | None = None,
+    ) -> str:
+        """Log a model unless it is there; its id.
+
+        Args:
+            new: What MLflow is told of it.
+            write: Makes the folder `mlflow` of its files in a folder, given MLflow's own model.
+            run_id: MLflow's id of the run that the model is of.
+            record: Of the study with its scores.
         """
+        from mlflow.entities import LoggedModelOutput, LoggedModelStatus, Metric
         from mlflow.models import Model
 
+        if there := self._there(new.key, new.digest):
+            return there
+        if new.key in self.logged:  # of a study that was resumed with more trials
+            self.client.delete_logged_model(self.logged.pop(new.key).model_id)
         created = self.client.create_logged_model(
             experiment_id=self.experiment,
             name=new.name,
-            source_run_id=new.run_id,
-            tags={KEY_TAG: new.key, SEARCH_TAG: self.search.id(), **new.tags},
-            params=params_of(new.config, new.family),
+            source_run_id=run_id,
+            tags={KEY_TAG: new.key, SEARCH_TAG: self.search.id(), DIGEST_TAG: new.digest, **new.tags},
+            params=dict(new.params),
             model_type=new.kind,
         )
+        model_id = str(created.model_id)
         with tempfile.TemporaryDirectory() as folder:
-            own = Model(run_id=new.run_id, model_id=created.model_id, model_uuid=created.model_id)
-            write(Path(folder), own)
-            self.client.log_model_artifacts(created.model_id, str(Path(folder, "mlflow")))
-        return str(created.model_id)
-
-    def finish(self, new: NewModel, model_id: str) -> None:
-        """All of a model is there."""
-        from mlflow.entities import LoggedModelStatus
-
+            write(Path(folder), Model(run_id=run_id, model_id=model_id, model_uuid=model_id))
+            self.client.log_model_artifacts(model_id, str(Path(folder, "mlflow")))
+        if run_id is not None and record is not None:
+            when = int((record.started + record.seconds) * 1000)
+            scores = {name: value for name in METRICS if (value := getattr(record, name)) is not None}
+            metrics = [Metric(*score, when, 0, model_id=model_id, run_id=run_id) for score in scores.items()]
+            self.client.log_batch(run_id, metrics=metrics)
+            self.client.log_outputs(run_id, [LoggedModelOutput(model_id, 0)])
         self.logged[new.key] = self.client.finalize_logged_model(model_id, LoggedModelStatus.READY)
+        return model_id
 
-    def _logged(self) -> dict[str, LoggedModel]:
+    def _there(self, key: str, digest: str) -> str | None:
+        found = self.logged.get(key)
+        return str(found.model_id) if found is not None and found.tags.get(DIGEST_TAG) == digest else None
+
+    @cached_property
+    def logged(self) -> dict[str, LoggedModel]:
+        """The search's models by key; those that were cut short are deleted, to be made again."""
+        from mlflow.entities import LoggedModelStatus
         from mlflow.exceptions import MlflowException
 
-        try:
-            return self._find()
-        except MlflowException as error:
-            if error.get_http_status_code() != NOT_FOUND:
-                raise
-            raise NoModelsError(f"models are not in MLflow: its server is older than MLflow 3 ({error})") from error
-
-    def _find(self) -> dict[str, LoggedModel]:
-        """The models that are there, by key; one that was cut short is deleted, to be made again."""
-        from mlflow.entities import LoggedModelStatus
-
-        found = {}
-        token = None
+        found, token = {}, None
         condition = f"tags.`{SEARCH_TAG}` = '{self.search.id()}'"
         while True:
-            page = self.client.search_logged_models([self.experiment], condition, max_results=PAGE, page_token=token)
+            try:
+                page = self.client.search_logged_models(
+                    [self.experiment], condition, max_results=PAGE, page_token=token
+                )
+            except MlflowException as error:
+                if error.get_http_status_code() != NOT_FOUND:
+                    raise
+                raise NoModelsError(f"models are not in MLflow: its server is older than MLflow 3 ({error})") from error
             for model in page:
                 if model.status == LoggedModelStatus.READY:
                     found[model.tags[KEY_TAG]] = model
@@ -171,21 +167,3 @@ class ModelLogger:
             token = page.token
             if not token:
                 return found
-
-    def _tags(self, record: StudyRecord) -> dict[str, str]:
-        return {
-            RUN_TAG: self.search.run,
-            CUSTOMER_TAG: record.customer,
-            DIGEST_TAG: str(record.model_sha256),
-            FINAL_FIT_TAG: str(record.final_fit),
-        }
-
-
-def fetch(directory: RunDirectory, path: str, sha256: str | None, folder: Path) -> Path:
-    """A saved model's files in a folder of their own below one, which comes back. path, sha256: as of `saved_files`."""
-
-    target = folder / "model"
-    target.mkdir()
-    for file in saved_files(directory, path, sha256):
-        (target / file.name).write_bytes(file.content)
-    return target

@@ -1,4 +1,4 @@
-"""The copy of releases in MLflow's registry: what serves now, and what served before it.
+"""The copy of releases in MLflow's registry: a registered model with versions for what serves and what served before.
 
 Like the copy of a run it is made by a process of its own, `tuning mlflow sync`, after what it copies is in place, and
 never in the way of that: what an outage leaves out, the next command copies.
@@ -13,23 +13,25 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tuning.basics.environment import environment_set, import_environment
-from tuning.basics.wording import amount, command, duration
+from tuning.basics.wording import command, duration
 from tuning.definition.definition import Definition
-from tuning.definition.options import MLflowOptions
 from tuning.errors import RunError, TuningError
 from tuning.runs.plan_file import frozen_definition
 from tuning.serving.release import RELEASES, Release
 from tuning.serving.releases import Releases
-from tuning.storage.names import mask
+from tuning.storage.names import mask, slug
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.copy.live import HANDED
 from tuning.tracking.copy.loop import FIRST_PAUSE_S, LONGEST_PAUSE_S
 from tuning.tracking.copy.sync import quiet_mlflow
 from tuning.tracking.identity import experiment_name
-from tuning.tracking.registry import CHAMPION, Registry
+from tuning.tracking.models import DIGEST_TAG, NewModel
+from tuning.tracking.release_folder import save_release
 from tuning.tracking.settings import (
     URI_VARIABLE,
     TrackingSettings,
@@ -38,44 +40,47 @@ from tuning.tracking.settings import (
     tracking_uri_of,
     without_secrets,
 )
+from tuning.tracking.stores.opening import open_store
+from tuning.tracking.tracked_runs import PREFIX, params_of
 
-CUSTOMERS, NONE = "customers", "none"  # what `mlflow.registered_models` may be beside "release"
+if TYPE_CHECKING:
+    from mlflow.entities.model_registry import RegisteredModel
+    from mlflow.models import Model
+
+NONE = "none"  # what `mlflow.registered_models` may be besides "release"
 COPIED = "mlflow/copied.json"  # in the champions' folder: what is in MLflow, so that nobody has to look there
 PATIENCE_S = 10.0
 LONGEST_S, LONGEST_S_PER_MODEL = 600.0, 0.5  # then a copy that a command waits for is ended
-#: What a registered model of a customer's own costs in a SQLite file: 60 small ones took 8.2 core-seconds.
-SECONDS_PER_MODEL = 0.14
+CHAMPION, PREVIOUS = "champion", "previous"  # MLflow's aliases
+RELEASE_TAG = f"{PREFIX}release"
+LINE_TAG = f"{PREFIX}champions"  # whose releases a registered model has: two may have the same name
+EXISTS = "RESOURCE_ALREADY_EXISTS"
 
 
 @dataclass(frozen=True)
 class ReleaseReport:
-    """How the copy of a release stands. where: the store, secrets masked. models: registered or found. error: what
-    keeps it from being complete; empty when it is."""
+    """How the copy of a release stands. where: the store, secrets masked. error: what keeps the copy from being
+    complete; empty when it is."""
 
     release: int
     where: str
-    models: int = 0
-    seconds: float = 0.0
+    seconds: float
     error: str = ""
-
-    @property
-    def complete(self) -> bool:
-        return not self.error
 
 
 def is_champions(directory: RunDirectory) -> bool:
-    """Whether a folder is one of champions, not a run's."""
+    """Return whether a folder is one of champions, not a run's."""
     return any(True for _ in directory.list(RELEASES))
 
 
 def release_settings(
     releases: Releases, tracking_uri: str | None = None, experiment: str | None = None
 ) -> TrackingSettings:
-    """Where releases are copied to; what is None is as the definition says of the newest run that one of them took.
+    """Return where releases are copied to; what is None is as the newest promoted or refreshed run defines it.
 
     Raises:
-        RunError: no such run is there any more.
-        PlanError: a remote storage without a tracking URI.
+        RunError: No such run is there any more.
+        PlanError: A remote storage without a tracking URI.
     """
     definition, directory = _definition(releases), releases.directory
     uri = tracking_uri_of(directory, tracking_uri or definition.mlflow.tracking_uri)
@@ -84,7 +89,6 @@ def release_settings(
         tracking_uri=uri,
         experiment=experiment_name(experiment or definition.mlflow.experiment or definition.name),
         run=releases.name,
-        record_models=definition.mlflow.registered_models,
         artifacts=default_artifacts(directory, uri),
     )
 
@@ -101,27 +105,16 @@ def copy_in_child(releases: Releases) -> str:
         settings = release_settings(releases)
         if _is_copied(settings, releases, newest):
             return ""
-    except (TuningError, OSError) as error:
-        return _behind(releases, str(error))
-    command = [sys.executable, "-m", "tuning.cli", "mlflow", "sync", mask(settings.directory)]
-    command += ["--patience", str(PATIENCE_S), "--output", "json"]
-    environment = {**os.environ, HANDED: settings.to_json(), **import_environment()}
-    longest = LONGEST_S + LONGEST_S_PER_MODEL * len(releases.champions(newest))
-    try:
-        done = subprocess.run(  # noqa: S603  # our own interpreter and our own words
-            command, env=environment, capture_output=True, text=True, timeout=longest, stdin=subprocess.DEVNULL
+        error = _run_child(settings, LONGEST_S + LONGEST_S_PER_MODEL * len(releases.champions(newest)))
+    except (TuningError, OSError) as failure:
+        error = str(failure)
+    if error:
+        return (
+            f"MLflow is behind the releases of {releases.name}: {error.rstrip('.')}. The next promotion, refresh or "
+            f"rollback copies them, or: {command('mlflow', 'sync', releases.directory.shown)}"
         )
-        report = ReleaseReport(**json.loads(done.stdout.splitlines()[-1])["report"])
-    except subprocess.TimeoutExpired:
-        return _behind(releases, f"it took longer than {duration(longest)} and was ended")
-    except OSError as error:
-        return _behind(releases, str(error))
-    except (ValueError, LookupError, TypeError):
-        said = without_secrets(done.stderr, settings.tracking_uri).strip().rpartition("\n")[2]
-        return _behind(releases, said or f"its process ended with exit code {done.returncode}")
-    if report.error:
-        return _behind(releases, report.error)
-    return f"release {report.release} of {releases.name} is in MLflow, {report.where}: {_found_as(settings)}"
+    where = mask(settings.tracking_uri)
+    return f"release {newest.number} of {releases.name} is in MLflow, {where}: models:/{releases.name}@{CHAMPION}"
 
 
 def copy_releases(settings: TrackingSettings, patience: float) -> ReleaseReport:
@@ -129,39 +122,115 @@ def copy_releases(settings: TrackingSettings, patience: float) -> ReleaseReport:
 
     patience: seconds that the store may fail.
     """
-    started, pause = time.monotonic(), FIRST_PAUSE_S
+    started, pause, error = time.monotonic(), FIRST_PAUSE_S, ""
     releases = Releases.of_folder(RunDirectory(settings.directory))
     newest = releases.current()
-    report = ReleaseReport(newest.number, mask(settings.tracking_uri))
     while True:
         try:
             with quiet_mlflow(), environment_set({URI_VARIABLE: settings.tracking_uri}):  # MLflow asks it for models
-                registry = Registry(settings, releases)
-                each = settings.record_models == CUSTOMERS
-                models = registry.register_customers(newest) if each else registry.register_release(newest)
-        except TuningError as error:
-            return _ended(report, started, error=str(error))
-        except Exception as error:  # whatever MLflow or a database driver raises is an outage
+                Registry(settings, releases).register(newest)
+            releases.directory.write(COPIED, json.dumps(_mark(settings, newest)).encode())
+            error = ""
+            break
+        except TuningError as refusal:
+            error = str(refusal)
+            break
+        except Exception as outage:  # whatever MLflow or a database driver raises
+            error = masked(f"{type(outage).__name__}: {outage}", settings.tracking_uri)
             if time.monotonic() - started >= patience:
-                said = masked(f"{type(error).__name__}: {error}", settings.tracking_uri)
-                return _ended(report, started, error=said)
+                break
             time.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE_S)
-        else:
-            releases.directory.write(COPIED, json.dumps(_mark(settings, newest)).encode())
-            return _ended(report, started, models=models)
+    return ReleaseReport(newest.number, mask(settings.tracking_uri), round(time.monotonic() - started, 2), error)
 
 
-def registration_cost(options: MLflowOptions, customers: int) -> str:
-    """What registering each customer's model costs, as a sentence of a plan; empty where that is not asked for."""
-    if not options.enabled or options.registered_models != CUSTOMERS:
-        return ""
-    seconds = duration(customers * SECONDS_PER_MODEL)
-    models = amount(customers, "registered model")
-    return (
-        f"registered_models: customers: MLflow gets {models}, which takes about {seconds} where all are new "
-        f"({SECONDS_PER_MODEL:g} s each); `release` makes one of all"
-    )
+class Registry:
+    """Brings the registered model of some champions up to date. What it raises but a `TuningError` is an outage."""
+
+    def __init__(self, settings: TrackingSettings, releases: Releases) -> None:
+        self._logger = open_store(settings.tracking_uri, settings.search, settings.artifacts).models()
+        self._client, self._releases, self._name = self._logger.client, releases, releases.name
+
+    def register(self, newest: Release) -> None:
+        """Have the newest release and the one before it as versions, with their aliases.
+
+        `RunError` where the model of that name is not of these champions, or the newest release's models are not what
+        was written.
+        """
+        before, model = None, self._registered()
+        if newest.parent is not None:
+            with suppress(TuningError):  # its models are gone
+                before = self._version(self._releases.at(newest.parent))
+        for alias, version in {CHAMPION: self._version(newest), PREVIOUS: before}.items():
+            if version is not None and str(model.aliases.get(alias)) != version:
+                self._client.set_registered_model_alias(self._name, alias, version)
+            elif version is None and alias in model.aliases:
+                self._client.delete_registered_model_alias(self._name, alias)
+
+    def _version(self, release: Release) -> str:
+        """The version that is a release, found or made."""
+        digest = hashlib.sha256(release.encoded()).hexdigest()
+        there = self._client.search_model_versions(f"name = '{self._name}'")
+        found = [int(each.version) for each in there if each.tags.get(DIGEST_TAG) == digest]
+        if found and max(found) >= release.number:
+            return str(max(found))
+        model_id = self._logged(release)
+        while True:
+            made = self._client.create_model_version(
+                self._name,
+                f"models:/{model_id}",
+                tags={DIGEST_TAG: digest, RELEASE_TAG: str(release.number)},
+                model_id=model_id,
+            )
+            if int(made.version) >= release.number:
+                return str(made.version)
+            self._client.delete_model_version(self._name, made.version)  # the number of a release that nobody copied
+
+    def _logged(self, release: Release) -> str:
+        """MLflow's id of a model with the release's files, found or made; a rollback has those of an earlier one."""
+        content = f"{release.table}/{release.others['model_sha256']}" if release.others else str(release.table)
+        key = self._logger.search.id(content)
+        new = NewModel(key, content, slug(self._name), "release", params_of({"release": release.number}))
+
+        def write(folder: Path, own: Model) -> None:
+            save_release(folder / "mlflow", self._releases, release, own)
+
+        return self._logger.log(new, write)
+
+    def _registered(self) -> RegisteredModel:
+        """The registered model of these champions, found or made."""
+        from mlflow.exceptions import MlflowException
+
+        line = f"{self._name} {self._releases.at(self._releases.numbers()[0]).maker[:12]}"  # who made the first one
+        try:
+            return self._client.create_registered_model(self._name, tags={LINE_TAG: line})
+        except MlflowException as error:
+            if error.error_code != EXISTS:
+                raise
+        model = self._client.get_registered_model(self._name)
+        if model.tags.get(LINE_TAG) != line:
+            raise RunError(
+                f"MLflow has a registered model {self._name!r} that is not of these champions. Rename it there, or "
+                "switch this copy off (mlflow: {registered_models: none})."
+            )
+        return model
+
+
+def _run_child(settings: TrackingSettings, longest: float) -> str:
+    """Copy in a process of its own, which may take so many seconds; why the copy is not complete, else nothing."""
+    command = [sys.executable, "-m", "tuning.cli", "mlflow", "sync", mask(settings.directory)]
+    command += ["--patience", str(PATIENCE_S), "--output", "json"]
+    environment = {**os.environ, HANDED: settings.to_json(), **import_environment()}
+    try:
+        done = subprocess.run(  # noqa: S603  # our own interpreter and our own words
+            command, env=environment, capture_output=True, text=True, timeout=longest, stdin=subprocess.DEVNULL
+        )
+        return str(json.loads(done.stdout.splitlines()[-1])["report"]["error"])
+    except subprocess.TimeoutExpired:
+        return f"it took longer than {duration(longest)} and was ended"
+    except (ValueError, LookupError, TypeError):
+        said = without_secrets(done.stderr, settings.tracking_uri).strip().rpartition("\n")[2]
+        return said or f"its process ended with exit code {done.returncode}"
 
 
 def _definition(releases: Releases) -> Definition:
@@ -173,26 +242,10 @@ def _definition(releases: Releases) -> Definition:
     raise RunError(f"no run of {releases.name} is there any more, so nothing says whether releases are copied.")
 
 
-def _ended(report: ReleaseReport, started: float, **values: object) -> ReleaseReport:
-    return ReleaseReport(**{**asdict(report), "seconds": round(time.monotonic() - started, 2), **values})
-
-
-def _behind(releases: Releases, why: str) -> str:
-    return (
-        f"MLflow is behind the releases of {releases.name}: {why.rstrip('.')}. The next promotion, refresh or rollback "
-        f"copies them, or: {command('mlflow', 'sync', releases.directory.shown)}"
-    )
-
-
-def _found_as(settings: TrackingSettings) -> str:
-    name = f"{settings.run}-CUSTOMER" if settings.record_models == CUSTOMERS else settings.run
-    return f"models:/{name}@{CHAMPION}"
-
-
 def _mark(settings: TrackingSettings, release: Release) -> dict[str, str]:
-    place = [settings.tracking_uri, settings.experiment, settings.record_models]
+    place = json.dumps([settings.tracking_uri, settings.experiment])
     return {
-        "place": hashlib.sha256(json.dumps(place).encode()).hexdigest(),
+        "place": hashlib.sha256(place.encode()).hexdigest(),
         "release": hashlib.sha256(release.encoded()).hexdigest(),
     }
 

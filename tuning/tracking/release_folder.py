@@ -1,15 +1,14 @@
-"""The models of a release in one folder, where `tuning.tracking.loader` finds them: in packs, and a file with names."""
+"""The models of a release as one MLflow model: in packs, with a file that says whose model is where (`loader`)."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tuning.basics.documents import Json
-from tuning.models.model_files import Description, inputs, parts, saved_files
+from tuning.models.model_files import inputs, parts, saved_files
 from tuning.serving.champion import NONE, Champion, champions_of
 from tuning.serving.models import ReleaseModels
 from tuning.serving.release import Release
@@ -17,66 +16,45 @@ from tuning.serving.releases import Releases
 from tuning.storage.names import slug
 from tuning.storage.packs import PackWriter
 from tuning.storage.run_directory import RunDirectory
-from tuning.tracking.loader import CUSTOMER, RELEASE
+from tuning.tracking import loader
+from tuning.tracking.model_folder import save
+
+if TYPE_CHECKING:
+    from mlflow.models import Model
 
 FOLDER = "models"
 
 
-@dataclass(frozen=True)
-class ReleaseFolder:
-    """A folder with the models of a release.
+def save_release(target: Path, releases: Releases, release: Release, own: Model) -> None:
+    """Write the folder of an MLflow model that answers for all customers of a release.
 
-    Attributes:
-        folder: where it is.
-        by: the key columns; empty where customers are files.
-        columns: what any of the models looks at.
-        example: some rows, as of a model's description; None without any.
-        parts: family and file of each fitted model.
-        sha256: of the file that names the models, and has their digests.
-        models: how many there are.
+    target: the folder to make. own: MLflow's model. `RunError` for a model that is damaged or gone.
     """
-
-    folder: Path
-    by: tuple[str, ...]
-    columns: tuple[str, ...]
-    example: Json | None
-    parts: frozenset[tuple[str, str]]
-    sha256: str
-    models: int
-
-
-def with_models(releases: Releases, release: Release) -> tuple[list[Champion], Champion | None]:
-    """The champions of a release that have a model, and what answers others; None where nothing does."""
-    others = releases.others(release)
-    found = champions_of(releases.champions(release))
-    return [each for each in found if _answers(each)], others if others is not None and _answers(others) else None
-
-
-def write_release(releases: Releases, release: Release, folder: Path) -> ReleaseFolder:
-    """Write it. `RunError` for a model that is not what was written, or is not there any more."""
-    champions, others = with_models(releases, release)
-    writing = _Writing(releases, RunDirectory(str(folder)))
-    places = {each.customer: writing.write(each) for each in sorted(champions, key=lambda each: str(each.model_path))}
+    source = target.with_name("release")
+    source.mkdir()
+    others, writing = releases.others(release), _Writing(releases, RunDirectory(str(source)))
+    champions = sorted(champions_of(releases.champions(release)), key=lambda each: str(each.model_path))
     by = ReleaseModels(releases.name, releases.storage, release.number).definition.by
-    content = json.dumps(
-        {
-            "name": releases.name,
-            "by": list(by),
-            "models": places,
-            "others": None if others is None else writing.write(others),
-        },
-        ensure_ascii=False,
-    ).encode()
+    described = {
+        "name": releases.name,
+        "by": list(by),
+        "models": {each.customer: writing.write(each) for each in champions if _answers(each)},
+        "others": None if others is None or not _answers(others) else writing.write(others),
+    }
     writing.writer.flush()
-    (folder / RELEASE).write_bytes(content)
-    return ReleaseFolder(
-        folder=folder,
-        by=by,
-        columns=tuple(writing.columns),
-        example=_with_keys(writing.example, by or (CUSTOMER,)),
-        parts=frozenset(writing.parts),
-        sha256=hashlib.sha256(content).hexdigest(),
-        models=len(places) + (others is not None),
+    content = json.dumps(described, ensure_ascii=False).encode()
+    (source / loader.RELEASE).write_bytes(content)
+    keys = by or (loader.CUSTOMER,)
+    save(
+        target,
+        source,
+        own,
+        taken={**dict.fromkeys(writing.columns, False), **dict.fromkeys(keys, True)},
+        answer={"prediction": None, loader.ANSWER: "string"},
+        intervals=True,
+        example=_with_keys(writing.example, keys),
+        parts=writing.parts,
+        metadata={"by": list(by), loader.DIGEST: hashlib.sha256(content).hexdigest()},
     )
 
 
@@ -84,21 +62,22 @@ def _answers(champion: Champion) -> bool:
     return champion.model_path is not None and champion.answer != NONE
 
 
-def _with_keys(example: tuple[str, Json] | None, by: Sequence[str]) -> Json | None:
+def _with_keys(example: tuple[str, Json] | None, by: tuple[str, ...]) -> Json | None:
     """A customer's rows with the columns that name it."""
     keys = [] if example is None else [example[0]] if len(by) == 1 else example[0].split("/")
     if example is None or len(keys) != len(by):
         return None
     columns = [name for name in example[1]["columns"] if name not in by]
     places = [example[1]["columns"].index(name) for name in columns]
-    return {
-        "columns": [*by, *columns],
-        "data": [[*keys, *(row[place] for place in places)] for row in example[1]["data"]],
-    }
+    data = [[*keys, *(row[place] for place in places)] for row in example[1]["data"]]
+    return {"columns": [*by, *columns], "data": data}
 
 
 class _Writing:
-    """Models on their way into a folder, and what they are made of."""
+    """Models on their way into a folder, and what they are made of.
+
+    columns: what any of them looks at. parts: family and file of each fitted model. example: a customer and some rows.
+    """
 
     def __init__(self, releases: Releases, directory: RunDirectory) -> None:
         self._releases, self._directory = releases, directory
@@ -114,10 +93,10 @@ class _Writing:
         assert champion.model_sha256 is not None
         source = self._releases.run_directory(champion.run)
         folder = self.writer.folder(FOLDER, slug(champion.customer))
-        shared: Mapping[str, str] = {}
+        shared: dict[str, str] = {}
         for file in saved_files(source, champion.model_path, champion.model_sha256):
             if file.name == "model.json":
-                description: Description = json.loads(file.content)
+                description = json.loads(file.content)
                 shared = description.get("shared", {})
                 self.columns |= dict.fromkeys(inputs(description))
                 self.parts.update(parts(description))

@@ -16,9 +16,9 @@ from tuning.records.schema import POOL_STUDY, Record, StudyRecord, TrialRecord
 from tuning.records.tables import decode
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.identity import TrackedSearch
-from tuning.tracking.models import NoModelsError, has_model
+from tuning.tracking.models import ModelLogger, NoModelsError, has_model
 from tuning.tracking.selection import Selection, UnfinishedStudies
-from tuning.tracking.stores.store import RejectedError, Store, WinnerLog
+from tuning.tracking.stores.store import RejectedError, Store
 from tuning.tracking.summary.summary import SUMMARY_FILE, warm_up_plots, write_summary
 from tuning.tracking.tracked_runs import (
     RUNNING,
@@ -82,7 +82,7 @@ class Copier:
         self._ended: dict[str, tuple[tuple[int, int], int | None]] = {}
         self._most_models = most_models
         self._models: dict[str, StudyRecord] = {}  # studies whose winners are still to be logged as models
-        self._winners: WinnerLog | None = None
+        self._logger: ModelLogger | None = None
         self._summary = False
 
     def add(self, part: str) -> None:
@@ -180,16 +180,17 @@ class Copier:
 
     def load_ahead(self) -> None:
         """Load MLflow's client where models will be logged: two core-seconds for which the end of a run would wait."""
-        if self._most_models is None and self._winners is None:
+        if self._most_models is None and self._logger is None:
+            self._logger = self.store().models()
             with contextlib.suppress(NoModelsError):  # the first model says so
-                self._winners = self.store().winners(self.directory)
+                _ = self._logger.logged
 
     def log_model(self) -> None:
         """Log one of the pending models; raises what the store raised, and leaves out a model that is damaged."""
         study, record = next(iter(self._models.items()))
         try:
-            self._winners = self._winners or self.store().winners(self.directory)
-            self._winners.log(record)
+            self._logger = self._logger or self.store().models()
+            self._logger.log_winner(record, self.directory, self.store().run_id(self.search.id(study)))
             self.progress.models += 1
         except NoModelsError as error:
             self._models.clear()
@@ -199,7 +200,7 @@ class Copier:
             self.progress.rejected += 1
             self.progress.error = f"the model of customer {record.customer!r} is not in MLflow: {damaged}"
         except Exception:
-            self._winners = None  # what is there is looked up again
+            self._logger = None  # what is there is looked up again
             raise
         del self._models[study]
 

@@ -19,7 +19,6 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from tuning.storage.names import mask
-from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.identity import TrackedSearch, experiment_name
 from tuning.tracking.mlflow_limits import batches
 from tuning.tracking.models import ModelLogger
@@ -130,8 +129,8 @@ class ClientStore(Store):
     def log_artifacts(self, key: str, folder: Path) -> None:
         self.client.log_artifacts(self.run_id(key), str(folder))
 
-    def winners(self, directory: RunDirectory) -> ModelLogger:
-        return ModelLogger(self.client, self.experiment, self.run_id, directory, self.search)
+    def models(self) -> ModelLogger:
+        return ModelLogger(self.client, self.experiment, self.search)
 
     def settle(self) -> None:
         for study in sorted(self.unsettled):

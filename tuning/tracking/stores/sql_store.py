@@ -16,7 +16,6 @@ from pathlib import Path
 
 import sqlalchemy
 
-from tuning.storage.run_directory import RunDirectory
 from tuning.tracking import mlflow_limits
 from tuning.tracking.identity import TrackedSearch, experiment_name
 from tuning.tracking.models import ModelLogger
@@ -103,8 +102,8 @@ class BulkStore(Store):
                 rows += [(run_uuid, BEST_TAG, "true") for (run_uuid,) in found]
             insert(connection, self.tags, rows)  # most were written with the tag
 
-    def winners(self, directory: RunDirectory) -> ModelLogger:
-        return ModelLogger(client(self.tracking_uri), self.experiment, self.run_id, directory, self.search)
+    def models(self) -> ModelLogger:
+        return ModelLogger(client(self.tracking_uri), self.experiment, self.search)
 
     def run_id(self, key: str) -> str:
         return self.ids.get(key, key)

@@ -5,11 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Protocol
 
-from tuning.records.schema import StudyRecord
-from tuning.storage.run_directory import RunDirectory
-from tuning.tracking.models import NoModelsError
+from tuning.tracking.models import ModelLogger
 from tuning.tracking.tracked_runs import TrackedRun
 
 ACTIVE = "active"
@@ -29,13 +26,6 @@ class DeletedExperimentError(Exception):
             f"(`mlflow experiments restore -x {number}`) or use another experiment name; "
             "then `tuning mlflow sync` completes the copy."
         )
-
-
-class WinnerLog(Protocol):
-    """The models of a store. May raise as the store does, and `RunError` for a model that is damaged."""
-
-    def log(self, record: StudyRecord) -> None:
-        """Log the winner of a study, unless it is there."""
 
 
 class Store(ABC):
@@ -64,16 +54,17 @@ class Store(ABC):
     def mark_best(self, keys: Iterable[str]) -> None:
         """Tag runs as their study's best, after each `write`; those that are not there are ignored."""
 
+    @abstractmethod
+    def run_id(self, key: str) -> str:
+        """MLflow's id of a run that was written here."""
+
+    @abstractmethod
     def log_artifacts(self, key: str, folder: Path) -> None:
-        """Add a folder's files to the artifacts of a run that was written here; nothing where it keeps none."""
-        return
+        """Add a folder's files to the artifacts of a run that was written here."""
 
-    def winners(self, directory: RunDirectory) -> WinnerLog:
-        """Where the winners of studies that were written by this store are logged as models.
-
-        Raises `NoModelsError` (`tuning.tracking.models`) when this store keeps no models.
-        """
-        raise NoModelsError("models are not kept in this store")
+    @abstractmethod
+    def models(self) -> ModelLogger:
+        """Where models are logged."""
 
     def settle(self) -> None:
         """Look again at what an outage may have written twice, and leave one run for each key; also at the end.
