@@ -78,7 +78,6 @@ WRITERS = {
     ("tuning/runs/progress.py", "write_progress"): "how far a run is, written anew: unit/runs/test_progress_file.py",
     ("tuning/driver/ending.py", "write_outcome"): "how a run has ended: unit/runs/test_outcome_file.py",
     ("tuning/runs/report/customer.py", "write_customer_report"): "a page that is made again when it is asked for",
-    ("tuning/cli/doctor.py", "_nodes"): "a file that is there for a look, in no run",
     ("tuning/execution/crash_log.py", "__init__"): "services/test_storage_runs.py: a worker that dies",
     ("tuning/execution/spread/state.py", "write_predictions"): "unit/execution/test_spread_predictions.py",
     ("tuning/compare/on_data.py", "keep"): "made from the records again by `tuning compare RUN`",
@@ -89,7 +88,6 @@ WRITERS = {
     ("tuning/runs/trial_logs.py", "_write"): "made from the records again: runs/test_trial_logs.py",
     ("tuning/runs/report/page.py", "write_report"): "made from the records again by `tuning report RUN`",
     ("tuning/driver/log_capture.py", "_file_handler"): "messages of libraries, which may be lost",
-    ("tuning/cli/doctor.py", "_storage"): "a file of its own, in no run",
 }
 
 

@@ -9,42 +9,35 @@ import platform
 import shutil
 import sys
 import time
-import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import metadata, requires
-from pathlib import Path
 from tempfile import gettempdir
-from typing import TYPE_CHECKING
 
 import click
 
 from tuning.basics import exit_codes
+from tuning.basics.documents import Json
 from tuning.basics.environment import installed_version
 from tuning.basics.wording import amount, duration, one_line
-from tuning.cli.nodes import MISSING, different_nodes
 from tuning.cli.program import Command
+from tuning.cli.shared_options import json_option
 from tuning.errors import TuningError
-from tuning.notes import PlanCode
-
-if TYPE_CHECKING:
-    from tuning.storage.run_directory import RunDirectory
 
 OK, NOTE, WRONG = "ok", "note", "wrong"
-LEAST_DISK, LEAST_MEMORY, LEAST_SHARED = 2e9, 1e9, 1e8  # bytes: of the disk, per slot, of /dev/shm
+LEAST_MEMORY, LEAST_SHARED = 1e9, 1e8  # bytes: per slot, of /dev/shm
 SHARED = "/dev/shm"  # noqa: S108  # where Ray keeps its objects
-MEASURED = ("catboost", "lightgbm")  # families of the default search that bring a package of their own
-WITHOUT_THEM = "on 70 customers, 20 trials were worse on 49 and better on 20, 0.7 % worse in the median"
-LEAST_FILES = 4096  # that may be open at once; Ray opens a few per worker
-SHOWN = ("ray", "optuna", "scikit-learn", "xgboost", "mlflow", "pandas", "numpy", "pyarrow")
+COMPARED = ("tuning-service", "ray", "optuna", "scikit-learn", "xgboost", "mlflow", "pandas", "numpy", "pyarrow")
+ANSWERS_S = 60  # a node that has not begun then is named
+MISSING = "(missing)"  # in place of a version
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What came of one look.
+    """One line of the answer.
 
     Attributes:
-        name: of what was looked at.
+        name: what was looked at.
         state: "ok"; "note" for what is worth knowing; "wrong" for what stops a run.
         said: what was found.
         advice: what to do about it; empty where there is nothing to do.
@@ -57,15 +50,14 @@ class Finding:
 
 
 @click.command(cls=Command)
-@click.option("--storage", default="runs", show_default=True, help="Where runs are kept: a folder or s3://…")
-@click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
-def doctor(storage: str, output: str) -> None:
-    """Look whether runs can work here: versions, storage, Ray, MLflow, memory; and what to do about each.
+@json_option
+def doctor(output: str) -> None:
+    """Look whether runs can work here: versions, memory, Ray, optional libraries; and what to do about each.
 
-    It starts Ray once, which takes about ten seconds.
+    It starts Ray once, which takes about ten seconds, or asks each node of the cluster at RAY_ADDRESS.
     """
     found = []
-    for finding in examine(storage):
+    for finding in examine():
         found.append(finding)
         if output == "table":
             click.echo(f"{finding.state:<6} {finding.name:<9} {finding.said}")
@@ -76,200 +68,117 @@ def doctor(storage: str, output: str) -> None:
     sys.exit(exit_codes.ERROR if any(finding.state == WRONG for finding in found) else 0)
 
 
-def examine(storage: str) -> Iterator[Finding]:
-    """All findings, each as soon as it is there. storage: as the definition's key."""
-    looks: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
-        ("versions", _versions),
-        ("extras", _extras),
-        ("shadows", _shadows),
-        ("machine", _machine),
-        ("storage", lambda: _storage(storage)),
-        ("ray", lambda: _ray(storage)),
-        ("mlflow", lambda: _mlflow(storage)),
-    ]
-    for name, look in looks:
-        try:
-            yield from look()
-        except Exception as error:  # one that cannot be made is a finding, too
-            said = str(error) if isinstance(error, TuningError) else one_line(error)
-            yield Finding(name, WRONG, said)
+def examine() -> Iterator[Finding]:
+    """Yield all findings, each as soon as it is there."""
+    yield from (_versions(), _extras(), *_memory())
+    try:
+        yield from _ray()
+    except Exception as error:
+        yield Finding("ray", WRONG, str(error) if isinstance(error, TuningError) else one_line(error))
 
 
-def _versions() -> Iterator[Finding]:
+def _versions() -> Finding:
     from packaging.requirements import Requirement
 
-    old = []
-    for requirement in map(Requirement, requires("tuning-service") or ()):
-        if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
-            continue
-        found = installed_version(requirement.name)
-        if not found:
-            old.append(f"{requirement.name} is not installed")
-        elif found not in requirement.specifier:
-            old.append(f"{requirement.name} {found} (needs {requirement.specifier})")
-    shown = ", ".join(f"{name} {installed_version(name) or MISSING}" for name in ("tuning-service", *SHOWN))
-    said = f"python {platform.python_version()}, {shown}"
-    yield Finding(
-        "versions", WRONG if old else OK, "; ".join([said, *old]), "pip install -U tuning-service" * bool(old)
-    )
+    wanted = [Requirement(each) for each in requires("tuning-service") or ()]
+    wanted = [each for each in wanted if each.marker is None or each.marker.evaluate({"extra": ""})]
+    wrong = [
+        f"{each.name}{each.specifier} (found {found or MISSING})"
+        for each in wanted
+        if not (found := installed_version(each.name)) or found not in each.specifier
+    ]
+    shown = ", ".join(f"{name} {version}" for name, version in versions().items())
+    if wrong:
+        return Finding("versions", WRONG, f"{shown}; needed: {', '.join(wrong)}", "pip install -U tuning-service")
+    return Finding("versions", OK, shown)
 
 
-def _extras() -> Iterator[Finding]:
+def _extras() -> Finding:
+    """Name models and algorithms whose libraries are missing, and how to install them."""
     from search_spaces.algorithms import registry
     from tuning.models.registry import families
 
     models = [name for name, family in families().items() if family.missing()]
-    missing = [name for name, algorithm in registry().items() if not algorithm.installed()]
-    if not models and not missing:
-        yield Finding("extras", OK, "every model and every search algorithm has its library")
-        return
-    parts = [f"models {', '.join(models)}"] * bool(models) + [f"algorithms {', '.join(missing)}"] * bool(missing)
+    searchers = [name for name, algorithm in registry().items() if not algorithm.installed()]
+    if not models and not searchers:
+        return Finding("extras", OK, "every model and every search algorithm has its library")
     extras = set(metadata("tuning-service").get_all("Provides-Extra") or ())
-    wanted = [*models, *("flaml" if "flaml" in registry()[name].requires else name for name in missing)]
-    known = sorted(extras.intersection(wanted))
-    pip = f"pip install 'tuning-service[{','.join(known)}]'" if known else "their commands are in docs/algorithms.md"
-    others = ", ".join(sorted({*wanted} - extras))
-    by_hand = f"; by hand, as docs/algorithms.md says: {others}" if others else ""
-    yield Finding(
-        "extras", NOTE, f"without their libraries: {'; '.join(parts)}", f"Only if you want them: {pip}{by_hand}."
-    )
-    if missed := [name for name in MEASURED if name in models]:
-        said = f"{' and '.join(missed)} {'is' if len(missed) == 1 else 'are'} not installed, and the default search"
-        yield Finding("models", NOTE, f"{said} does without: {WITHOUT_THEM}", pip)
+    wanted = {*models, *("flaml" if "flaml" in registry()[name].requires else name for name in searchers)}
+    pip = f"pip install 'tuning-service[{','.join(sorted(wanted & extras))}]'" if wanted & extras else ""
+    by_hand = f"by hand, as docs/algorithms.md says: {', '.join(sorted(wanted - extras))}" if wanted - extras else ""
+    said = f"without their libraries: {', '.join([*models, *searchers])}"
+    return Finding("extras", NOTE, said, f"Only if you want them: {'; '.join(filter(None, (pip, by_hand)))}.")
 
 
-def _shadows() -> Iterator[Finding]:
-    from tuning.planning.plan_notes import shadowed_packages
-
-    found = list(map(PlanCode.SHADOWED_PACKAGE, shadowed_packages()))
-    for note in found:
-        yield Finding("shadows", WRONG, str(note))
-    if not found:
-        yield Finding("shadows", OK, "nothing in the current folder is called like a package of a run")
-
-
-def _machine() -> Iterator[Finding]:
+def _memory() -> Iterator[Finding]:
     from tuning.planning.capacity import free_memory
 
     cpus, memory = len(os.sched_getaffinity(0)), free_memory()
     said = f"{amount(cpus, 'CPU')}, {memory / 1e9:.3g} GB of memory free"
-    if memory < LEAST_MEMORY * cpus:
-        fewer = max(1, int(memory / LEAST_MEMORY))
-        yield Finding("machine", NOTE, said, f"A slot takes about a gigabyte: set `slots: {fewer}`.")
-    else:
-        yield Finding("machine", OK, said)
-    if (threads := os.environ.get("OMP_NUM_THREADS", "1")) != "1":
-        advice = "Unset it: a fit takes one thread, or as many as the `cpus` of its slot."
-        yield Finding("threads", NOTE, f"OMP_NUM_THREADS is {threads}, so that slots compete for the CPUs", advice)
-    with contextlib.suppress(ImportError, OSError):
-        import resource
-
-        files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        if 0 <= files < LEAST_FILES:
-            advice = f"Before a run with many slots: ulimit -n {16 * LEAST_FILES}"
-            yield Finding("files", NOTE, f"a process may have {amount(files, 'file')} open at once", advice)
+    fewer = max(1, int(memory / LEAST_MEMORY))
+    advice = f"A slot takes about a gigabyte: set `slots: {fewer}`." if memory < LEAST_MEMORY * cpus else ""
+    yield Finding("machine", NOTE if advice else OK, said, advice)
     with contextlib.suppress(OSError):
         if shutil.disk_usage(SHARED).free < LEAST_SHARED:
             advice = "In a container: --shm-size=2g. Else Ray writes its objects to /tmp, which is slower."
             yield Finding("shared", NOTE, f"{SHARED} is nearly full, or small", advice)
 
 
-def _storage(storage: str) -> Iterator[Finding]:
-    with _probe(storage) as directory:
-        began = time.perf_counter()
-        directory.write("probe", b"tuning")
-        directory.read("probe")
-        took = time.perf_counter() - began
-        free = shutil.disk_usage(directory.root).free if directory.local else None
-    said = f"{storage} can be written and read ({1000 * took:.0f} ms)"
-    if free is not None and free < LEAST_DISK:
-        yield Finding("storage", NOTE, f"{said}, {free / 1e9:.2g} GB free", "Free some, or give another `storage`.")
-    else:
-        yield Finding("storage", OK, said)
-
-
-@contextlib.contextmanager
-def _probe(storage: str) -> Iterator[RunDirectory]:
-    """A folder of its own in the storage, of which nothing is left."""
-    from tuning.storage.run_directory import RunDirectory
-
-    directory = RunDirectory(f"{storage.rstrip('/')}/doctor-{uuid.uuid4().hex[:8]}")
-    before = not directory.local or Path(directory.root).parent.exists()
-    try:
-        directory.create()
-        yield directory
-    finally:
-        with contextlib.suppress(TuningError, OSError):
-            directory.discard()
-            if not before:
-                Path(directory.root).parent.rmdir()
-
-
-def _ray(storage: str) -> Iterator[Finding]:
+def _ray() -> Iterator[Finding]:
+    """Start Ray or connect to it, let a worker answer, and compare the versions of a cluster's nodes."""
     from tuning.definition.definition import define
     from tuning.driver.cluster import end_ray, start_ray
     from tuning.driver.log_capture import held_messages
     from tuning.planning.plan import make_plan
 
     space = {"x": {"type": "float", "low": 0.0, "high": 1.0}}
-    plan = make_plan(define({"objective": _nothing, "search_space": space, "mlflow": False}), run_dir=gettempdir())
+    plan = make_plan(define({"objective": dict, "search_space": space, "mlflow": False}), run_dir=gettempdir())
     began = time.perf_counter()
     with held_messages():
         own = start_ray(plan)
     try:
         import ray
 
-        started = time.perf_counter() - began
-        ray.get(ray.remote(_nothing).remote({}), timeout=60)
-        ready = time.perf_counter() - began
         nodes = [node for node in ray.nodes() if node["Alive"]]
+        differing = list(different_nodes(nodes))
         cpus = sum(node["Resources"].get("CPU", 0) for node in nodes)
-        apart = [] if own else _nodes(nodes, storage)
     finally:
         end_ray()
     where = "starts here" if own else f"answers at {os.environ.get('RAY_ADDRESS', 'its address')}"
-    there = f"{amount(len(nodes), 'node')}, {amount(int(cpus), 'CPU')}"
-    said = f"Ray {where} in {duration(started)}, its first worker in {duration(ready)}; {there}"
-    yield Finding("ray", OK, said)
-    for said in apart:
+    took = duration(time.perf_counter() - began)
+    yield Finding(
+        "ray", OK, f"Ray {where}, and each node in {took}; {amount(len(nodes), 'node')}, {amount(int(cpus), 'CPU')}"
+    )
+    for said in differing:
         yield Finding("node", WRONG, said, "Every node needs the same software and folders: docs/cluster.md.")
 
 
-def _nodes(nodes: Sequence[Mapping[str, object]], storage: str) -> list[str]:
-    """What nodes of a cluster lack, with a file of the storage and the current folder for them to see."""
-    with _probe(storage) as directory:
-        directory.write("probe", b"tuning")
-        files = [str(Path.cwd())]
-        if directory.local:
-            files.append(str(Path(directory.root, "probe").absolute()))
-        return list(different_nodes(nodes, files))
+def different_nodes(nodes: Sequence[Json]) -> Iterator[str]:
+    """Yield a sentence for each node that cannot work or has other versions. nodes: as of `ray.nodes`."""
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-
-def _nothing(config: dict[str, float]) -> float:
-    return config.get("x", 0.0)
-
-
-def _mlflow(storage: str) -> Iterator[Finding]:
-    from tuning.storage.names import mask
-    from tuning.tracking.copy.sync import quiet_mlflow
-    from tuning.tracking.settings import tracking_uri_of
-    from tuning.tracking.stores.database import database_file, prepare
-    from tuning.tracking.stores.opening import check
-
-    advice = "Runs do not stop for it: `tuning mlflow sync RUN` completes the copy later; `mlflow: false` does without."
-    with _probe(storage) as directory:
-        uri = tracking_uri_of(directory, None)
-        own = database_file(uri)
-        began = time.perf_counter()
+    asked = {}
+    for node in nodes:
+        place = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+        name = f"{node['NodeManagerAddress']} ({node['NodeID'][:6]})"
+        asked[name] = ray.remote(num_cpus=0)(versions).options(scheduling_strategy=place).remote()
+    for name, answer in asked.items():
         try:
-            if own is not None and own.parent == Path(directory.root).absolute():
-                with quiet_mlflow():
-                    prepare(uri)
-            else:
-                check(uri)
-        except Exception as error:
-            yield Finding("mlflow", WRONG, f"{mask(uri)}: {one_line(error)}", advice)
-            return
-        took = time.perf_counter() - began
-    shown = "a run's own database" if own is not None and own.parent.name == Path(directory.root).name else mask(uri)
-    yield Finding("mlflow", OK, f"{shown} can be used ({duration(took) if took >= 1 else f'{1000 * took:.0f} ms'})")
+            there = ray.get(answer, timeout=ANSWERS_S)
+        except Exception as error:  # such as without this program
+            yield f"{name} cannot work: {one_line(error)}"
+            continue
+        yield from differences(name, there)
+
+
+def differences(name: str, there: Mapping[str, str]) -> Iterator[str]:
+    """Yield a sentence for each version of a node that differs from this machine's."""
+    for what, here in versions().items():
+        if there[what] != here:
+            yield f"{name} has {what} {there[what]}, here it is {here}"
+
+
+def versions() -> dict[str, str]:
+    """Return this machine's versions of Python and of what a run needs."""
+    return {"python": platform.python_version(), **{name: installed_version(name) or MISSING for name in COMPARED}}

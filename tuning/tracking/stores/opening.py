@@ -35,20 +35,6 @@ def open_store(tracking_uri: str, search: TrackedSearch, artifacts: str | None) 
     return ClientStore(tracking_uri, search, artifacts, note)
 
 
-def check(tracking_uri: str) -> None:
-    """Raise what a copy to the URI would meet at once, for `tuning doctor`: without MLflow; nothing is made there."""
-    from tuning.definition.options import DATABASES
-
-    if scheme_of(tracking_uri) in DATABASES:
-        from tuning.tracking.stores.database import initialized, usable_uri
-
-        initialized(usable_uri(tracking_uri))
-    else:
-        from tuning.tracking.stores.client_store import reach
-
-        reach(tracking_uri)
-
-
 def scheme_of(tracking_uri: str) -> str:
     """The scheme without a driver: `postgresql` of `postgresql+psycopg://…`."""
     return tracking_uri.partition(":")[0].partition("+")[0].lower()
