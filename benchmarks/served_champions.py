@@ -64,7 +64,8 @@ def predicting(url: str, token: str, directory: str, cold: int) -> dict[str, flo
 
         for number in range(HOT):
             milliseconds(f"customer-{number}")
-        child = next(int(pid) for pid in os.listdir("/proc") if pid.isdigit() and _is_child(pid, releases.storage))
+        team = Path(releases.storage).name
+        child = next(int(pid) for pid in os.listdir("/proc") if pid.isdigit() and _is_child(pid, team))
         for name, customers in (("hot", hot), ("cold", others)):
             before = cpu_ms(child)
             times = [milliseconds(customer) for customer in customers]
@@ -76,10 +77,10 @@ def predicting(url: str, token: str, directory: str, cold: int) -> dict[str, flo
     return {**shown, "model_kb": round(sum(len(file.content) for file in files) / 1024, 1), "child_mb": _mb(child)}
 
 
-def _is_child(pid: str, storage: str) -> bool:
+def _is_child(pid: str, team: str) -> bool:
+    """Whether a process is the one that has a team's models in memory."""
     with contextlib.suppress(OSError):
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        return b"tuning.service.champions_child" in words and storage.encode() in words
+        return os.readlink(f"/proc/{pid}/cwd").endswith(f"/work/champions/{team}")
     return False
 
 

@@ -42,13 +42,13 @@ import click
 import httpx
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import feather
 from sqlalchemy import insert
 
 from benchmarks.first_second import definition_of
 from benchmarks.million.alone import environment
 from benchmarks.served_champions import cpu_ms, predicting
-from tuning.records.parts import STUDIES, TRIALS
 from tuning.runs.results import RunResult
 from tuning.service.client import TuningClient
 from tuning.service.database.connection import Database
@@ -56,7 +56,7 @@ from tuning.service.database.runs import Runs
 from tuning.service.database.tables import RUNS
 from tuning.service.database.tokens import Role, Tokens
 from tuning.service.states import RunState
-from tuning.service.views.tables import LEADERBOARD_FILE, ORDERS_FILE, STUDIES_FILE, SUMMARY_FILE, TRIALS_FILE, starts
+from tuning.service.views.tables import LEADERBOARD_FILE, STUDIES_FILE, SUMMARY_FILE, TRIALS_FILE, order_of
 
 CLIENTS, PROCESSES, LISTED, OPENED = 50, 5, 1000, 10
 THINKS_S = (0.5, 1.5)  # between a client's answer and its next question
@@ -173,20 +173,22 @@ def many_customers(small: Path, folder: Path, customers: int) -> None:
     """The tables of a run in `small` with so many customers, each of which is one of its own."""
     folder.mkdir()
     shutil.copy(small / SUMMARY_FILE, folder)
-    board, orders = (feather.read_table(small / name) for name in (LEADERBOARD_FILE, ORDERS_FILE))
+    board = feather.read_table(small / LEADERBOARD_FILE)
     chosen, rng = np.arange(customers) % len(board), np.random.default_rng(0)
     ids = np.array([f"customer {number:05}" for number in range(customers)])
-    rows = _with(board.take(chosen), "customer", ids)
-    for name, file in ((TRIALS, TRIALS_FILE), (STUDIES, STUDIES_FILE)):
+    for file in (TRIALS_FILE, STUDIES_FILE):
         records = feather.read_table(small / file)
-        each = len(records) // len(board)
-        begins = board[starts(name)].to_numpy()[chosen]
-        taken = records.take((begins[:, None] + np.arange(each)).ravel())
-        feather.write_feather(_with(taken, "customer", np.repeat(ids, each)), folder / file, "uncompressed")
-        rows = _with(rows, starts(name), np.arange(customers) * each)
-    feather.write_feather(rows, folder / LEADERBOARD_FILE, "uncompressed")
-    drawn = {name: pa.array(rng.permutation(customers), pa.int32()) for name in orders.column_names}
-    feather.write_feather(pa.table(drawn), folder / ORDERS_FILE, "uncompressed")
+        of_one = [np.flatnonzero(pc.equal(records["customer"], each)) for each in board["customer"]]
+        rows = [of_one[number] for number in chosen]
+        names = np.repeat(ids, [len(each) for each in rows])
+        feather.write_feather(
+            _with(records.take(np.concatenate(rows)), "customer", names), folder / file, "uncompressed"
+        )
+    found = _with(board.take(chosen), "customer", ids)
+    for name in found.column_names:
+        if name.startswith(order_of("")):
+            found = _with(found, name, rng.permutation(customers))
+    feather.write_feather(found, folder / LEADERBOARD_FILE, "uncompressed")
 
 
 def _with(table: pa.Table, name: str, values: np.ndarray) -> pa.Table:

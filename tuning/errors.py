@@ -47,9 +47,10 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import ClassVar, Self
 
+from tuning.basics.documents import Json
 from tuning.basics.exit_codes import ALL_WITHOUT_MODEL, ERROR, INTERRUPTED, OWNED, REFUSED, USAGE, outcome_of
 from tuning.basics.wording import one_line, raised
-from tuning.notes import EndCode, Note, plain
+from tuning.notes import EndCode, Note, from_plain, plain
 
 _OWN = str(Path(__file__).parent)
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -281,9 +282,11 @@ def code_of(error: BaseException) -> str:
         return "interrupted"
     if isinstance(error, OSError) and error.errno in FULL:
         error = DiskFullError()
-    if not isinstance(error, TuningError):
-        return "unexpected"
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", type(error).__name__.removesuffix("Error")).lower()
+    return _code(type(error)) if isinstance(error, TuningError) else "unexpected"
+
+
+def _code(kind: type[TuningError]) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__.removesuffix("Error")).lower()
 
 
 def exit_code_of(error: BaseException) -> int | None:
@@ -308,10 +311,25 @@ def failure(error: BaseException) -> Mapping[str, object]:
     }
 
 
+def error_told(told: Json) -> TuningError:
+    """Return the error that another process has told by `failure`; a `RunError` for what nobody foresaw."""
+    note, key = (told["values"].get(name) for name in ("note", "key"))
+    error = _KINDS.get(told["code"], RunError)(from_plain(note) if note else told["reason"])
+    if key:
+        error.key = key
+    return error
+
+
 def values_of(error: BaseException) -> Mapping[str, object]:
     """Return the figures, names and notes that an error holds, for programs."""
     held = {name: value for name, value in vars(error).items() if isinstance(value, int | float | str | tuple | Note)}
     return {name: plain(value) for name, value in held.items() if value != ()}
+
+
+#: The classes by their codes.
+_KINDS: Mapping[str, type[TuningError]] = {
+    _code(kind): kind for kind in globals().values() if isinstance(kind, type) and issubclass(kind, TuningError)
+}
 
 
 def signal_name(number: int) -> str:

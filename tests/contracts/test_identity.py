@@ -27,6 +27,7 @@ from tuning import RunResult, TuneRunner
 from tuning.runs.prediction.files import predict_files
 from tuning.runs.prediction.models import RunModels
 from tuning.runs.prediction.workers import PredictionWorkers
+from tuning.service.children import Children
 from tuning.service.database import schema
 from tuning.service.database.connection import Database
 from tuning.service.service import Service
@@ -181,7 +182,7 @@ def ways(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ways]:
     client.base_url = client.base_url.join(f"/api/v1/runs/{finished(service, result.directory.uri)}/")
     with pytest.MonkeyPatch.context() as patch, PredictionWorkers(RunModels(result), 1) as workers:
         patch.setattr("tuning.runs.prediction.files.PredictionWorkers", lambda *_: nullcontext(workers))
-        patch.setattr("tuning.service.extracts.run_child", child_here)
+        patch.setattr(Children, "run", child_here)
         yield Ways(result, client)
     database.close()
 

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import contextlib
-import io
+import json
 import os
-import runpy
-import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
 from sqlalchemy import insert
 
-from tuning import RunResult
-from tuning.cli.program import main
-from tuning.errors import RunError, TuningError
-from tuning.service.children import ChildEnd, run_variable
-from tuning.service.database.runs import Submission, SubmittedRun, new_id
+from tuning.errors import RunError
+from tuning.service.child import answer
+from tuning.service.children import Children, made
+from tuning.service.database.runs import Submission, new_id
 from tuning.service.database.tables import EVENTS, PLANS, RUNS
 from tuning.service.database.tokens import Role
+from tuning.service.names import AS_THEY_ARE, Names
 from tuning.service.service import Service
 from tuning.service.states import ENDED, WORKING, RunState
-from tuning.service.views.write import write
 
 ORIGIN = {"Origin": "http://testserver"}
 BROWSER = {"Accept": "text/html"}
@@ -33,7 +31,7 @@ METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 
 
 def no_child(*_: object, **__: object) -> None:
-    """In place of `run_child`, where what it would answer is no matter."""
+    """In place of `Children.run`, where what it would answer is no matter."""
     raise RunError("no process is started here")
 
 
@@ -41,37 +39,26 @@ _ONE_AT_A_TIME = threading.Lock()
 
 
 def child_here(
-    module: str,
-    arguments: Sequence[str],
+    _: Children,
+    function: str,
+    values: Mapping[str, object],
+    *,
     environment: Mapping[str, str],
     limits: object = None,
-    *,
-    folder: Path,
-    given: bytes = b"",
-) -> ChildEnd:
-    """In place of `run_child`: the same program in this process, which has imported what it needs."""
-    output, said = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
-    streams = {"stdin": io.StringIO(given.decode()), "stdout": output, "stderr": said, "argv": [module, *arguments]}
-    code: object = 0
-    here = (contextlib.chdir(folder), patch.dict(os.environ, environment), patch.multiple(sys, **streams))
-    with _ONE_AT_A_TIME, here[0], here[1], here[2]:
-        try:
-            if module == "tuning.cli":
-                main(list(arguments))  # without what it does about signals, which no thread of a server may
-            runpy.run_module(module, run_name="__main__")
-        except SystemExit as end:
-            code = end.code
-    output.flush()
-    return ChildEnd(code if isinstance(code, int) else 0, output.buffer.getvalue(), said.getvalue())
+    folder: Path | None = None,
+    names: Names = AS_THEY_ARE,
+) -> Any:
+    """In place of `Children.run`: the same function in this process, which has imported what it needs."""
+    with _ONE_AT_A_TIME, contextlib.chdir(folder or "."), patch.dict(os.environ, environment):
+        told = answer({"function": function, "values": values})
+    return made(json.loads(json.dumps(told)), names)
 
 
-def write_here(run: SubmittedRun, folder: Path) -> None:
-    """In place of `write_in_child`: the tables of pages without a process of seconds."""
-    try:
-        with patch.dict(os.environ, run_variable(run.id)):
-            write(RunResult(run.run_directory), folder)
-    except TuningError as error:
-        raise RunError(str(error)) from error
+def only_tables_here(children: Children, function: str, values: Mapping[str, object], **asked: Any) -> Any:
+    """The same of the tables of pages alone; no process makes anything else."""
+    if function != "tuning.service.views.write:write":
+        no_child()
+    return child_here(children, function, values, **asked)
 
 
 def bearer(service: Service, team: str = "churn", role: Role = Role.ADMIN, name: str = "test") -> dict[str, str]:

@@ -48,6 +48,7 @@ class ServerProcess:
 
 
 def main(url: str, storage: str, work: str, slots: str, script: str, mlflow: str) -> None:
+    from tuning.service.children import Children
     from tuning.service.database import schema
     from tuning.service.database.connection import Database
     from tuning.service.settings import ServiceSettings
@@ -74,7 +75,7 @@ def main(url: str, storage: str, work: str, slots: str, script: str, mlflow: str
     def scripted(run):
         return ["/bin/sh", "-c", f"RUN={shlex.quote(run.run_directory)}; {script}"]
 
-    supervisor = Supervisor(database, settings, command=scripted if script else search_command)
+    supervisor = Supervisor(database, settings, Children(), command=scripted if script else search_command)
     supervisor.start()
     sys.stdout.write("ready\n")
     sys.stdout.flush()

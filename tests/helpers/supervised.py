@@ -8,6 +8,7 @@ from pathlib import Path
 
 from chaos import wait_for
 
+from tuning.service.children import Children
 from tuning.service.database.connection import Database
 from tuning.service.database.runs import Runs, Submission, SubmittedRun
 from tuning.service.settings import ServiceSettings
@@ -37,7 +38,12 @@ class Supervised:
     def again(self) -> Supervisor:
         """Another supervisor, as after the first was killed."""
         self.supervisor = Supervisor(
-            self.database, self.settings, clock=lambda: self.now, monotonic=lambda: self.later, command=self.command
+            self.database,
+            self.settings,
+            Children(),
+            clock=lambda: self.now,
+            monotonic=lambda: self.later,
+            command=self.command,
         )
         return self.supervisor
 

@@ -10,6 +10,7 @@ from builders import definition, write_customers
 from chaos import wait_for
 from cluster_process import ClusterProcess
 
+from tuning.service.children import Children
 from tuning.service.database import schema
 from tuning.service.database.connection import Database
 from tuning.service.database.runs import Runs, Submission
@@ -44,8 +45,8 @@ def test_a_cluster_of_three_nodes_is_divided_anew_when_it_grows_and_loses_a_node
         data=(str(tmp_path / "data"),),
         ray_address=cluster.address,
     )
-    supervisor, runs, news = Supervisor(database, settings), Runs(database), []
-    slots = Slots(settings, lambda: news.append(slots()), lambda: 0.0)
+    supervisor, runs, news = Supervisor(database, settings, Children()), Runs(database), []
+    slots = Slots(settings, Children(), lambda: news.append(slots()), lambda: 0.0)
     assert slots() is None
     slots.ask()
     cluster.say("add")

@@ -258,7 +258,9 @@ def advice_for_the_shell() -> Iterator[None]:
 
 
 def option(name: str) -> str:
-    """An option of a command, which in Python is an argument."""
+    """An option of a command, which in Python is an argument, and in a request a parameter."""
+    if is_served() and name == "customer":
+        return "`id`"
     return f"--{name}" if _READER["shell"] else f"`{name}`"
 
 

@@ -5,7 +5,7 @@ from tuning.notes.data import DataCode
 from tuning.notes.ends import EndCode
 from tuning.notes.files import FileCode
 from tuning.notes.fits import FitCode
-from tuning.notes.note import Note, NoteCode, Shown, codes, codes_shown, from_row, plain, texts
+from tuning.notes.note import Note, NoteCode, Shown, codes, codes_shown, from_plain, from_row, plain, texts
 from tuning.notes.plans import PlanCode
 from tuning.notes.pool import PoolCode
 from tuning.notes.serving import ServingCode
@@ -24,6 +24,7 @@ __all__ = [
     "Shown",
     "codes",
     "codes_shown",
+    "from_plain",
     "from_row",
     "plain",
     "texts",

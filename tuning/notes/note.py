@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache
-from typing import Any
+from typing import Any, cast
 from unicodedata import is_normalized
 
 from tuning.basics.documents import Json
@@ -122,6 +122,18 @@ def plain(value: object) -> object:
     if isinstance(value, Mapping):
         return {name: plain(inner) for name, inner in value.items()}
     return [plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def from_plain(value: object) -> object:
+    """Return the value of which `plain` has made this one."""
+    if isinstance(value, list):
+        return [from_plain(each) for each in value]
+    if not isinstance(value, Mapping):
+        return value
+    inner = {name: from_plain(each) for name, each in value.items()}
+    if inner.keys() != {"code", "subject", "values", "text"}:
+        return inner
+    return read(str(inner["code"]), str(inner["subject"]), cast(Json, inner["values"]))
 
 
 def ordered(found: Iterable[Note | None]) -> tuple[Note, ...]:

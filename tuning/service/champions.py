@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping
 from concurrent.futures import Future
 from pathlib import Path
 from typing import BinaryIO
 
-from tuning import errors
+from tuning.basics.wording import RUN_ADDRESS
 from tuning.definition.fields import NAME
-from tuning.errors import MissingError, TuningError
-from tuning.service.children import GB, ChildLimits, ChildQueue
-from tuning.service.extract_child import ANSWER, ROWS_CSV, ROWS_JSON
-from tuning.service.extracts import Formulas, RowsForm
-from tuning.service.kept_children import KeptChild, KeptChildren
-from tuning.service.settings import ServiceSettings
+from tuning.errors import MissingError
+from tuning.service.children import Child, ChildLimits, Children, Kind
+from tuning.service.extract_child import ANSWER
+from tuning.service.extracts import Formulas, RowsForm, sent_file
+from tuning.service.settings import GB, ServiceSettings
 from tuning.serving.release import RELEASES
 from tuning.serving.releases import FOLDER
 from tuning.storage.data_roots import VARIABLE
 from tuning.storage.run_directory import RunDirectory
 
-AT_ONCE, MOST_OPEN = 8, 4  # in all, and of a team
+KIND = Kind("predictions", at_once=8, most_open=4)
 MOST_CHILDREN = 4
 SECONDS = 60.0
 
@@ -32,10 +29,9 @@ SECONDS = 60.0
 class Champions:
     """What serves the customers of teams: `<storage>/<team>/champions/<name>`."""
 
-    def __init__(self, settings: ServiceSettings) -> None:
-        self._settings = settings
-        self._queue = ChildQueue("predictions", AT_ONCE, MOST_OPEN)
-        self._children = KeptChildren(MOST_CHILDREN, self._start)
+    def __init__(self, settings: ServiceSettings, children: Children) -> None:
+        self._settings, self._children = settings, children
+        self._models = int(settings.champions_gb * GB)  # bytes of models that stay in memory
         self._there: set[tuple[str, str]] = set()
 
     def check(self, team: str, name: str) -> None:
@@ -60,40 +56,26 @@ class Champions:
         interval: float | None = None,
     ) -> Future[BinaryIO]:
         """Rows with predictions, as of `Extracts.predictions`, and columns that say what has answered."""
-        asked = {
-            "name": name,
-            "customer": customer,
-            "most": self._settings.prediction_rows,
-            "formulas": formulas,
-            "interval": interval,
-        }
-        given = {ROWS_CSV if form == "csv" else ROWS_JSON: rows}
-        return self._queue.submit(team, lambda: self._answer(team, asked, given))
+        values = {"storage": self._storage(team), "size": self._models, "name": name, "customer": customer}
+        values |= {"most": self._settings.prediction_rows, "formulas": formulas, "interval": interval}
+        return self._children.submit(KIND, team, lambda: self._made(team, values, sent_file(rows, form)))
 
-    def close(self) -> None:
-        """Begin no further ones."""
-        self._queue.close()
-
-    def _answer(self, team: str, asked: Mapping[str, object], given: Mapping[str, bytes]) -> BinaryIO:
-        with self._children.of(team) as child, tempfile.TemporaryDirectory(dir=child.folder) as folder:
-            for name, content in given.items():
-                Path(folder, name).write_bytes(content)
-            told = json.loads(child.ask(json.dumps({**asked, "folder": folder}).encode()))
-            if told:
-                kind: type[TuningError] = getattr(errors, told["error"])
-                error = kind(told["reason"].replace(f"{self._storage(team)}/", "").replace("`customer`", "`id`"))
-                error.key = told["key"]
-                raise error
+    def _made(self, team: str, values: dict[str, object], sent: tuple[str, bytes]) -> BinaryIO:
+        work = self._settings.work / FOLDER / team
+        with (
+            self._children.kept(team, MOST_CHILDREN, lambda: self._start(work)) as child,
+            tempfile.TemporaryDirectory(dir=work) as folder,
+        ):
+            Path(folder, sent[0]).write_bytes(sent[1])
+            values = {**values, "folder": folder}
+            child.ask("tuning.service.champions_child:write_champions_predictions", values, self._settings.names(team))
             return Path(folder, ANSWER).open("rb")
 
-    def _start(self, team: str) -> KeptChild:
-        folder = self._settings.work / FOLDER / team
-        shutil.rmtree(folder, ignore_errors=True)  # what a server that was killed has left there
-        folder.mkdir(parents=True)
-        models = int(self._settings.champions_gb * GB)
-        limits = ChildLimits(SECONDS, 2 * GB + 2 * models)
-        arguments = [self._storage(team), str(models)]
-        return KeptChild("tuning.service.champions_child", arguments, {VARIABLE: f"{folder}\n"}, limits, folder)
+    def _start(self, work: Path) -> Child:
+        shutil.rmtree(work, ignore_errors=True)  # what a server that was killed has left there
+        work.mkdir(parents=True)
+        environment = {VARIABLE: f"{work}\n", RUN_ADDRESS: f"/api/v1/{FOLDER}"}
+        return Child(environment, ChildLimits(SECONDS, 2 * GB + 2 * self._models), work, lasting=True)
 
     def _storage(self, team: str) -> str:
         return f"{self._settings.storage.rstrip('/')}/{team}"

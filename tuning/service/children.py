@@ -1,212 +1,268 @@
-"""Child processes of the server: what reads data or models, or runs code, does so there, within limits."""
+"""Child processes of the server: what reads data or models, or runs code, does so there, within limits.
+
+Each runs `tuning.service.child` and answers questions: one, or, where it keeps models in memory, one after the other.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import Any, TypeVar
 
 from tuning.basics.documents import Json
 from tuning.basics.environment import import_environment
 from tuning.basics.wording import RUN_ADDRESS, duration
-from tuning.errors import QuotaError, RunError, UnavailableError
+from tuning.errors import QuotaError, RunError, UnavailableError, error_told
 from tuning.service import limited
+from tuning.service.child import IDLE_S
+from tuning.service.names import AS_THEY_ARE, Names
 from tuning.service.settings import GB, ServiceSettings
 from tuning.storage.data_roots import VARIABLE
-from tuning.storage.names import mask_in
 
 _Made = TypeVar("_Made")
-MOST_SAID = 20_000  # bytes of stderr that are looked at, from its end
 KILLED = (-signal.SIGKILL, -signal.SIGSEGV, -signal.SIGABRT, -signal.SIGXCPU)
-USAGE = 2  # what a command ends with where its definition or data has to change
 #: Variables of the server that are nobody else's matter.
 SECRETS = ("TUNING_TOKEN", "TUNING_TOKEN_FILE", "TUNING_DATABASE", "PGPASSWORD", "PGPASSFILE")
+PIECE = 1 << 16
+ENDING = "the server is ending. Try again when it is there."
 
 
 @dataclass(frozen=True)
 class ChildLimits:
-    """What a child process may take: seconds of wall time (0 for any), and bytes of memory for its data."""
+    """What a child process may take: seconds of wall time for an answer, and bytes of memory for its data."""
 
     seconds: float = 300.0
     memory: int = 4 * GB
 
 
 @dataclass(frozen=True)
-class ChildEnd:
-    """How a child process has ended. code: its exit code, output: what it wrote to stdout, said: to stderr."""
+class Kind:
+    """How many children of a kind there may be.
 
-    code: int
-    output: bytes
-    said: str
+    made: what they make, as who asks for too many is told. at_once, most_open: how many work in all, and how many of a
+    team work or wait.
+    """
+
+    made: str
+    at_once: int
+    most_open: int
+
+
+class Child:
+    """A process that answers questions. Whoever starts it sees to its end; it also ends with the thread that starts it.
+
+    environment: variables besides this process's own, without `SECRETS`. lasting: it answers more than one question, so
+    that the limit of seconds is no limit of its processor time. folder: in which it works.
+    """
+
+    def __init__(
+        self, environment: Mapping[str, str], limits: ChildLimits, folder: Path | None = None, *, lasting: bool = False
+    ) -> None:
+        own = {name: value for name, value in os.environ.items() if name not in SECRETS}
+        size = [str(0 if lasting else int(limits.seconds) + 1), str(limits.memory)]
+        self._limits, self._asked = limits, time.monotonic()
+        self.process = subprocess.Popen(  # noqa: S603 - this program's own module, and no shell
+            [sys.executable, "-I", "-S", limited.__file__, *size, sys.executable, "-m", "tuning.service.child"],
+            cwd=folder,
+            env={**own, **import_environment(), **environment},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
 
     @property
-    def failure(self) -> Json:
-        """What stdout holds of `tuning.errors.failure`; nothing of a child that has said none."""
-        with contextlib.suppress(ValueError):
-            found = json.loads(self.output)
-            return found if isinstance(found, dict) and "reason" in found else {}
-        return {}
+    def fresh(self) -> bool:
+        """Whether it lives, and is not about to end by itself."""
+        return self.process.poll() is None and time.monotonic() - self._asked < 0.9 * IDLE_S
 
-    @property
-    def reason(self) -> str:
-        """Why the child failed: what it says itself, else the last line of stderr."""
-        if told := self.failure:
-            return mask_in(str(told["reason"]))
-        lines = [line for line in self.said.splitlines() if line.strip()]
-        return mask_in(lines[-1]) if lines else f"it ended with {self.code} and said nothing"
+    def ask(self, function: str, values: Mapping[str, object], names: Names = AS_THEY_ARE) -> Any:
+        """Return what a function of the child returns for these values; raise the error that it raises.
+
+        names: replace paths in both. `RunError` where it takes too long or the process dies; it is ended then.
+        """
+        self._asked = time.monotonic()
+        try:
+            answer = self._answer(json.dumps({"function": function, "values": values}))
+        except OSError as error:
+            self.end()
+            raise RunError(self._why(error)) from error
+        return made(json.loads(answer), names)
+
+    def end(self) -> None:
+        """Kill what is left of it and of those that it has started."""
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def _answer(self, question: str) -> bytes:
+        stdin, stdout = self.process.stdin, self.process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        stdin.write(question.encode() + b"\n")
+        stdin.flush()
+        ready, answer = select.poll(), bytearray()
+        ready.register(stdout, select.POLLIN | select.POLLHUP)
+        while not answer.endswith(b"\n"):
+            left = self._asked + self._limits.seconds - time.monotonic()
+            if left <= 0 or not ready.poll(left * 1000):
+                raise TimeoutError(f"it took longer than {duration(self._limits.seconds)} and was ended.")
+            piece = os.read(stdout.fileno(), PIECE)
+            if not piece:
+                self.process.wait()
+                raise OSError("its process has ended without an answer.")
+            answer += piece
+        return bytes(answer)
+
+    def _why(self, error: OSError) -> str:
+        """Why it has given no answer."""
+        code = self.process.returncode
+        if isinstance(error, TimeoutError) or code not in KILLED:
+            return str(error)
+        return (
+            f"its process was ended by {signal.Signals(-code).name}: it may have needed more than "
+            f"{self._limits.memory / GB:.0f} GB of memory."
+        )
 
 
-class _Running:
-    """The children of this process that have not ended."""
+def made(answer: Json, names: Names) -> Any:
+    """Return what a function has returned, or raise the error that it has raised. answer: of `tuning.service.child`."""
+    told = names.document(answer)
+    if "error" in told:
+        raise error_told(told["error"])
+    return told["made"]
+
+
+class Children:
+    """The child processes of a server, and the threads that wait for them."""
 
     def __init__(self) -> None:
-        self._processes = set[subprocess.Popen[bytes]]()
         self._lock = threading.Lock()
+        self._threads: dict[Kind, ThreadPoolExecutor] = {}
+        self._open = Counter[tuple[Kind, str]]()
+        self._alive = set[Child]()
+        self._kept = OrderedDict[str, Child]()  # by team; the one that was asked last is the last
+        self._turns = defaultdict[str, threading.Lock](threading.Lock)  # one thread at a time asks a team's
         self._closed = False
 
-    def add(self, process: subprocess.Popen[bytes]) -> None:
+    def submit(self, kind: Kind, team: str, work: Callable[[], _Made]) -> Future[_Made]:
+        """Let a thread do what needs a child; `QuotaError` where as many of a team's work or wait as may."""
         with self._lock:
-            self._processes.add(process)
-            closed = self._closed
-        if closed:
-            self.end(process)
-            raise UnavailableError("the server is ending. Try again when it is there.")
-
-    def end(self, process: subprocess.Popen[bytes]) -> None:
-        """Kill what is left of a child and of those that it has started."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        with self._lock:
-            self._processes.discard(process)
-
-    def end_all(self) -> None:
-        with self._lock:
-            self._closed = True
-            left = list(self._processes)
-        for process in left:
-            self.end(process)
-
-
-_running = _Running()
-end_child = _running.end
-end_children = _running.end_all  # and start none any more: the server ends
-
-
-def start_child(
-    module: str,
-    arguments: Sequence[str],
-    environment: Mapping[str, str],
-    limits: ChildLimits,
-    *,
-    folder: Path | None,
-    stdin: IO[bytes] | int,
-    stdout: IO[bytes] | int,
-    stderr: IO[bytes] | int,
-) -> subprocess.Popen[bytes]:
-    """Start `python -m MODULE ARGUMENTS` in a session of its own; it ends with the thread that has started it.
-
-    Arguments as of `run_child`; whoever starts it sees to its end, by `end_child`.
-    """
-    own = {name: value for name, value in os.environ.items() if name not in SECRETS}
-    size = [str(int(limits.seconds) + 1 if limits.seconds else 0), str(limits.memory)]
-    child = subprocess.Popen(  # noqa: S603 - this program's own modules, and no shell
-        [sys.executable, "-I", "-S", limited.__file__, *size, sys.executable, "-m", module, *arguments],
-        cwd=folder,
-        env={**own, **import_environment(), **environment},
-        stdin=stdin,
-        stdout=stdout,
-        stderr=stderr,
-        start_new_session=True,
-    )
-    _running.add(child)
-    return child
-
-
-def run_child(
-    module: str,
-    arguments: Sequence[str],
-    environment: Mapping[str, str],
-    limits: ChildLimits = ChildLimits(),
-    *,
-    folder: Path | None = None,
-    given: bytes = b"",
-) -> ChildEnd:
-    """Run `python -m MODULE ARGUMENTS` to its end, or to that of this process, however that comes.
-
-    environment: beside this process's own, of which `SECRETS` are left out. folder: in which it works. given: its
-    input. `RunError` when it takes longer than it may, or dies of its memory; its whole process group is ended then.
-    """
-    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as input_file:
-        input_file.write(given)
-        input_file.seek(0)
-        child = start_child(
-            module, arguments, environment, limits, folder=folder, stdin=input_file, stdout=output, stderr=said
-        )
-        try:
-            code = child.wait(limits.seconds)
-        except subprocess.TimeoutExpired:
-            raise RunError(f"it took longer than {duration(limits.seconds)} and was ended.") from None
-        finally:
-            _running.end(child)
-        if code in KILLED:
-            raise RunError(killed_sentence(code, limits))
-        output.seek(0)
-        said.seek(max(0, said.seek(0, os.SEEK_END) - MOST_SAID))
-        return ChildEnd(code, output.read(), said.read().decode("utf-8", "replace"))
-
-
-def killed_sentence(code: int, limits: ChildLimits) -> str:
-    """Why a child process was probably killed. code: one of `KILLED`."""
-    return (
-        f"its process was ended by {signal.Signals(-code).name}: it may have needed more than "
-        f"{limits.memory / GB:.0f} GB of memory."
-    )
-
-
-class ChildQueue:
-    """Threads that wait for child processes: some at once whoever asks, and some of a team that wait or work.
-
-    what: they make, as who asks for too many is told. at_once, most_open: how many in all, and of a team.
-    """
-
-    def __init__(self, what: str, at_once: int, most_open: int) -> None:
-        self._what, self._most_open = what, most_open
-        self._threads = ThreadPoolExecutor(at_once, thread_name_prefix="children")
-        self._open, self._lock = Counter[str](), threading.Lock()
-
-    def submit(self, team: str, work: Callable[[], _Made]) -> Future[_Made]:
-        """Let something be made for a team; `QuotaError` where as many are being made for it as may be."""
-        with self._lock:
-            if self._open[team] >= self._most_open:
+            if self._closed:
+                raise UnavailableError(ENDING)
+            if self._open[kind, team] >= kind.most_open:
                 raise QuotaError(
-                    f"{self._most_open} {self._what} of your team are being made, as many as may be at once. Try again "
+                    f"{kind.most_open} {kind.made} of your team are being made, as many as may be at once. Try again "
                     "in some seconds.",
                     later=5.0,
                 )
-            self._open[team] += 1
-        future = self._threads.submit(work)
-        future.add_done_callback(lambda _: self._done(team))
+            if kind not in self._threads:
+                self._threads[kind] = ThreadPoolExecutor(kind.at_once, thread_name_prefix=kind.made)
+            self._open[kind, team] += 1
+            future = self._threads[kind].submit(work)
+        future.add_done_callback(lambda _: self._done(kind, team))
         return future
 
-    def close(self) -> None:
-        """Begin no further ones."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+    def run(
+        self,
+        function: str,
+        values: Mapping[str, object],
+        *,
+        environment: Mapping[str, str],
+        limits: ChildLimits = ChildLimits(),
+        folder: Path | None = None,
+        names: Names = AS_THEY_ARE,
+    ) -> Any:
+        """Ask a new child one question, as `Child.ask`."""
+        child = self._start(lambda: Child(environment, limits, folder))
+        try:
+            return child.ask(function, values, names)
+        except RunError as error:
+            if self._closed:
+                raise UnavailableError(ENDING) from error
+            raise
+        finally:
+            self._end(child)
 
-    def _done(self, team: str) -> None:
+    @contextlib.contextmanager
+    def kept(self, team: str, most: int, start: Callable[[], Child]) -> Iterator[Child]:
+        """A team's child for the one who asks; it is started where there is none, and stays.
+
+        Beyond `most` of them, the one that was asked longest ago ends.
+        """
         with self._lock:
-            self._open[team] -= 1
+            turn = self._turns[team]
+        with turn:
+            child = self._kept.get(team)
+            if child is None or not child.fresh:
+                self._forget(team)
+                self._make_room(most)
+                child = self._start(start)
+            with self._lock:
+                self._kept[team] = child
+                self._kept.move_to_end(team)
+            yield child
+
+    def close(self) -> None:
+        """End all children and start none any more: the server ends."""
+        with self._lock:
+            self._closed = True
+            left = list(self._alive)
+        for threads in self._threads.values():
+            threads.shutdown(wait=False, cancel_futures=True)
+        for child in left:
+            self._end(child)
+
+    def _done(self, kind: Kind, team: str) -> None:
+        with self._lock:
+            self._open[kind, team] -= 1
+
+    def _start(self, start: Callable[[], Child]) -> Child:
+        child = start()
+        with self._lock:
+            self._alive.add(child)
+            closed = self._closed
+        if closed:
+            self._end(child)
+            raise UnavailableError(ENDING)
+        return child
+
+    def _end(self, child: Child) -> None:
+        child.end()
+        with self._lock:
+            self._alive.discard(child)
+
+    def _forget(self, team: str) -> None:
+        with self._lock:
+            child = self._kept.pop(team, None)
+        if child is not None:
+            self._end(child)
+
+    def _make_room(self, most: int) -> None:
+        with self._lock:
+            oldest = list(self._kept)[: max(0, len(self._kept) - most + 1)]
+        for team in oldest:
+            if self._turns[team].acquire(blocking=False):  # else it is at work
+                try:
+                    self._forget(team)
+                finally:
+                    self._turns[team].release()
 
 
 def run_variable(run: str) -> dict[str, str]:

@@ -1,7 +1,6 @@
-"""The child process that takes something out of a run for one request: `python -m tuning.service.extract_child RUN`.
+"""What a child process takes out of a run for one request.
 
-What is asked for comes as JSON on stdin. It works in a folder of its own, where the rows to predict are, and leaves its
-answer there. An error of `tuning.errors` is told by its name, so that whoever asks is told the same.
+It works in a folder of its own, where the rows to predict are, and leaves its answer there.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tuning.basics.wording import amount, shorten
-from tuning.errors import DataError, DefinitionError, NoModelError, TuningError
+from tuning.errors import DataError, DefinitionError, NoModelError
 from tuning.notes import EndCode
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ ANSWER = "answer"
 ROWS_CSV, ROWS_JSON, ROWS_TABLE = "rows.csv", "rows.json", "rows.parquet"
 DIGESTS = "SHA256SUMS"
 MOST_COLUMNS, MOST_CELLS = 10_000, 10_000_000
-REFUSED = 9  # the exit code with an error of ours, which stdout holds
 
 
 def write_model(run: str, customer: str | None) -> None:
@@ -57,6 +55,14 @@ def write_report(run: str, customer: str) -> None:
     Path(ANSWER).write_text(customer_page(RunResult(run), customer), encoding="utf-8")
 
 
+def write_run_predictions(run: str, customer: str | None, most: int, formulas: str, interval: float | None) -> None:
+    """The rows with predictions by the models of a run. Arguments as of `write_predictions` and `RunResult.predict`."""
+    from tuning.runs.prediction.rows import predict_rows
+    from tuning.runs.results import RunResult
+
+    write_predictions(lambda file: predict_rows(RunResult(run), file, customer, interval=interval), most, formulas)
+
+
 def write_predictions(predict: Callable[[str], PredictedRows], most: int, formulas: str) -> None:
     """The rows with predictions, as JSON or CSV, as they came. predict: those of a file. most: rows that are taken.
     formulas: "keep" or "guard", what becomes of texts in CSV that a spreadsheet would run."""
@@ -75,13 +81,6 @@ def write_predictions(predict: Callable[[str], PredictedRows], most: int, formul
         return
     pq.write_table(_table(rows), ROWS_TABLE)
     Path(ANSWER).write_text(json.dumps(_answered(rows, predict(ROWS_TABLE)), allow_nan=False), encoding="utf-8")
-
-
-def _predicted(run: str, file: str, customer: str | None, interval: float | None) -> PredictedRows:
-    from tuning.runs.prediction.rows import predict_rows
-    from tuning.runs.results import RunResult
-
-    return predict_rows(RunResult(run), file, customer, interval=interval)
 
 
 def _check_size(rows: int, columns: int, most: int) -> None:
@@ -165,23 +164,3 @@ def _answered(rows: Sequence[Mapping[str, object]], found: PredictedRows) -> dic
 
 def _plain(cell: object) -> object:
     return None if isinstance(cell, float) and not math.isfinite(cell) else cell
-
-
-def main() -> None:
-    run, asked = sys.argv[1], json.load(sys.stdin)
-    kind, customer = asked["kind"], asked["customer"]
-    try:
-        if kind == "model":
-            write_model(run, customer)
-        elif kind == "report":
-            write_report(run, customer)
-        else:
-            interval = asked["interval"]
-            write_predictions(lambda file: _predicted(run, file, customer, interval), asked["most"], asked["formulas"])
-    except TuningError as error:
-        json.dump({"error": type(error).__name__, "reason": str(error), "key": error.key}, sys.stdout)
-        sys.exit(REFUSED)
-
-
-if __name__ == "__main__":
-    main()

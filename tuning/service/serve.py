@@ -22,7 +22,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from tuning.definition.definition import define
 from tuning.errors import DefinitionError
-from tuning.service.children import end_children
+from tuning.service.children import Children
 from tuning.service.database import schema
 from tuning.service.database.connection import Database
 from tuning.service.database.tokens import Role
@@ -80,10 +80,12 @@ def _work(
     ready: Callable[[], None],
 ) -> None:
     settings.work.mkdir(parents=True, exist_ok=True)
-    supervisor = Supervisor(database, settings)
+    children = Children()
+    supervisor = Supervisor(database, settings, children)
     service = Service(
         settings,
         database,
+        children,
         wake=supervisor.wake,
         slots=supervisor.slots,
         hindered=supervisor.hindered,
@@ -98,12 +100,8 @@ def _work(
         server.run([listener])
     finally:
         end.set()
-        service.plans.close()
-        service.extracts.close()
-        service.champions.close()
-        service.views.close()
-        end_children()
         supervisor.close()
+        children.close()
 
 
 class _Server(uvicorn.Server):

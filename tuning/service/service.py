@@ -17,6 +17,7 @@ from tuning.runs.deletion import delete_run
 from tuning.runs.plan_file import frozen_definition, trials_refusal
 from tuning.service.admission import Admitted, check_again
 from tuning.service.champions import Champions
+from tuning.service.children import Children
 from tuning.service.database.connection import Database
 from tuning.service.database.runs import Runs, SubmittedRun
 from tuning.service.database.sessions import Sessions
@@ -28,7 +29,7 @@ from tuning.service.requests import Requests
 from tuning.service.schedules import Schedules
 from tuning.service.settings import ServiceSettings
 from tuning.service.states import ENDED
-from tuning.service.views.views import Views, write_in_child
+from tuning.service.views.views import Views
 from tuning.serving.kept_runs import refusal
 from tuning.storage.run_directory import RunDirectory
 
@@ -54,6 +55,7 @@ class Service:
 
     settings: ServiceSettings
     database: Database
+    children: Children = field(default_factory=Children)
     clock: Callable[[], float] = time.time
     wake: Callable[[], None] = _nobody
     slots: Callable[[], int | None] = _nobody
@@ -86,20 +88,19 @@ class Service:
 
     @cached_property
     def plans(self) -> Plans:
-        return Plans(self.database, self.settings, self.slots)
+        return Plans(self.database, self.settings, self.children, self.slots)
 
     @cached_property
     def views(self) -> Views:
-        names = self.settings.names
-        return Views(self.settings.work, write_in_child, self.clock, lambda run: names(run.team, run.run_directory))
+        return Views(self.settings, self.children, self.clock)
 
     @cached_property
     def extracts(self) -> Extracts:
-        return Extracts(self.settings, self.views)
+        return Extracts(self.settings, self.children, self.views)
 
     @cached_property
     def champions(self) -> Champions:
-        return Champions(self.settings)
+        return Champions(self.settings, self.children)
 
     @cached_property
     def _places(self) -> Places:

@@ -172,7 +172,7 @@ def test_the_same_is_said_first_everywhere_and_stands_in_every_table(tmp_path: P
     assert first in html.unescape(page(result))
     assert overview(result, {}, 0.0, 1.0)[0].note.startswith(f"**{first}** 3 of 4 customers have a model")
     (tmp_path / "views").mkdir()
-    write(result, tmp_path / "views")
+    write(result.directory.uri, str(tmp_path / "views"))
     tables = RunTables(tmp_path / "views")
     assert tables.summary["sentences"][0] == first
     assert {row["customer"]: row["verdict"] for row in tables.page(sort="verdict").rows} == told

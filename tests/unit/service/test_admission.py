@@ -17,6 +17,7 @@ from service_app import child_here
 
 from tuning.errors import DefinitionError, NotAllowedError, TuningError
 from tuning.service.admission import Admitted, Timetable, admit, place_of
+from tuning.service.children import Children
 from tuning.service.plans import AskedPlan, PlanState
 from tuning.service.service import Service
 from tuning.service.settings import ServiceSettings, Team
@@ -304,7 +305,7 @@ def test_no_spelling_of_an_address_is_connected_to(
                     admitted(settings, **values)
     assert 3 <= len(names) <= 10
     Path(settings.data[0], "churn.csv").write_text("x,churned\n" + "1,0\n2,1\n" * 20)
-    monkeypatch.setattr("tuning.service.plans.run_child", child_here)
+    monkeypatch.setattr(Children, "run", child_here)
     everywhere: list[dict[str, object]] = [
         {"data": {f"customer {number}": name for number, name in enumerate(names)}},
         {"manifest": names[0], "data": None},

@@ -23,7 +23,8 @@ from tuning.models.customer_model import CustomerModel
 from tuning.models.kept_models import BESIDE, KeptModels
 from tuning.runs.prediction.models import ModelReader
 from tuning.service import champions_child
-from tuning.service.champions_child import ServedChampions, answer
+from tuning.service.champions_child import ServedChampions
+from tuning.service.child import answer
 from tuning.service.service import Service
 from tuning.serving.champion import champions_of, table_of
 from tuning.serving.promoting import promote_run
@@ -67,21 +68,31 @@ def swapped(releases: Releases) -> None:
 def served(releases: Releases, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ServedChampions:
     """What a team's process has; a question is answered in a folder, and this process stays where it is."""
     monkeypatch.chdir(tmp_path)
-    return ServedChampions(releases.storage, 1 << 30)
+    made = ServedChampions(releases.storage, 1 << 30)
+    monkeypatch.setattr(champions_child, "served_champions", lambda *_: made)
+    return made
 
 
-def ask(served: ServedChampions, folder: Path, text: str = "a,zone\n0.5,1\n0.5,2\n0.5,3\n") -> Mapping[str, str]:
-    """What is wrong with a question whose rows these are."""
+def ask(folder: Path, text: str = "a,zone\n0.5,1\n0.5,2\n0.5,3\n") -> Mapping[str, Any]:
+    """The answer to a question whose rows these are."""
     (folder / "rows.csv").write_text(text)
-    question: Json = {"name": "shops", "folder": str(folder), "customer": None, "interval": None}
-    return answer(served, {**question, "most": 10, "formulas": "keep"})
+    values: Json = {
+        "name": "shops",
+        "folder": str(folder),
+        "customer": None,
+        "interval": None,
+        "storage": "",
+        "size": 0,
+    }
+    function = "tuning.service.champions_child:write_champions_predictions"
+    return answer({"function": function, "values": {**values, "most": 10, "formulas": "keep"}})
 
 
 def test_each_row_gets_what_serves_its_customer_in_the_newest_release(
     served: ServedChampions, releases: Releases, monday: RunResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(champions_child, "LOOK_S", 0.0)
-    assert ask(served, tmp_path) == {}
+    assert ask(tmp_path) == {"made": None}
     found = pd.read_csv(tmp_path / "answer")
     assert list(found["answer"]) == ["own", "own", "constant"]
     assert list(found["release"]) == [1, 1, 1]
@@ -89,25 +100,22 @@ def test_each_row_gets_what_serves_its_customer_in_the_newest_release(
     expected = [float(monday.model(name).predict(new)[0]) for name in ("1", "2")]
     assert list(found["prediction"][:2]) == pytest.approx(expected)
     swapped(releases)
-    assert ask(served, tmp_path) == {}
+    assert ask(tmp_path) == {"made": None}
     found = pd.read_csv(tmp_path / "answer")
     assert list(found["prediction"][:2]) == pytest.approx(expected[::-1])
     assert list(found["release"]) == [2, 2, 2]
 
 
 def test_a_model_is_loaded_once(served: ServedChampions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert ask(served, tmp_path) == {}
+    assert ask(tmp_path) == {"made": None}
     monkeypatch.setattr(ModelReader, "saved", lambda *_, **__: pytest.fail("it was loaded before"))
-    assert ask(served, tmp_path) == {}
+    assert ask(tmp_path) == {"made": None}
 
 
 def test_what_is_wrong_is_told_by_its_name(served: ServedChampions, tmp_path: Path) -> None:
-    for text, error, said in (
-        ("a\n1\n", "DataError", "'zone'"),
-        ("a,zone\n", "DefinitionError", "there are none"),
-    ):
-        told = ask(served, tmp_path, text=text)
-        assert (told["error"], said in told["reason"]) == (error, True)
+    for text, code, said in (("a\n1\n", "data", "'zone'"), ("a,zone\n", "definition", "there are none")):
+        told = ask(tmp_path, text=text)["error"]
+        assert (told["code"], said in told["reason"]) == (code, True)
 
 
 def test_models_that_nobody_asks_for_leave_the_memory_first() -> None:
@@ -142,9 +150,8 @@ def test_a_process_keeps_models_between_requests_and_another_follows_one_that_di
             assert found["rows"][0]["prediction"] == pytest.approx(
                 float(monday.model("1").predict(pd.DataFrame({"a": [0.5]}))[0])
             )
-        children = [place.child for place in service.champions._children._places.values()]
-        (child,) = (each for each in children if each is not None)
-        os.kill(child._process.pid, signal.SIGKILL)
+        (child,) = service.children._kept.values()
+        os.kill(child.process.pid, signal.SIGKILL)
         wait_for(lambda: not child.fresh, what="the end of the process")
         headers = bearer(service, name="again")
         assert web.post(path, json=sent, headers=headers).status_code == 200
@@ -153,7 +160,4 @@ def test_a_process_keeps_models_between_requests_and_another_follows_one_that_di
         unknown = web.post(path, json=sent, headers=headers, params={"id": "9"}).json()
         assert [row["answer"] for row in unknown["rows"]] == ["constant", "constant"]
     finally:
-        service.champions.close()
-        for place in service.champions._children._places.values():
-            if place.child is not None:
-                place.child.end()
+        service.children.close()

@@ -8,9 +8,10 @@ from itertools import cycle
 import pytest
 from builders import write_customers
 from generated_requests import GeneratedRequests
-from service_app import bearer, finished, no_child, run_in, write_here
+from service_app import bearer, finished, only_tables_here, run_in
 
 from tuning import TuneRunner
+from tuning.service.children import Children
 from tuning.service.service import Service
 from tuning.service.settings import Quotas, Team
 from tuning.service.states import RunState
@@ -28,9 +29,7 @@ def generated(
     write_customers(folder / "data", 2)
     given = {"data": str(folder / "data" / "*.csv"), "target": "y", "metric": "rmse", "models": ["ridge"], "trials": 1}
     result = TuneRunner(**given, mlflow=False).run(folder / "run", in_process=True, progress=False)
-    for module in ("plans", "extracts"):
-        monkeypatch.setattr(f"tuning.service.{module}.run_child", no_child)
-    monkeypatch.setattr("tuning.service.service.write_in_child", write_here)
+    monkeypatch.setattr(Children, "run", only_tables_here)
     many = Team(quotas=Quotas(requests_per_minute=10**9, queued_runs=None))
     settings = service.settings.model_copy(update={"teams": {"churn": many}, "requests_per_minute": 10**9})
     uncounted = replace(service, settings=settings)

@@ -14,11 +14,15 @@ from pathlib import Path
 
 import pytest
 import uvicorn
+from chaos import wait_for
 from paths import ROOT
 from service_app import bearer, child_here, planned, request_scope
 from starlette.testclient import TestClient
 
+from tuning.basics.documents import Json
+from tuning.service.children import Children
 from tuning.service.database.runs import Runs
+from tuning.service.plans import OPEN
 from tuning.service.serve import _uvicorn
 from tuning.service.service import Service
 from tuning.service.settings import Quotas, ServiceSettings, Team
@@ -54,18 +58,24 @@ def sent(
     return {**json.loads(body), "connection": headers_of.get("connection")}
 
 
+def _made(web: TestClient, address: str) -> Json:
+    """A plan, once it is made or refused."""
+    wait_for(lambda: web.get(address).json()["state"] not in OPEN, what="the plan")
+    found: Json = web.get(address).json()
+    return found
+
+
 def test_a_plan_is_made_and_a_wrong_one_says_why(
     service: Service, web: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tuning.service.plans.run_child", child_here)
+    monkeypatch.setattr(Children, "run", child_here)
     (root,) = service.settings.data
     rows = "".join(f"{n},{n % 3},{2 * n}\n" for n in range(60))
     Path(root, "churn.csv").write_text(f"a,b,y\n{rows}")
     web.headers.update(bearer(service))
     asked = [web.post("/api/v1/plans", json={**CHURN, "target": target}) for target in ("y", "z")]
     assert [each.status_code for each in asked] == [202, 202]
-    service.plans._threads.shutdown()  # both are made then
-    planned, refused = (web.get(each.headers["Location"]).json() for each in asked)
+    planned, refused = (_made(web, each.headers["Location"]) for each in asked)
     assert (planned["state"], planned["result"]["customers"], planned["problem"]) == ("planned", 1, None)
     assert (refused["state"], refused["result"], refused["code"]) == ("refused", None, "plan")
     assert "'z'" in refused["problem"]
@@ -76,7 +86,7 @@ def test_a_plan_that_an_earlier_server_has_left_is_asked_again_whether_it_may_be
     definition = {**CHURN, "data": f"{service.settings.data[0]}/churn.csv", "metric": "ours.metrics:profit"}
     left = planned(service, state="waiting", definition=definition)
     service.plans.go_on()
-    service.plans._threads.shutdown()
+    wait_for(lambda: service.plans.get(left, "churn").state not in OPEN, what="the plan")
     refused = service.plans.get(left, "churn")
     assert refused.state == "refused"
     assert str(refused.problem).startswith("metric: 'ours.metrics:profit' is code that")

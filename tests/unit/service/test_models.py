@@ -13,14 +13,15 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from builders import write_customers
-from service_app import bearer, child_here, finished, submitted, write_here
+from service_app import bearer, child_here, finished, submitted
 from starlette.testclient import TestClient
 
 from tuning import RunResult, TuneRunner
 from tuning.errors import QuotaError
 from tuning.models.customer_model import load_model
+from tuning.service.children import Children
 from tuning.service.extract_child import DIGESTS
-from tuning.service.extracts import MOST_OPEN, Extracts
+from tuning.service.extracts import KIND
 from tuning.service.service import Service
 from tuning.service.web.messages import PredictionsMessage
 from tuning.storage.run_directory import RunDirectory
@@ -56,8 +57,7 @@ def api(web: TestClient, service: Service, result: RunResult) -> TestClient:
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
     """No child is started for what the first test and those of `tests/service` ask real ones for."""
-    monkeypatch.setattr("tuning.service.extracts.run_child", child_here)
-    monkeypatch.setattr("tuning.service.service.write_in_child", write_here)
+    monkeypatch.setattr(Children, "run", child_here)
 
 
 @pytest.mark.long
@@ -178,23 +178,25 @@ def test_a_customers_report_is_made_once(
     assert "<b>a/b" not in first.text
     assert result.directory.uri not in first.text  # where that is, is the server's own matter
     assert "default-src 'none'" in first.headers["content-security-policy"]
-    monkeypatch.setattr("tuning.service.extracts.run_child", None)  # no further one is started
+    monkeypatch.setattr(Children, "run", None)  # no further one is started
     assert api.get("report", params={"id": HOSTILE}).content == first.content
     assert [folder for folder in service.settings.work.glob("*/*") if folder.name != "views"] == []
 
 
-def test_one_team_does_not_take_all_children(service: Service, result: RunResult) -> None:
+def test_one_team_does_not_take_all_children(
+    service: Service, result: RunResult, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = service.runs.get(finished(service, result.directory.uri))
     other = service.runs.get(finished(service, result.directory.uri, "credit"))
     go_on = threading.Event()
 
-    class Waiting(Extracts):
-        def _extract(self, *asked: object) -> object:
-            go_on.wait(60)
-            return io.BytesIO()
+    def waiting(*_: object, folder: Path, **__: object) -> None:
+        go_on.wait(60)
+        (folder / "answer").touch()
 
-    extracts = Waiting(service.settings, service.views)
-    begun: list[Future] = [extracts.model(run, None) for _ in range(MOST_OPEN)]
+    monkeypatch.setattr(Children, "run", waiting)
+    extracts = service.extracts
+    begun: list[Future] = [extracts.model(run, None) for _ in range(KIND.most_open)]
     with pytest.raises(QuotaError, match="as many as may be at once"):
         extracts.model(run, None)
     begun.append(extracts.model(other, None))
@@ -202,4 +204,4 @@ def test_one_team_does_not_take_all_children(service: Service, result: RunResult
     for each in begun:
         each.result(60)
     extracts.model(run, None).result(60)
-    extracts.close()
+    service.children.close()

@@ -21,18 +21,18 @@ from service_app import BROWSER, ORIGIN, child_here
 from starlette.testclient import TestClient
 
 from tuning import RunResult, TuneRunner
+from tuning.service.children import Children
 from tuning.service.database.runs import Submission
 from tuning.service.database.tokens import Role
 from tuning.service.service import Service
 from tuning.service.states import RunState
 from tuning.service.views.tables import (
     LEADERBOARD_FILE,
-    ORDERS_FILE,
     STUDIES_FILE,
     SUMMARY_FILE,
     TRIALS_FILE,
     RunTables,
-    starts,
+    order_of,
 )
 from tuning.service.views.write import write
 from tuning.service.web.app import create_app
@@ -57,7 +57,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
 def tables(result: RunResult, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Its tables, which a server lets a child process write."""
     folder = tmp_path_factory.mktemp("tables")
-    write(result, folder)
+    write(result.directory.uri, str(folder))
     return folder
 
 
@@ -103,7 +103,7 @@ def test_a_run_is_listed_and_shown_with_its_customers(page: TestClient, run: str
 
 @pytest.mark.long
 def test_ids_are_text_whatever_is_in_them(page: TestClient, run: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuning.service.extracts.run_child", child_here)
+    monkeypatch.setattr(Children, "run", child_here)
     shown = page.get(f"/runs/{run}").text
     assert HOSTILE not in shown
     (address,) = re.findall(r'href="([^"]*customer\?id=%3Cscript[^"]*)"', shown)
@@ -223,7 +223,7 @@ def large(small: Path, folder: Path) -> None:
     ids = pa.array([f"{number:05} {LONG}" for number in range(CUSTOMERS)])
     rows = one.take(pa.array(np.zeros(CUSTOMERS, dtype="int64")))
     scores = pa.array(np.random.default_rng(0).random(CUSTOMERS))
-    trial = trials.slice(0, 1)
+    trial = trials.slice(0, 1).set_column(trials.column_names.index("customer"), "customer", ids[:1])
     steps = trial["steps"].combine_chunks()
     step = steps.flatten().take(pa.array([0] * 1000))
     trial = trial.set_column(
@@ -231,14 +231,11 @@ def large(small: Path, folder: Path) -> None:
     )
     for name, values in {
         "customer": ids, "reason": pa.array([reason(LONG * 9).to_row()] * CUSTOMERS), "cv_score": scores,
-        starts("trials"): pa.array([0] + [2000] * (CUSTOMERS - 1)), starts("studies"): pa.array([0] * CUSTOMERS),
+        order_of("cv_score"): pa.array(np.argsort(-scores.to_numpy())),
     }.items():  # fmt: skip
         rows = rows.set_column(rows.column_names.index(name), name, values.cast(rows.schema.field(name).type))
-    orders = feather.read_table(small / ORDERS_FILE)
-    order = pa.array(np.argsort(-scores.to_numpy())).cast(orders.schema.field("cv_score").type)
     written = {
         LEADERBOARD_FILE: rows,
-        ORDERS_FILE: pa.table(dict.fromkeys(orders.column_names, order)),
         TRIALS_FILE: pa.concat_tables([trial] * 2000),
         STUDIES_FILE: feather.read_table(small / STUDIES_FILE).slice(0, 0),
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -14,11 +15,13 @@ from chaos import wait_for
 from tuning import RunResult, TuneRunner
 from tuning.errors import DefinitionError, MissingError, RunError
 from tuning.runs.leaderboard import LEADERBOARD
+from tuning.service.children import Children
 from tuning.service.database.runs import SubmittedRun
+from tuning.service.settings import ServiceSettings
 from tuning.service.states import RunState
-from tuning.service.views.tables import SUMMARY_FILE, RunTables
+from tuning.service.views.tables import SUMMARY_FILE, UNSORTED, RunTables
 from tuning.service.views.views import FRESH_S, Views
-from tuning.service.views.write import UNSORTED, write
+from tuning.service.views.write import write
 
 RUN = SubmittedRun(
     id="r1",
@@ -60,7 +63,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
 @pytest.fixture(scope="module")
 def tables(result: RunResult, tmp_path_factory: pytest.TempPathFactory) -> RunTables:
     folder = tmp_path_factory.mktemp("tables")
-    write(result, folder)
+    write(result.directory.uri, str(folder))
     return RunTables(folder)
 
 
@@ -109,28 +112,33 @@ def test_failures_stand_in_the_summary_with_what_to_do(tables: RunTables) -> Non
     assert "min_rows" in group["advice"]
 
 
-class Writer:
+class Writer(Children):
     """Writes the same tables each time, and counts."""
 
     def __init__(self, tables: RunTables) -> None:
+        super().__init__()
         self.tables, self.written, self.fails = tables, 0, False
         self.may_go_on = threading.Event()
         self.may_go_on.set()
 
-    def __call__(self, run: SubmittedRun, folder: Path) -> None:
+    def run(self, function: str, values: Mapping[str, object], **_: object) -> None:
         self.written += 1
         assert self.may_go_on.wait(60)
         if self.fails:
             raise RunError("is not a run directory")
         for file in self.tables.folder.iterdir():
-            (folder / file.name).write_bytes(file.read_bytes())
+            Path(str(values["folder"]), file.name).write_bytes(file.read_bytes())
+
+
+def settings(work: Path) -> ServiceSettings:
+    return ServiceSettings(database="x", storage=str(work / "runs"), work=work)
 
 
 def test_tables_of_a_run_that_works_are_made_anew_only_when_somebody_looks_and_they_are_old(
     tables: RunTables, tmp_path: Path
 ) -> None:
     now, writer = [100.0], Writer(tables)
-    views = Views(tmp_path, writer, lambda: now[0])
+    views = Views(settings(tmp_path), writer, lambda: now[0])
     first = views.of(RUN)
     now[0] += FRESH_S
     assert views.of(RUN) is first
@@ -147,7 +155,7 @@ def test_tables_of_a_run_that_works_are_made_anew_only_when_somebody_looks_and_t
 
 def test_tables_that_were_begun_before_the_end_are_not_those_of_an_ended_run(tables: RunTables, tmp_path: Path) -> None:
     now, writer = [100.0], Writer(tables)
-    views = Views(tmp_path, writer, lambda: now[0])
+    views = Views(settings(tmp_path), writer, lambda: now[0])
     writer.may_go_on.clear()
     early = views.ask(RUN)
     wait_for(lambda: writer.written == 1, what="the first child")
@@ -163,8 +171,8 @@ def test_tables_that_were_begun_before_the_end_are_not_those_of_an_ended_run(tab
 def test_a_new_server_finds_the_tables_of_the_one_before(tables: RunTables, tmp_path: Path) -> None:
     writer = Writer(tables)
     ended = dataclasses.replace(RUN, state=RunState.FINISHED, ended=90.0)
-    Views(tmp_path, writer, lambda: 100.0).of(ended)
-    assert Views(tmp_path, writer, lambda: 200.0).of(ended).written == 100.0
+    Views(settings(tmp_path), writer, lambda: 100.0).of(ended)
+    assert Views(settings(tmp_path), writer, lambda: 200.0).of(ended).written == 100.0
     assert writer.written == 1
 
 
@@ -172,17 +180,17 @@ def test_tables_of_another_version_are_written_anew(tables: RunTables, tmp_path:
     """They may lack a column that is shown now."""
     writer = Writer(tables)
     ended = dataclasses.replace(RUN, state=RunState.FINISHED, ended=90.0)
-    older = Views(tmp_path, writer, lambda: 100.0).of(ended).tables.folder / SUMMARY_FILE
+    older = Views(settings(tmp_path), writer, lambda: 100.0).of(ended).tables.folder / SUMMARY_FILE
     summary = json.loads(older.read_text())
     older.write_text(json.dumps({**summary, "written_by": {**summary["written_by"], "columns": ["customer"]}}))
-    assert Views(tmp_path, writer, lambda: 200.0).of(ended).written == 200.0
+    assert Views(settings(tmp_path), writer, lambda: 200.0).of(ended).written == 200.0
     assert not older.exists()
 
 
 def test_a_run_without_records_has_no_tables_and_gets_them_later(tables: RunTables, tmp_path: Path) -> None:
     writer = Writer(tables)
     writer.fails = True
-    views = Views(tmp_path, writer, lambda: 100.0)
+    views = Views(settings(tmp_path), writer, lambda: 100.0)
     with pytest.raises(MissingError, match="not a run directory"):
         views.of(RUN)
     assert not (tmp_path / RUN.id).exists()  # as after a run was deleted while somebody looked

@@ -16,11 +16,11 @@ from fastapi import FastAPI
 from service_app import bearer, finished, request_scope, submitted
 
 from tuning.errors import QuotaError, RunError
-from tuning.service.database.runs import SubmittedRun
+from tuning.service.children import Children
 from tuning.service.service import Service
 from tuning.service.states import RunState
 from tuning.service.views.tables import RunTables
-from tuning.service.views.views import AT_ONCE, MOST_OPEN, ShownTables, Views
+from tuning.service.views.views import KIND, ShownTables
 from tuning.service.web.app import create_app
 
 
@@ -72,8 +72,7 @@ def test_what_children_make_is_waited_for_without_the_threads_of_others(
         assert go_on.wait(60)
         raise RunError("no process is started here")
 
-    monkeypatch.setattr("tuning.service.service.write_in_child", child)
-    monkeypatch.setattr("tuning.service.extracts.run_child", child)
+    monkeypatch.setattr(Children, "run", child)
     headers, runs = bearer(service), [finished(service, str(tmp_path / "run")) for _ in range(4)]
     looks = [f"/api/v1/runs/{runs[0]}/{kind}" for kind in ("leaderboard", "customer?id=a", "report?id=a")]
     looks += [f"/runs/{runs[1]}", f"/runs/{runs[2]}/customer?id=a", f"/runs/{runs[3]}/pictures/picture-0.svg"]
@@ -96,25 +95,26 @@ def test_what_children_make_is_waited_for_without_the_threads_of_others(
 
 
 def test_few_children_write_tables_at_once_and_one_team_does_not_take_them_all(
-    service: Service, tmp_path: Path
+    service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go_on = threading.Event()
 
-    def write(run: SubmittedRun, folder: Path) -> None:
+    def write(*_: object, **__: object) -> None:
         assert go_on.wait(60)
         raise RunError("none are written here")
 
-    views = Views(tmp_path, write)
-    of_team = [service.runs.get(finished(service, "x")) for _ in range(MOST_OPEN + 1)]
-    begun = [views.ask(run) for run in of_team[:MOST_OPEN]]
-    wait_for(lambda: all(each.running() for each in begun[:AT_ONCE]), what="the first children")
+    monkeypatch.setattr(Children, "run", write)
+    views = service.views
+    of_team = [service.runs.get(finished(service, "x")) for _ in range(KIND.most_open + 1)]
+    begun = [views.ask(run) for run in of_team[: KIND.most_open]]
+    wait_for(lambda: all(each.running() for each in begun[: KIND.at_once]), what="the first children")
     with pytest.raises(QuotaError, match="as many as may be at once"):
         views.ask(of_team[-1])
     begun.append(views.ask(service.runs.get(finished(service, "x", "credit"))))
-    assert not any(each.running() for each in begun[AT_ONCE:])
+    assert not any(each.running() for each in begun[KIND.at_once :])
     older = ShownTables(RunTables.__new__(RunTables), written=0.0)  # such as were written before
     views._shown[of_team[-1].id] = older
     assert views.ask(dataclasses.replace(of_team[-1], state=RunState.RUNNING)).result() is older
     go_on.set()
     assert all("none are written here" in str(each.exception(60)) for each in begun)
-    views.close()
+    service.children.close()

@@ -6,9 +6,10 @@ import secrets
 from dataclasses import replace
 
 import pytest
-from service_app import bearer, no_child, planned, routes_of, scheduled, submitted, write_here
+from service_app import bearer, only_tables_here, planned, routes_of, scheduled, submitted
 from starlette.testclient import TestClient
 
+from tuning.service.children import Children
 from tuning.service.database.tokens import Role
 from tuning.service.service import Service
 from tuning.service.web.app import create_app
@@ -53,8 +54,7 @@ def test_every_route_asked_with_every_token_lets_through_whom_it_should(
 ) -> None:
     settings = service.settings.model_copy(update={"requests_per_minute": 10**9})  # a fast machine asks more than 300
     web = TestClient(create_app(replace(service, settings=settings)), raise_server_exceptions=False)
-    monkeypatch.setattr("tuning.service.plans.run_child", no_child)  # which would take seconds, as would tables
-    monkeypatch.setattr("tuning.service.service.write_in_child", write_here)
+    monkeypatch.setattr(Children, "run", only_tables_here)  # a process would take seconds
     routes, wrong, cells = routes_of(web.app), [], 0
     tokens = tokens_of(service)
     for method, path in routes:

@@ -1,24 +1,18 @@
-"""How many slots the server has: those of its settings, or of a Ray cluster, which is asked again and again.
-
-A child process asks, as the server does not import Ray::
-
-    RAY_ADDRESS=HOST:PORT python -m tuning.service.supervisor.slots
-"""
+"""How many slots the server has: those of its settings, or of a Ray cluster, which is asked again and again."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 
-from tuning.basics.environment import import_environment
-from tuning.definition.cpus import cluster_nodes, usable_cpus
+from tuning.definition.cpus import usable_cpus
+from tuning.errors import RunError
+from tuning.service.children import ChildLimits, Children, Kind
 from tuning.service.settings import ServiceSettings
 
+KIND = Kind("slots", at_once=1, most_open=1)
+LIMITS = ChildLimits(seconds=60.0)
 ASK_S = 15.0  # between two questions
-ANSWERS_S = 60.0
 
 
 class Slots:
@@ -27,51 +21,35 @@ class Slots:
     changed: called when a cluster has grown or lost a node. clock: seconds that only go forward.
     """
 
-    def __init__(self, settings: ServiceSettings, changed: Callable[[], None], clock: Callable[[], float]) -> None:
-        self._address, self._changed, self._clock = settings.ray_address, changed, clock
+    def __init__(
+        self, settings: ServiceSettings, children: Children, changed: Callable[[], None], clock: Callable[[], float]
+    ) -> None:
+        self._address, self._children, self._changed, self._clock = settings.ray_address, children, changed, clock
         self._most = settings.slots
         self._found = None if self._address else settings.slots or usable_cpus()
-        self._asked: float | None = None
-        self._thread: threading.Thread | None = None
+        self._asked = -ASK_S
+        self._asking: Future[None] | None = None
 
     def __call__(self) -> int | None:
         return self._found
 
     def look(self) -> None:
         """Begin to ask a cluster again where it is time for that; waits for nothing."""
-        if self._address is None or (self._thread is not None and self._thread.is_alive()):
-            return
-        if self._asked is None or self._clock() - self._asked >= ASK_S:
+        asking = self._asking is not None and not self._asking.done()
+        if self._address is not None and not asking and self._clock() - self._asked >= ASK_S:
             self._asked = self._clock()
-            self._thread = threading.Thread(target=self.ask, name="slots", daemon=True)
-            self._thread.start()
+            self._asking = self._children.submit(KIND, "", self.ask)
 
     def ask(self) -> None:
-        """Ask the cluster, and wait for its answer."""
-        there = _asked_of(self._address or "")
-        found = there if there is None or self._most is None else min(there, self._most)
-        if found != self._found:
-            self._found = found
+        """Ask the cluster, and wait for its answer; the server itself does not import Ray."""
+        values, environment = {"address": self._address}, {"RAY_ADDRESS": self._address or ""}
+        try:
+            there: int | None = self._children.run(
+                "tuning.service.child:cluster_slots", values, environment=environment, limits=LIMITS
+            )
+        except RunError:
+            there = None
+        found = there if not there or self._most is None else min(there, self._most)
+        if (found or None) != self._found:
+            self._found = found or None
             self._changed()
-
-
-def _asked_of(address: str) -> int | None:
-    command = [sys.executable, "-m", "tuning.service.supervisor.slots"]
-    environment = {**os.environ, **import_environment(), "RAY_ADDRESS": address}
-    try:
-        answer = subprocess.run(  # noqa: S603  # this program's own command
-            command, env=environment, capture_output=True, timeout=ANSWERS_S, check=True
-        )
-        return int(answer.stdout) or None
-    except (subprocess.SubprocessError, ValueError, OSError):
-        return None
-
-
-def main() -> None:
-    """Print the CPUs of the nodes that are alive at RAY_ADDRESS; 0 where none answers."""
-    nodes = cluster_nodes(os.environ["RAY_ADDRESS"])
-    sys.stdout.write(f"{int(sum(node.get('CPU', 0) for node in nodes))}\n")
-
-
-if __name__ == "__main__":
-    main()

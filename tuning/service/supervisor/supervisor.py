@@ -16,6 +16,7 @@ from dataclasses import replace
 from tuning.basics.wording import duration, one_line
 from tuning.errors import FULL, TuningError, UnavailableError, code_of
 from tuning.service.admission import check_again
+from tuning.service.children import Children, Kind
 from tuning.service.database.connection import Database
 from tuning.service.database.runs import Runs, Submission, SubmittedRun, change, one
 from tuning.service.queue.claim import claim
@@ -27,13 +28,13 @@ from tuning.service.supervisor.drivers import Drivers, Gone, search_command, sen
 from tuning.service.supervisor.endings import WRONG, sequel
 from tuning.service.supervisor.outages import Outages
 from tuning.service.supervisor.silence import NOT_YET_S, SILENT_S, Silence
-from tuning.service.supervisor.sizes import Sizes
 from tuning.service.supervisor.slots import Slots
 from tuning.service.supervisor.stopping import Stopping
 
 logger = logging.getLogger(__name__)
 
 BUSY_S, IDLE_S = 0.25, 2.0  # between two looks while a run works, and while none does
+SIZES = Kind("sizes of runs", at_once=1, most_open=10**9)
 STUCK_S = 60.0  # a look that takes longer is told
 QUIET = (
     f"its process has not said how far it is since {duration(NOT_YET_S)}. It may still read the customers; if there "
@@ -56,6 +57,7 @@ class Supervisor:
         self,
         database: Database,
         settings: ServiceSettings,
+        children: Children,
         *,
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
@@ -65,8 +67,8 @@ class Supervisor:
         self._runs, self._schedules = Runs(database), Schedules(database)
         self._drivers = Drivers(settings, command)
         self._stopping, self.silence, self._outages = Stopping(monotonic), Silence(monotonic), Outages(monotonic)
-        self._sizes = Sizes(settings, lambda run, size: self._runs.note(run, bytes=size))
-        self.slots = Slots(settings, self.wake, monotonic)
+        self._children = children
+        self.slots = Slots(settings, children, self.wake, monotonic)
         self.requests = Requests(database, settings, self.slots)
         self._news, self._over = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
@@ -196,4 +198,13 @@ class Supervisor:
             changed = change(connection, current, after.to, now, after.reason, **after.values)
         self._outages.ended(run.id)
         self._stopping.forget(run.id)
-        self._sizes.measure(changed)
+        if self._settings.team(run.team).quotas.storage_gb is not None:
+            self._children.submit(SIZES, "", lambda: self._measure(changed))
+
+    def _measure(self, run: SubmittedRun) -> None:
+        """Note the size of a run's directory for the quota of storage; a child looks, as storage may not answer."""
+        try:
+            size = self._children.run("tuning.service.child:size", {"run": run.run_directory}, environment={})
+            self._runs.note(run.id, bytes=size)
+        except TuningError as error:
+            logger.warning("the size of run %s is not known: %s", run.id, error)

@@ -9,7 +9,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Literal
@@ -26,9 +26,9 @@ from tuning.records.columns import FigureRow
 from tuning.runs.leaderboard import LEADERBOARD, as_cells, as_recorded_notes
 from tuning.service.names import AS_THEY_ARE, Names
 
-LEADERBOARD_FILE, ORDERS_FILE = "leaderboard.arrow", "orders.arrow"
-STUDIES_FILE, TRIALS_FILE = "studies.arrow", "trials.arrow"
+LEADERBOARD_FILE, STUDIES_FILE, TRIALS_FILE = "leaderboard.arrow", "studies.arrow", "trials.arrow"
 SUMMARY_FILE = "summary.json"
+UNSORTED = ("params", "metric", "mode", "customer")  # the rows are in the order of the last, and none asks for others'
 MOST_ROWS = 500  # of a page
 #: Of customers on a leaderboard; empty for all of them.
 Status = Literal["", "ok", "pool", "no_model", "quarantined", "running", "unfinished"]
@@ -40,9 +40,9 @@ def written_by() -> Mapping[str, object]:
     return {"version": metadata.version("tuning-service"), "columns": list(LEADERBOARD)}
 
 
-def starts(kind: str) -> str:
-    """The leaderboard's column with the number of each customer's first row in the table of a kind of records."""
-    return f"_{kind}_start"
+def order_of(column: str) -> str:
+    """The leaderboard's column with the numbers of the rows in the order of another column."""
+    return f"_order_of_{column}"
 
 
 @dataclass(frozen=True)
@@ -72,10 +72,6 @@ class RunTables:
     def current(self) -> bool:
         """Whether this version of the program has written them."""
         return bool(self.summary.get("written_by") == written_by())
-
-    @cached_property
-    def _orders(self) -> pa.Table:
-        return _mapped(self.folder / ORDERS_FILE)
 
     def __len__(self) -> int:
         return len(self._board)
@@ -109,10 +105,10 @@ class RunTables:
         """(customers,) the rows' numbers in the order of a column."""
         if sort == "customer":
             return np.arange(len(self))
-        if sort not in self._orders.column_names:
-            sortable = ["customer", *self._orders.column_names]
+        if order_of(sort) not in self._board.column_names:
+            sortable = ["customer", *(name for name in LEADERBOARD if name not in UNSORTED)]
             raise DefinitionError.about("sort", f"{sort!r} is no column to sort by.{did_you_mean(sort, sortable)}")
-        order: np.ndarray = self._orders[sort].to_numpy()
+        order: np.ndarray = self._board[order_of(sort)].to_numpy()
         return order
 
     def _chosen(self, search: str, status: str) -> np.ndarray:
@@ -134,18 +130,14 @@ class RunTables:
         if place < 0:
             raise MissingError(f"no customer {customer!r} in this run. GET …/leaderboard?search= finds its customers.")
         row = self._names.document(self._board.select(LEADERBOARD).slice(place, 1).to_pylist()[0])
-        trials = self._records("trials", TRIALS_FILE, place) if self.summary["trials_kept"] else None
-        return {
-            **_row(row),
-            "studies": self._records("studies", STUDIES_FILE, place),
-            "trials": trials,
-        }
+        trials = self._records(TRIALS_FILE, customer) if self.summary["trials_kept"] else None
+        return {**_row(row), "studies": self._records(STUDIES_FILE, customer), "trials": trials}
 
-    def _records(self, kind: str, file: str, place: int) -> list[dict[str, object]]:
-        firsts, records = self._board[starts(kind)], _mapped(self.folder / file)
-        start = firsts[place].as_py()
-        end = firsts[place + 1].as_py() if place + 1 < len(self) else len(records)
-        return [_record(row) for row in self._names.document(records.slice(start, end - start).to_pylist())]
+    def _records(self, file: str, customer: str) -> list[dict[str, object]]:
+        records = _mapped(self.folder / file)
+        rows = records.take(pc.indices_nonzero(pc.equal(records["customer"], customer)))
+        rows = rows.sort_by([(name, "ascending") for name in ("study", "trial") if name in rows.column_names])
+        return [_record(row) for row in self._names.document(rows.to_pylist())]
 
 
 def _row(row: Json) -> dict[str, object]:

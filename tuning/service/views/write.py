@@ -1,8 +1,8 @@
 """A run's tables for its pages, which a child process writes.
 
 Arrow files without compression, so that the server maps them: a page of them costs what it shows. The rows of the
-leaderboard are in the order of the column `customer`; for every other column, `orders.arrow` has the rows' numbers in
-its order. Trials and studies stand together by customer, and the leaderboard says where.
+leaderboard are in the order of the column `customer`; for every other column one more holds the rows' numbers in its
+order.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.feather
 
 from tuning.records.parts import STUDIES, TRIALS
@@ -26,34 +25,25 @@ from tuning.runs.report.page import Group, customers_without, pictures
 from tuning.runs.results import RunResult
 from tuning.service.views.tables import (
     LEADERBOARD_FILE,
-    ORDERS_FILE,
     STUDIES_FILE,
     SUMMARY_FILE,
     TRIALS_FILE,
-    starts,
+    UNSORTED,
+    order_of,
     written_by,
 )
 
-UNSORTED = ("params", "metric", "mode", "customer")
 MOST_TRIALS = 3_000_000  # beyond, one customer's are read when they are asked for
 
 
-def write(result: RunResult, folder: Path) -> None:
+def write(run: str, folder: str) -> None:
     """Write the tables of a run as it is now into a folder that is there, the summary last."""
-    board = result.board()
-    rows = pa.concat_tables([SCHEMA.empty_table(), *board.batches()]).combine_chunks()
+    result, place = RunResult(run), Path(folder)
     counts = result.summary()
-    found = {}
     kept = counts["trials"] <= MOST_TRIALS
-    for name in (STUDIES, TRIALS):
-        records = result.records_table(name) if kept or name == STUDIES else no_rows(TRIALS)
-        by_customer = _by_customer(records, rows["customer"])
-        found[name] = by_customer
-        rows = rows.append_column(starts(name), _starts(by_customer, rows["customer"]))
-    _save(rows, folder / LEADERBOARD_FILE)
-    _save(found[STUDIES], folder / STUDIES_FILE)
-    _save(found[TRIALS], folder / TRIALS_FILE)
-    _save(_orders(result), folder / ORDERS_FILE)
+    _save(_leaderboard(result), place / LEADERBOARD_FILE)
+    _save(result.records_table(STUDIES), place / STUDIES_FILE)
+    _save(result.records_table(TRIALS) if kept else no_rows(TRIALS), place / TRIALS_FILE)
     summary = {
         "written_by": written_by(),
         "counts": counts,
@@ -62,32 +52,21 @@ def write(result: RunResult, folder: Path) -> None:
         "notes": [str(note) for note in result.notes],
         "unfinished": result.unfinished,
         "trials_kept": kept,
-        "pictures": _pictures(result, folder) if not result.goes_on else [],
+        "pictures": _pictures(result, place) if not result.goes_on else [],
     }
     # The summary is placed last: where it is, all is there.
-    (folder / f"{SUMMARY_FILE}.part").write_text(json.dumps(summary, ensure_ascii=False), encoding="utf-8")
-    os.replace(folder / f"{SUMMARY_FILE}.part", folder / SUMMARY_FILE)
+    (place / f"{SUMMARY_FILE}.part").write_text(json.dumps(summary, ensure_ascii=False), encoding="utf-8")
+    os.replace(place / f"{SUMMARY_FILE}.part", place / SUMMARY_FILE)
 
 
-def _by_customer(records: pa.Table, customers: pa.ChunkedArray) -> pa.Table:
-    place = pc.index_in(records["customer"], value_set=customers.combine_chunks())
-    keys = [name for name in ("study", "trial") if name in records.column_names and name != "customer"]
-    sortable = records.append_column("_place", place)
-    order = pc.sort_indices(sortable, sort_keys=[("_place", "ascending"), *((key, "ascending") for key in keys)])
-    return sortable.take(order)
-
-
-def _starts(by_customer: pa.Table, customers: pa.ChunkedArray) -> pa.Array:
-    """For each customer, the first of its rows; those of the last one end with the table."""
-    places = by_customer["_place"].to_numpy()
-    return pa.array(np.searchsorted(places, np.arange(len(customers))), pa.int64())
-
-
-def _orders(result: RunResult) -> pa.Table:
-    row_of = np.empty(len(result), dtype=np.int64)
+def _leaderboard(result: RunResult) -> pa.Table:
+    rows = pa.concat_tables([SCHEMA.empty_table(), *result.board().batches()])
+    row_of = np.empty(len(result), dtype=np.int32)
     row_of[result.board().order] = np.arange(len(result))
-    sorts = [name for name in LEADERBOARD if name not in UNSORTED]
-    return pa.table({name: pa.array(row_of[result.board(name).order], pa.int32()) for name in sorts})
+    for name in LEADERBOARD:
+        if name not in UNSORTED:
+            rows = rows.append_column(order_of(name), pa.array(row_of[result.board(name).order]))
+    return rows
 
 
 def _pictures(result: RunResult, folder: Path) -> list[dict[str, str]]:
@@ -110,8 +89,5 @@ def _group(group: Group) -> dict[str, object]:
 
 def _save(table: pa.Table, file: Path) -> None:
     pyarrow.feather.write_feather(
-        table.drop_columns([c for c in table.column_names if c == "_place"]),
-        file,
-        compression="uncompressed",
-        chunksize=max(1, len(table)),
+        table.combine_chunks(), file, compression="uncompressed", chunksize=max(1, len(table))
     )
