@@ -17,7 +17,7 @@ from sqlalchemy import insert
 
 from tuning.errors import RunError
 from tuning.service.child import answer
-from tuning.service.children import Children, made
+from tuning.service.children import Children, result_of
 from tuning.service.database.runs import Submission, new_id
 from tuning.service.database.tables import EVENTS, PLANS, RUNS
 from tuning.service.database.tokens import Role
@@ -51,7 +51,7 @@ def child_here(
     """In place of `Children.run`: the same function in this process, which has imported what it needs."""
     with _ONE_AT_A_TIME, contextlib.chdir(folder or "."), patch.dict(os.environ, environment):
         told = answer({"function": function, "values": values})
-    return made(json.loads(json.dumps(told)), names)
+    return result_of(json.loads(json.dumps(told)), names)
 
 
 def only_tables_here(children: Children, function: str, values: Mapping[str, object], **asked: Any) -> Any:

@@ -58,9 +58,9 @@ class Champions:
         """Rows with predictions, as of `Extracts.predictions`, and columns that say what has answered."""
         values = {"storage": self._storage(team), "size": self._models, "name": name, "customer": customer}
         values |= {"most": self._settings.prediction_rows, "formulas": formulas, "interval": interval}
-        return self._children.submit(KIND, team, lambda: self._made(team, values, sent_file(rows, form)))
+        return self._children.submit(KIND, team, lambda: self._predict(team, values, sent_file(rows, form)))
 
-    def _made(self, team: str, values: dict[str, object], sent: tuple[str, bytes]) -> BinaryIO:
+    def _predict(self, team: str, values: dict[str, object], sent: tuple[str, bytes]) -> BinaryIO:
         work = self._settings.work / FOLDER / team
         with (
             self._children.kept(team, MOST_CHILDREN, lambda: self._start(work)) as child,

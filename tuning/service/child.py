@@ -1,16 +1,20 @@
-"""The program of all child processes of the server: `python -m tuning.service.child`.
+"""The program of all child processes of the server: `python -m tuning.service.child SECONDS BYTES`.
 
 A question is a line of JSON on stdin: the function to call, as `module:name`, and its values. The answer is a line of
 JSON with what the function returns, or the error that it raises. A process ends with its input, or when nobody has
-asked it for long.
+asked it for long, and on Linux with the thread that has started it, so that nothing is left when the server is killed.
+SECONDS are of the processor and BYTES of memory, each for every process that it starts; 0 for no limit.
 """
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import pkgutil
+import resource
 import select
+import signal
 import sys
 
 from tuning.basics.documents import Json
@@ -18,6 +22,7 @@ from tuning.basics.wording import advice_for_the_shell
 from tuning.errors import failure
 
 IDLE_S = 900.0  # after so long without a question a process ends by itself
+DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 
 def answer(question: Json) -> Json:
@@ -52,7 +57,18 @@ def cluster_slots(address: str) -> int:
     return int(sum(node.get("CPU", 0) for node in cluster_nodes(address)))
 
 
+def limit(seconds: int, size: int) -> None:
+    """Limit this process, and those that it starts."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(DIES_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
+    for kind, most in ((resource.RLIMIT_CPU, seconds), (resource.RLIMIT_DATA, size)):
+        if most:
+            resource.setrlimit(kind, (most, most))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
 def main() -> None:
+    limit(*map(int, sys.argv[1:]))
     folder = os.getcwd()
     with open(os.dup(1), "w", encoding="utf-8") as answers:
         os.dup2(2, 1)  # what models print is no answer

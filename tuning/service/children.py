@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -19,14 +18,13 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from tuning.basics.documents import Json
 from tuning.basics.environment import import_environment
 from tuning.basics.wording import RUN_ADDRESS, duration
 from tuning.errors import QuotaError, RunError, UnavailableError, error_told
-from tuning.service import limited
-from tuning.service.child import IDLE_S
+from tuning.service import child
 from tuning.service.names import AS_THEY_ARE, Names
 from tuning.service.settings import GB, ServiceSettings
 from tuning.storage.data_roots import VARIABLE
@@ -35,7 +33,6 @@ _Made = TypeVar("_Made")
 KILLED = (-signal.SIGKILL, -signal.SIGSEGV, -signal.SIGABRT, -signal.SIGXCPU)
 #: Variables of the server that are nobody else's matter.
 SECRETS = ("TUNING_TOKEN", "TUNING_TOKEN_FILE", "TUNING_DATABASE", "PGPASSWORD", "PGPASSFILE")
-PIECE = 1 << 16
 ENDING = "the server is ending. Try again when it is there."
 
 
@@ -74,7 +71,7 @@ class Child:
         size = [str(0 if lasting else int(limits.seconds) + 1), str(limits.memory)]
         self._limits, self._asked = limits, time.monotonic()
         self.process = subprocess.Popen(  # noqa: S603 - this program's own module, and no shell
-            [sys.executable, "-I", "-S", limited.__file__, *size, sys.executable, "-m", "tuning.service.child"],
+            [sys.executable, "-m", child.__name__, *size],
             cwd=folder,
             env={**own, **import_environment(), **environment},
             stdin=subprocess.PIPE,
@@ -86,62 +83,57 @@ class Child:
     @property
     def fresh(self) -> bool:
         """Whether it lives, and is not about to end by itself."""
-        return self.process.poll() is None and time.monotonic() - self._asked < 0.9 * IDLE_S
+        return self.process.poll() is None and time.monotonic() - self._asked < 0.9 * child.IDLE_S
 
-    def ask(self, function: str, values: Mapping[str, object], names: Names = AS_THEY_ARE) -> Any:
+    def ask(self, function: str, values: Mapping[str, object], names: Names = AS_THEY_ARE) -> object:
         """Return what a function of the child returns for these values; raise the error that it raises.
 
         names: replace paths in both. `RunError` where it takes too long or the process dies; it is ended then.
         """
-        self._asked = time.monotonic()
+        self._asked, answer = time.monotonic(), b""
+        stdin, stdout = self.process.stdin, self.process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        timer = threading.Timer(self._limits.seconds, self._kill)
+        timer.start()
         try:
-            answer = self._answer(json.dumps({"function": function, "values": values}))
-        except OSError as error:
-            self.end()
-            raise RunError(self._why(error)) from error
-        return made(json.loads(answer), names)
+            with contextlib.suppress(BrokenPipeError, ValueError):  # it has ended, or was ended
+                stdin.write(json.dumps({"function": function, "values": values}).encode() + b"\n")
+                stdin.flush()
+                answer = stdout.readline()
+            if not answer.endswith(b"\n"):
+                raise RunError(self._why_ended())
+        finally:
+            timer.cancel()
+        return result_of(json.loads(answer), names)
 
     def end(self) -> None:
         """Kill what is left of it and of those that it has started."""
+        self._kill()
+        self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     pipe.close()
+
+    def _kill(self) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
 
-    def _answer(self, question: str) -> bytes:
-        stdin, stdout = self.process.stdin, self.process.stdout
-        assert stdin is not None
-        assert stdout is not None
-        stdin.write(question.encode() + b"\n")
-        stdin.flush()
-        ready, answer = select.poll(), bytearray()
-        ready.register(stdout, select.POLLIN | select.POLLHUP)
-        while not answer.endswith(b"\n"):
-            left = self._asked + self._limits.seconds - time.monotonic()
-            if left <= 0 or not ready.poll(left * 1000):
-                raise TimeoutError(f"it took longer than {duration(self._limits.seconds)} and was ended.")
-            piece = os.read(stdout.fileno(), PIECE)
-            if not piece:
-                self.process.wait()
-                raise OSError("its process has ended without an answer.")
-            answer += piece
-        return bytes(answer)
-
-    def _why(self, error: OSError) -> str:
-        """Why it has given no answer."""
-        code = self.process.returncode
-        if isinstance(error, TimeoutError) or code not in KILLED:
-            return str(error)
+    def _why_ended(self) -> str:
+        """Why it has given no answer; it has ended, or does so now."""
+        if time.monotonic() - self._asked >= self._limits.seconds:
+            return f"it took longer than {duration(self._limits.seconds)} and was ended."
+        code = self.process.wait()
+        if code not in KILLED:
+            return f"its process has ended with {code} and without an answer."
         return (
             f"its process was ended by {signal.Signals(-code).name}: it may have needed more than "
             f"{self._limits.memory / GB:.0f} GB of memory."
         )
 
 
-def made(answer: Json, names: Names) -> Any:
+def result_of(answer: Json, names: Names) -> object:
     """Return what a function has returned, or raise the error that it has raised. answer: of `tuning.service.child`."""
     told = names.document(answer)
     if "error" in told:
@@ -188,17 +180,17 @@ class Children:
         limits: ChildLimits = ChildLimits(),
         folder: Path | None = None,
         names: Names = AS_THEY_ARE,
-    ) -> Any:
+    ) -> object:
         """Ask a new child one question, as `Child.ask`."""
-        child = self._start(lambda: Child(environment, limits, folder))
+        asked = self._start(lambda: Child(environment, limits, folder))
         try:
-            return child.ask(function, values, names)
+            return asked.ask(function, values, names)
         except RunError as error:
             if self._closed:
                 raise UnavailableError(ENDING) from error
             raise
         finally:
-            self._end(child)
+            self._end(asked)
 
     @contextlib.contextmanager
     def kept(self, team: str, most: int, start: Callable[[], Child]) -> Iterator[Child]:
@@ -226,8 +218,8 @@ class Children:
             left = list(self._alive)
         for threads in self._threads.values():
             threads.shutdown(wait=False, cancel_futures=True)
-        for child in left:
-            self._end(child)
+        for each in left:
+            self._end(each)
 
     def _done(self, kind: Kind, team: str) -> None:
         with self._lock:

@@ -42,7 +42,7 @@ class Extracts:
     def model(self, run: SubmittedRun, customer: str | None) -> Future[BinaryIO]:
         """A ZIP archive of a customer's saved model; None where the run has a single one. `QuotaError` for too many
         at once; the child's errors are those of `tuning.errors`."""
-        return self._children.submit(KIND, run.team, lambda: self._made(run, "write_model", {"customer": customer}))
+        return self._children.submit(KIND, run.team, lambda: self._file(run, "write_model", {"customer": customer}))
 
     def predictions(
         self,
@@ -57,14 +57,14 @@ class Extracts:
         most = self._settings.prediction_rows
         values = {"customer": customer, "most": most, "formulas": formulas, "interval": interval}
         return self._children.submit(
-            KIND, run.team, lambda: self._made(run, "write_run_predictions", values, sent_file(rows, form))
+            KIND, run.team, lambda: self._file(run, "write_run_predictions", values, sent_file(rows, form))
         )
 
     def report(self, run: SubmittedRun, customer: str) -> Future[BinaryIO]:
         """A customer's page, which is kept as long as the run's tables are; errors as of `model`."""
         return self._children.submit(KIND, run.team, lambda: self._report(run, customer))
 
-    def _made(
+    def _file(
         self, run: SubmittedRun, function: str, values: Mapping[str, object], sent: tuple[str, bytes] | None = None
     ) -> BinaryIO:
         """The answer of a function of `extract_child`. sent: name and content of a file in its folder."""
@@ -91,7 +91,7 @@ class Extracts:
         kept = folder / f"report-{hashlib.sha256(customer.encode('utf-8', 'surrogatepass')).hexdigest()[:40]}.html"
         with contextlib.suppress(FileNotFoundError):
             return open(kept, "rb")
-        page = self._made(run, "write_report", {"customer": customer})
+        page = self._file(run, "write_report", {"customer": customer})
         with contextlib.suppress(FileNotFoundError):  # newer tables have taken the folder's place
             part = kept.with_suffix(f".{threading.get_ident()}")
             part.write_bytes(page.read())

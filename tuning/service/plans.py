@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import cast
 
 from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 
@@ -100,7 +101,7 @@ class Plans:
         try:
             self._set(plan, state=PlanState.PLANNING)
             try:
-                made = self._made(plan)
+                result = self._result(plan)
             except UnavailableError:
                 raise
             except Exception as error:
@@ -110,21 +111,21 @@ class Plans:
                 refusal = {name: told[name] for name in ("code", "values")}
                 self._set(plan, state=PlanState.REFUSED, problem=told["reason"], result=refusal)
             else:
-                self._set(plan, state=PlanState.PLANNED, result=made)
+                self._set(plan, state=PlanState.PLANNED, result=result)
         except TuningError as error:
             logger.error("plan %s is left for the next start: %s", plan.id, error)
 
-    def _made(self, plan: AskedPlan) -> Json:
+    def _result(self, plan: AskedPlan) -> Json:
         check_again(plan.definition, plan.team, self._settings)  # it may be one that an earlier server has left
         total = self._slots()
-        made: Json = self._children.run(
+        result = self._children.run(
             "tuning.service.child:plan",
             {"definition": {**({} if total is None else {"slots": total}), **plan.definition}},
             environment=roots_variable(self._settings, plan.team),
             limits=ChildLimits(self._settings.plan_seconds, int(self._settings.plan_memory_gb * GB)),
             names=self._settings.names(plan.team),
         )
-        return made
+        return cast(Json, result)
 
     def _set(self, plan: AskedPlan, **values: object) -> None:
         with self._database.write() as connection:

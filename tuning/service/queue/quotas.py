@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -27,6 +28,9 @@ class Used:
     uses: Sequence[SlotUse] = ()
     bytes: int = 0
 
+    def core_seconds(self, now: float, of_last: float) -> float:
+        return sum(use.seconds(now, of_last) for use in self.uses)
+
 
 def check(team: str, quotas: Quotas, asked: Asked, used: Used, total: int | None, now: float) -> None:
     """`QuotaError` for what a team may not have. total: the server's slots; None while they are not known."""
@@ -46,35 +50,18 @@ def check(team: str, quotas: Quotas, asked: Asked, used: Used, total: int | None
             f"the runs of team {team!r} have {used.bytes / GB:,.2f} GB of {quotas.storage_gb:,g} GB. Delete some that "
             "have ended."
         )
-    if quotas.core_seconds_per_day is not None:
-        _check_core_seconds(team, quotas.core_seconds_per_day, used.uses, now)
+    allowed, seconds = quotas.core_seconds_per_day, used.core_seconds(now, DAY_S)
+    if allowed is not None and seconds >= allowed:
+        # The first second at which enough of what was used is a day old.
+        later = bisect_left(range(int(DAY_S)), True, key=lambda after: used.core_seconds(now, DAY_S - after) < allowed)
+        raise QuotaError(
+            f"team {team!r} has used {seconds:,.0f} core-seconds in the last 24 hours, and {allowed:,.0f} are allowed. "
+            f"There is room again in about {duration(later)}.",
+            later=later,
+        )
     if quotas.queued_runs is not None and used.queued >= quotas.queued_runs:
         raise QuotaError(
             f"team {team!r} asks for 1 more queued run; {used.queued:,} wait, and {quotas.queued_runs:,} are allowed. "
             "There is room again when one of them begins or is cancelled.",
             later=TYPICAL_S,
         )
-
-
-def _check_core_seconds(team: str, allowed: float, uses: Sequence[SlotUse], now: float) -> None:
-    used = sum(use.seconds(now) for use in uses)
-    if used < allowed:
-        return
-    later = _room_again(allowed, uses, now)
-    raise QuotaError(
-        f"team {team!r} has used {used:,.0f} core-seconds in the last 24 hours, and {allowed:,.0f} are allowed. There "
-        f"is room again in about {duration(later)}.",
-        later=later,
-    )
-
-
-def _room_again(allowed: float, uses: Sequence[SlotUse], now: float) -> float:
-    """Seconds until what was used has left the last day far enough."""
-    low, high = 0.0, DAY_S
-    while high - low > 1.0:
-        middle = (low + high) / 2
-        if sum(use.seconds(now, DAY_S - middle) for use in uses) < allowed:
-            high = middle
-        else:
-            low = middle
-    return high

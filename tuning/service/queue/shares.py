@@ -6,7 +6,6 @@ is not kept waiting by many small ones. A team that has as much at once, or in a
 
 from __future__ import annotations
 
-import heapq
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from tuning.service.settings import ServiceSettings
 
 DAY_S = 86_400.0
 LONGEST_PAUSE_S = 300.0  # between two tries of a run; one that is further away is of a clock that was set back
-TYPICAL_S = 60.0  # of a run, before one has ended
+TYPICAL_S = 60.0  # of a run
 
 
 @dataclass(frozen=True)
@@ -73,8 +72,6 @@ class Shares:
         for use in uses:
             self.seconds[use.team] += use.seconds(now)
             self.at_once[use.team] += use.slots if use.until is None else 0
-        ended = [use.until - use.since for use in uses if use.until is not None]
-        self._typical_s = sum(ended) / len(ended) if ended else TYPICAL_S
 
     @property
     def free(self) -> int:
@@ -96,25 +93,14 @@ class Shares:
         return None
 
     def places(self, waiting: Iterable[Waiting]) -> dict[str, int]:
-        """The order in which runs would begin if each took as long as the others have: 1 is next."""
-        queues: defaultdict[str, list[Waiting]] = defaultdict(list)
-        for run in waiting:
-            queues[run.team].append(run)
-        for queue in queues.values():
-            queue.sort(key=lambda run: run.turn, reverse=True)
-        order = [(self._turn(team, queue[-1]), team) for team, queue in queues.items()]
-        heapq.heapify(order)
-        ahead, places = Shares(self.settings, self.total, (), self.now), dict[str, int]()
-        ahead.seconds, ahead.at_once = self.seconds.copy(), self.at_once.copy()
-        while order:
-            _, team = heapq.heappop(order)
-            run = queues[team].pop()
-            places[run.run] = len(places) + 1
-            slots = self.slots_for(run, queues.keys())
-            ahead.seconds[team] += slots * self._typical_s
-            if queues[team]:
-                heapq.heappush(order, (ahead._turn(team, queues[team][-1]), team))
-        return places
+        """The order in which runs would begin if all took as long: 1 is next."""
+        runs = sorted(waiting, key=lambda run: run.turn)
+        teams, ahead = {run.team for run in runs}, Counter[str]()
+        order = []
+        for run in runs:
+            order.append((*self._turn(run.team, run, ahead[run.team]), run.run))
+            ahead[run.team] += self.slots_for(run, teams)
+        return {run: place for place, (*_, run) in enumerate(sorted(order), 1)}
 
     def slots_for(self, run: Waiting, open_teams: Iterable[str]) -> int:
         """What a run would get: what it asks for, or its team's share, but no more than there is or it may have."""
@@ -130,7 +116,10 @@ class Shares:
             return False
         return quotas.core_seconds_per_day is None or self.seconds[team] < quotas.core_seconds_per_day
 
-    def _turn(self, team: str, first: Waiting) -> tuple[float, float, float, str]:
-        """A team's place among the teams: who has had less; then who has fewer slots now, then who waits longer."""
+    def _turn(self, team: str, first: Waiting, ahead: int = 0) -> tuple[float, float, float, str]:
+        """A team's place among the teams: who has had less; then who has fewer slots now, then who waits longer.
+
+        ahead: slots of its runs that begin before.
+        """
         share = self.settings.team(team).share
-        return self.seconds[team] / share, self.at_once[team] / share, first.submitted, team
+        return (self.seconds[team] + ahead * TYPICAL_S) / share, self.at_once[team] / share, first.submitted, team

@@ -44,12 +44,12 @@ class Slots:
         """Ask the cluster, and wait for its answer; the server itself does not import Ray."""
         values, environment = {"address": self._address}, {"RAY_ADDRESS": self._address or ""}
         try:
-            there: int | None = self._children.run(
+            there = self._children.run(
                 "tuning.service.child:cluster_slots", values, environment=environment, limits=LIMITS
             )
         except RunError:
             there = None
-        found = there if not there or self._most is None else min(there, self._most)
-        if (found or None) != self._found:
-            self._found = found or None
+        found = min(there, self._most or there) if isinstance(there, int) and there else None
+        if found != self._found:
+            self._found = found
             self._changed()
