@@ -89,7 +89,6 @@ def _work(
         wake=supervisor.wake,
         slots=supervisor.slots,
         hindered=supervisor.hindered,
-        remark=supervisor.remark,
         closing=end,
     )
     server = _Server(_uvicorn(settings, service), end, ready)

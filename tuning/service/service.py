@@ -28,7 +28,7 @@ from tuning.service.queue.claim import Places
 from tuning.service.requests import Requests
 from tuning.service.schedules import Schedules
 from tuning.service.settings import ServiceSettings
-from tuning.service.states import ENDED
+from tuning.service.states import ENDED, RunState
 from tuning.service.views.views import Views
 from tuning.serving.kept_runs import refusal
 from tuning.storage.run_directory import RunDirectory
@@ -47,7 +47,6 @@ class Service:
         wake: tells the supervisor that there may be something to do.
         slots: how many all runs share; None while a cluster has not said it.
         hindered: why runs are not looked after at the moment; None while they are.
-        remark: what is to be said of a run that its row does not.
         closing: set once the server ends, so that streams do.
         stream_s: the longest time for which a stream of events goes on; a client then asks again.
         look_s: between two looks of a stream at the database.
@@ -60,7 +59,6 @@ class Service:
     wake: Callable[[], None] = _nobody
     slots: Callable[[], int | None] = _nobody
     hindered: Callable[[], str | None] = _nobody
-    remark: Callable[[SubmittedRun], str] = lambda _: ""
     closing: threading.Event = field(default_factory=threading.Event)
     _submitting: threading.Lock = field(default_factory=threading.Lock)
     stream_s: float = 3600.0
@@ -111,8 +109,9 @@ class Service:
         return self._places.at(self.clock(), self.slots() or 1)
 
     def remarked(self, run: SubmittedRun) -> SubmittedRun:
-        """The run with a reason also where its row has none."""
-        return run if run.reason else replace(run, reason=self.remark(run))
+        """The run, of one that waits with what keeps the server from beginning any."""
+        waits = run.state is RunState.QUEUED and not run.reason
+        return replace(run, reason=self.hindered() or "") if waits else run
 
     def work_folder(self, run: str) -> Path:
         """Where the service keeps what is its own of a run: definition, log, tables for pages."""

@@ -26,8 +26,7 @@ from tuning.service.queue.claim import claim
 from tuning.service.settings import Team
 from tuning.service.states import RunState
 from tuning.service.supervisor import launcher
-from tuning.service.supervisor.drivers import Drivers, driver_environment
-from tuning.service.supervisor.stopping import ORDERS
+from tuning.service.supervisor.drivers import ORDERS, Drivers, driver_environment
 
 WORKS = "touch begun; while [ ! -e go ]; do sleep 0.05; done"
 ENDS_WHEN_ASKED = "trap 'exit 143' TERM; touch begun; while :; do sleep 0.05; done"

@@ -33,6 +33,9 @@ from tuning.service.supervisor.launcher import EXIT, LAUNCHER
 DEFINITION = "definition.yaml"
 RAY_SOCKET = "/tuning-5f0c9f3ab2d4/ray/session_2026-06-08_03-00-00_000000_4194304/sockets/plasma_store"
 LONGEST_BASE = 107 - len(RAY_SOCKET)  # the longest path of a socket on Linux
+#: Seconds after the first look at a run that is to end, and the signal that is sent then. A driver answers the first by
+#: writing what is finished, the second by ending its workers.
+ORDERS = ((0.0, signal.SIGTERM), (30.0, signal.SIGTERM), (60.0, signal.SIGKILL))
 
 
 @dataclass(frozen=True)
@@ -131,6 +134,30 @@ def send(driver: Owner, number: int) -> None:
             os.killpg(driver.pid, number)
         else:
             os.kill(driver.pid, number)
+
+
+class Stopping:
+    """The runs that are to end, and what their drivers were sent.
+
+    clock: seconds that only go forward: by the time of day, a clock that is set back would keep a run alive. A server
+    that was started anew begins with the first signal again.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._asked: dict[str, tuple[float, int]] = {}  # since when, and how many orders were given
+
+    def ask(self, run: str, driver: Owner) -> None:
+        """Give a driver the orders that are due."""
+        since, given = self._asked.get(run, (self._clock(), 0))
+        for after, number in ORDERS[given:]:
+            if self._clock() - since >= after:
+                send(driver, number)
+                given += 1
+        self._asked[run] = since, given
+
+    def forget(self, run: str) -> None:
+        self._asked.pop(run, None)
 
 
 def driver_environment(settings: ServiceSettings, team: str) -> dict[str, str]:

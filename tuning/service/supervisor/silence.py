@@ -18,7 +18,6 @@ logger = logging.getLogger(__name__)
 
 LOOK_S = 60.0  # between two looks
 SILENT_S = 900.0  # a driver that has said how far it is, and then nothing for so long, hangs
-NOT_YET_S = 900.0  # one that has said nothing yet is told to be so; it may still read millions of customers
 
 
 @dataclass
@@ -27,7 +26,7 @@ class _Word:
 
     updated: str | None
     since: float
-    reported: bool = False
+    reported: bool
 
 
 class Silence:
@@ -51,29 +50,22 @@ class Silence:
         """Read the progress of these runs, and forget all others."""
         words: dict[tuple[str, float | None], _Word] = {}
         for run in working:
-            key, now = (run.id, run.started), self._clock()
+            key = run.id, run.started
             before = self._words.get(key)
             try:
                 progress = read_progress(run.run_directory)
+                updated = None if progress is None else progress.updated
             except TuningError as error:
                 logger.warning("the progress of run %s cannot be read: %s", run.id, error)
-                words[key] = before or _Word(None, now)
-                continue
-            updated = None if progress is None else progress.updated
-            if before is None:
-                words[key] = _Word(updated, now)
-            elif before.updated != updated:
-                words[key] = _Word(updated, now, reported=True)
-            else:
+                updated = None if before is None else before.updated
+            if before is not None and before.updated == updated:
                 words[key] = before
+            else:
+                words[key] = _Word(updated, self._clock(), reported=before is not None)
         self._words = words
 
     def hangs(self, run: SubmittedRun) -> bool:
-        """Whether a driver has said how far it is, and then nothing for too long."""
+        """Whether a driver has said how far it is, and then nothing for too long. Before its first word it may read
+        millions of customers."""
         word = self._words.get((run.id, run.started))
         return word is not None and word.reported and self._clock() - word.since >= SILENT_S
-
-    def has_said_nothing(self, run: SubmittedRun) -> bool:
-        """Whether a driver has not said anything for so long that somebody should know."""
-        word = self._words.get((run.id, run.started))
-        return word is not None and not word.reported and self._clock() - word.since >= NOT_YET_S

@@ -24,22 +24,17 @@ from tuning.service.requests import Requests
 from tuning.service.schedules import Schedules
 from tuning.service.settings import ServiceSettings
 from tuning.service.states import WORKING, RunState
-from tuning.service.supervisor.drivers import Drivers, Gone, search_command, send
+from tuning.service.supervisor.drivers import Drivers, Gone, Stopping, search_command, send
 from tuning.service.supervisor.endings import WRONG, sequel
 from tuning.service.supervisor.outages import Outages
-from tuning.service.supervisor.silence import NOT_YET_S, SILENT_S, Silence
+from tuning.service.supervisor.silence import SILENT_S, Silence
 from tuning.service.supervisor.slots import Slots
-from tuning.service.supervisor.stopping import Stopping
 
 logger = logging.getLogger(__name__)
 
 BUSY_S, IDLE_S = 0.25, 2.0  # between two looks while a run works, and while none does
 SIZES = Kind("sizes of runs", at_once=1, most_open=10**9)
 STUCK_S = 60.0  # a look that takes longer is told
-QUIET = (
-    f"its process has not said how far it is since {duration(NOT_YET_S)}. It may still read the customers; if there "
-    "are few, stop and resume it."
-)
 
 
 class Supervisor:
@@ -102,12 +97,6 @@ class Supervisor:
         if self._monotonic() - self._looked > STUCK_S:
             return f"The runs were looked at {duration(self._monotonic() - self._looked)} ago."
         return "The Ray cluster does not answer, so no run begins." if self.slots() is None else None
-
-    def remark(self, run: SubmittedRun) -> str:
-        """What is to be said of a run that the database does not hold; empty where nothing is."""
-        if run.state is RunState.QUEUED:
-            return self.hindered() or ""
-        return QUIET if run.state is RunState.RUNNING and self.silence.has_said_nothing(run) else ""
 
     def look(self) -> None:
         """Do all that is to be done now. `UnavailableError` while the database cannot be used."""
