@@ -74,7 +74,7 @@ def test_a_configuration_is_one_that_a_server_takes(
     for text in shown:
         (tmp_path / "service.yaml").write_text(text)
         settings = read_settings(
-            tmp_path / "service.yaml", {}, {"database": "sqlite://", "storage": "runs", "work": str(tmp_path)}
+            tmp_path / "service.yaml", {"database": "sqlite://", "storage": "runs", "work": str(tmp_path)}
         )
         assert isinstance(settings, ServiceSettings)
 

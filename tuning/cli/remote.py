@@ -15,8 +15,7 @@ import click
 
 from tuning.basics import exit_codes
 from tuning.cli.program import Command
-from tuning.cli.service_options import service_installed
-from tuning.cli.shared_options import read_changes
+from tuning.cli.shared_options import read_changes, service_installed
 from tuning.errors import DefinitionError
 
 if TYPE_CHECKING:

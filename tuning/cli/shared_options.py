@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypedDict, TypeVar, Unpack
 
 import click
@@ -161,3 +162,14 @@ def _override(overrides: dict[str, object], change: str) -> None:
             raise DefinitionError(f"--set {change!r}: {parent!r} is already {inner!r}, which is not a mapping.")
         overrides = inner
     overrides[last] = parsed
+
+
+@contextlib.contextmanager
+def service_installed() -> Iterator[None]:
+    """Around imports of the service: `DefinitionError` where its libraries are not installed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise DefinitionError(
+            f"the service needs the library {error.name!r}: pip install 'tuning-service[service]'."
+        ) from error

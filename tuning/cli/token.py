@@ -11,8 +11,10 @@ import click
 
 from tuning.cli.output import aligned
 from tuning.cli.program import Command
-from tuning.cli.service_options import database_option, default_database, service_installed
+from tuning.cli.serve import settings_options
+from tuning.cli.shared_options import service_installed
 from tuning.errors import DefinitionError
+from tuning.service.settings import default_database
 
 if TYPE_CHECKING:
     from tuning.service.database.tokens import TokenHolder, Tokens
@@ -29,7 +31,7 @@ def token() -> None:
 
 
 @token.command("create", cls=Command)
-@database_option
+@settings_options("database")
 @click.option("--team", required=True, metavar="NAME", help="Whose runs it is for.")
 @click.option(
     "--role",
@@ -58,7 +60,7 @@ def create(database: str | None, team: str, role: str, name: str, days: float | 
 
 
 @token.command("list", cls=Command)
-@database_option
+@settings_options("database")
 @click.option("--team", metavar="NAME", help="Only this team's.")
 @click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def list_command(database: str | None, team: str | None, output: str) -> None:
@@ -75,7 +77,7 @@ def list_command(database: str | None, team: str | None, output: str) -> None:
 
 
 @token.command("revoke", cls=Command)
-@database_option
+@settings_options("database")
 @click.option("--team", required=True, metavar="NAME", help="Whose it is.")
 @click.option("--name", required=True, metavar="NAME", help="What it is called.")
 def revoke(database: str | None, team: str, name: str) -> None:

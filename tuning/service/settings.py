@@ -18,6 +18,7 @@ from tuning.service.names import Names
 from tuning.storage.names import is_uri, mask
 
 GB = 2**30
+FOLDERS = ("storage", "work", "data")  # keys with folders or URIs
 NO_MLFLOW = "none"  # in place of a tracking URI
 SECRET_FILES = ("TUNING_TOKEN_FILE", "PGPASSFILE")  # variables that name files with secrets
 
@@ -54,34 +55,43 @@ class Team(_Settings):
     quotas: Quotas = Quotas()
 
 
+def default_database() -> str:
+    """The database of a server that is started in this folder."""
+    return f"sqlite:///{os.path.abspath('service')}/service.db"
+
+
 class ServiceSettings(_Settings):
-    """One server.
+    """One server: what its configuration file says. A key with a title is an option, too, whose value is called so."""
 
-    Attributes:
-        database: URL of SQLAlchemy.
-        storage: folder or URI in which run directories are made, `<storage>/<team>/<run>`.
-        work: local folder of what the service itself keeps of a run: its definition, log, and tables for pages.
-        data: roots that definitions may read below.
-        slots: that all running runs share; None with `ray_address`, whose slots are the cluster's.
-        teams: by name; a team that is not named here has the defaults.
-        mlflow: tracking URI that all runs copy to; None for a database in each run directory, "none" for no copy.
-        config: the file that this is from.
-        public_url: how people reach it, behind a reverse proxy.
-        trusted_proxies: addresses and networks of the proxies that may say from where a request comes.
-    """
-
-    database: str
-    storage: str
-    work: Path
-    data: tuple[str, ...] = ()
-    slots: int | None = Field(None, ge=1)
-    host: str = "127.0.0.1"
-    port: int = Field(8420, ge=0, le=65535)
-    ray_address: str | None = None
-    teams: Mapping[str, Team] = {}
-    mlflow: str | None = None
+    database: str = Field(
+        default_factory=default_database,
+        title="URL",
+        description="sqlite:///FILE or postgresql://… (default: ./service/service.db); also TUNING_DATABASE.",
+    )
+    storage: str = Field(
+        "service/runs", title="ROOT", description="Folder or URI for run directories (default: ./service/runs)."
+    )
+    work: Path = Field(
+        Path("service/work"),
+        title="FOLDER",
+        description="What the service keeps of each run (default: ./service/work).",
+    )
+    data: tuple[str, ...] = Field(
+        (".",), title="ROOT", description="Folder or URI that may be read (can be repeated; default: this one)."
+    )
+    slots: int | None = Field(None, ge=1, title="N", description="Trials at once of all runs (default: the CPUs).")
+    host: str = Field("127.0.0.1", title="ADDRESS", description="Address to listen on (default: 127.0.0.1).")
+    port: int = Field(8420, ge=0, le=65535, title="N", description="Port to listen on (default: 8420; 0: a free one).")
+    ray_address: str | None = Field(
+        None, title="HOST:PORT", description="Ray cluster on which all runs work, with its slots."
+    )
+    mlflow: str | None = Field(
+        None, title="URI", description="MLflow that all runs are copied to, or none; also in --config."
+    )
+    public_url: str | None = Field(None, title="URL", description="How people reach it, behind a reverse proxy.")
     config: Path | None = None
-    public_url: str | None = None
+    teams: Mapping[str, Team] = {}  # one that is not named here has the defaults
+    #: Addresses and networks of the proxies that may say from where a request comes.
     trusted_proxies: tuple[IPvAnyNetwork, ...] = (ip_network("127.0.0.1"), ip_network("::1"))
     body_bytes: int = Field(2**20, ge=1024, description="Largest body of a request.")
     body_seconds: float = Field(20.0, gt=0, description="In which a body has to come, beside 1 s for each 50 kB.")
@@ -131,8 +141,8 @@ class ServiceSettings(_Settings):
         return tuple(map(os.path.abspath, kept))
 
 
-def read_settings(file: Path | None, given: Mapping[str, object], defaults: Mapping[str, object]) -> ServiceSettings:
-    """The settings of a configuration file (YAML), with what is given in their place, and defaults for the rest.
+def read_settings(file: Path | None, given: Mapping[str, object]) -> ServiceSettings:
+    """The settings of a configuration file (YAML), with what is given in their place.
 
     Relative folders in the file are relative to its own folder, others to the one where this is called.
     `DefinitionError` lists everything that is wrong.
@@ -143,25 +153,25 @@ def read_settings(file: Path | None, given: Mapping[str, object], defaults: Mapp
             written = load_yaml(file.read_text(encoding="utf-8"), str(file))
         except (OSError, UnicodeDecodeError) as error:
             raise DefinitionError(f"--config {str(file)!r} cannot be read: {error}.") from error
-        written = {name: _from_folder(name, value, file.resolve().parent) for name, value in written.items()}
-    here = {name: _from_folder(name, value, Path.cwd()) for name, value in given.items()}
+    fields = {name: ServiceSettings.model_fields[name].default for name in FOLDERS}
+    folder = Path.cwd() if file is None else file.resolve().parent
+    said = {**_placed(fields, Path.cwd()), **_placed(written, folder), **_placed(given, Path.cwd())}
     try:
-        return ServiceSettings.model_validate({**defaults, **written, **here, "config": file})
+        return ServiceSettings.model_validate({**said, "config": file})
     except ValidationError as error:
         raise refused(error, ServiceSettings) from None
 
 
-def _from_folder(name: str, value: object, folder: Path) -> object:
-    if name in ("storage", "work") and isinstance(value, str):
-        return value if is_uri(value) else str(folder / value)
-    if name == "data" and isinstance(value, list | tuple):
-        return [root if not isinstance(root, str) or is_uri(root) else str(folder / root) for root in value]
-    if name == "teams" and isinstance(value, Mapping):
-        return {team: _team_from(options, folder) for team, options in value.items()}
-    return value
+def _placed(values: Mapping[str, object], folder: Path) -> dict[str, object]:
+    """Values with the folders in them below another one."""
 
+    def placed(value: object, name: str) -> object:
+        if isinstance(value, Mapping):
+            return _placed(value, folder)
+        if isinstance(value, list | tuple):
+            return [placed(each, name) for each in value]
+        if name in FOLDERS and isinstance(value, str | Path) and not is_uri(str(value)):
+            return str(folder / value)
+        return value
 
-def _team_from(options: object, folder: Path) -> object:
-    if not isinstance(options, Mapping):
-        return options
-    return {name: _from_folder(name, value, folder) for name, value in options.items()}
+    return {name: placed(value, name) for name, value in values.items()}

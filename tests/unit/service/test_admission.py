@@ -44,7 +44,7 @@ def admitted(settings: ServiceSettings, team: str = "churn", **values: object) -
 def test_what_the_driver_gets_names_files_below_the_root_and_the_teams_experiment(settings: ServiceSettings) -> None:
     root = settings.data[0]
     found = admitted(settings, name="week", slots=3, priority=5, schedule={"cron": "0 3 * * 1", "time_zone": "UTC"})
-    assert found.timetable == Timetable("0 3 * * 1", "UTC")
+    assert found.timetable == Timetable(cron="0 3 * * 1", time_zone="UTC")
     assert (found.submission.priority, found.submission.slots_asked, found.submission.name) == (5, 3, "week")
     assert found.submission.definition == {
         "data": f"{root}/churn.csv",

@@ -24,7 +24,7 @@ DEFAULTS = {"database": "sqlite://", "storage": "runs", "work": "work"}
 def test_a_wrong_key_is_named_with_its_place(tmp_path: Path, written: str, says: str) -> None:
     (file := tmp_path / "service.yaml").write_text(written)
     with pytest.raises(DefinitionError) as refused:
-        read_settings(file, {}, DEFAULTS)
+        read_settings(file, DEFAULTS)
     assert says in str(refused.value)
 
 
@@ -33,5 +33,5 @@ def test_folders_of_data_that_are_not_there_are_found(tmp_path: Path) -> None:
     (file := tmp_path / "service.yaml").write_text(
         "data: [there, away, s3://bucket/x]\nteams: {a: {data: [lost]}, b: {data: [there]}}\n"
     )
-    settings = read_settings(file, {}, DEFAULTS)
+    settings = read_settings(file, DEFAULTS)
     assert settings.missing_folders == [str(tmp_path / "away"), str(tmp_path / "lost")]
