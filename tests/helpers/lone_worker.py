@@ -11,8 +11,7 @@ from typing import Any
 from chaos import environment, hazard, hazards, write_hazards
 
 from tuning import RunResult
-from tuning.execution.crash_log import crashes
-from tuning.execution.nodes import Nodes
+from tuning.execution.crash_log import Nodes, crashes
 from tuning.execution.packed import WORK, work_batch
 from tuning.execution.worker import WorkerRun
 from tuning.runs.begin import begin

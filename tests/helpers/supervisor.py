@@ -87,7 +87,7 @@ def _owned(pipe: int) -> int:
 def work(uri: str, batch: int, interval: int) -> None:
     """A child's life; never returns."""
     from tuning.basics.timing import Timing
-    from tuning.execution.nodes import Nodes
+    from tuning.execution.crash_log import Nodes
     from tuning.execution.packed import WornOutError, work_batch
     from tuning.execution.worker import WorkerRun
     from tuning.records.ownership import newest_term

@@ -1,4 +1,4 @@
-"""What is written and said when a run has ended: outcome, leaderboard, report, missing logs, how to go on."""
+"""What is written when a run has ended: outcome, leaderboard, report, missing logs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from tuning.basics.documents import Json
 from tuning.basics.exit_codes import of_models, of_searches, outcome_of
-from tuning.basics.wording import amount, one_line, time_text
+from tuning.basics.wording import one_line
 from tuning.errors import TuningError, failure
 from tuning.records.ownership import check_there
 from tuning.records.parts import accepted
@@ -89,23 +89,6 @@ class MissingLogs(RunObserver):
             TrialLogs(owned.directory, owned.plan.spec.definition.loggers).complete(parts)
         except Exception as error:
             logger.warning("logs of trials are missing: %s; a resume writes them", one_line(error))
-
-
-class BudgetAdvice(RunObserver):
-    """Says how to go on with a run that has used up its time."""
-
-    def __init__(self, owned: OwnedRun) -> None:
-        self._owned = owned
-
-    def ended(self, end: RunEnd) -> None:
-        if end.state is EndState.SPENT and end.result.unfinished:
-            logger.warning(
-                "the time budget (%s) is spent, with %s unfinished, whose trials so far are kept; resume with a larger "
-                "budget, which counts from the run's beginning: %s",
-                time_text(self._owned.plan.spec.definition.time_budget or 0.0),
-                amount(end.result.unfinished, "study"),
-                self._owned.resume_advice("time_budget"),
-            )
 
 
 def write_outcome(owned: OwnedRun, end: RunEnd, not_copied: Mapping[str, int], lost_nodes: Sequence[str]) -> None:

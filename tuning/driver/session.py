@@ -5,13 +5,14 @@ from __future__ import annotations
 import atexit
 import contextlib
 import gc
+import logging
 from dataclasses import replace
 from functools import cache
 
 from tuning.basics.public import is_interactive
 from tuning.basics.wording import amount, time_text, value_text
 from tuning.driver.display import Display
-from tuning.driver.ending import BudgetAdvice, LeaderboardFile, MissingLogs, ReportWriter, write_outcome
+from tuning.driver.ending import LeaderboardFile, MissingLogs, ReportWriter, write_outcome
 from tuning.driver.hosts.base import StopConditions
 from tuning.driver.hosts.choice import hosts_of
 from tuning.driver.log_capture import log_file
@@ -35,6 +36,8 @@ from tuning.runs.progress import Counter, earlier_rate
 from tuning.runs.results import RunResult
 from tuning.tracking.copy.observer import MLflowCopy
 
+logger = logging.getLogger(__name__)
+
 
 class RunSession:
     """The work on a run that this process owns. signals: what the user wants meanwhile."""
@@ -49,7 +52,7 @@ class RunSession:
             self.counter.earlier_rate = earlier_rate(owned.directory, owned.plan.slots)
         self.copy = MLflowCopy(owned)
         self.observers: list[RunObserver] = [
-            *(observer(owned) for observer in (LeaderboardFile, ReportWriter, MissingLogs, BudgetAdvice)),
+            *(observer(owned) for observer in (LeaderboardFile, ReportWriter, MissingLogs)),
             self.copy,  # of what the others have written
         ]
         self.counter.stopping = lambda: bool(signals.received)
@@ -149,8 +152,16 @@ class RunSession:
 
     def _end(self, state: EndState, result: RunResult, error: BaseException | None) -> RunEnd:
         if state is EndState.SPENT:
-            budget = self.owned.plan.spec.definition.time_budget or 0.0
-            result.pending = EndCode.TIME_BUDGET_SPENT(budget=time_text(budget))
+            budget = time_text(self.owned.plan.spec.definition.time_budget or 0.0)
+            result.pending = EndCode.TIME_BUDGET_SPENT(budget=budget)
+            if result.unfinished:
+                logger.warning(
+                    "the time budget (%s) is spent, with %s unfinished, whose trials so far are kept; resume with a "
+                    "larger budget, which counts from the run's beginning: %s",
+                    budget,
+                    amount(result.unfinished, "study"),
+                    self.owned.resume_advice("time_budget"),
+                )
         return RunEnd(state, result, error)
 
     def _tell(self, end: RunEnd) -> None:

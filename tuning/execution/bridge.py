@@ -23,14 +23,15 @@ from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 from ray.tune.search.search_algorithm import SearchAlgorithm
 
 from tuning.basics.environment import environment_set
+from tuning.errors import code_of
+from tuning.execution.crash_log import ray_nodes
 from tuning.execution.jobs import BatchJob, FitJob, TrialJob, job_in
-from tuning.execution.nodes import error_text
-from tuning.execution.packed import run_batch
-from tuning.execution.reports import FailureReport, StepReport, TuneResult, report_in, report_to_tune
+from tuning.execution.packed import WornOutError, work_batch
+from tuning.execution.reports import FailureReport, StepReport, TuneResult, error_text, report_in, report_to_tune
 from tuning.execution.run_queue import RunQueue
-from tuning.execution.spread.open_studies import OpenStudies
-from tuning.execution.spread.worker import forget_run, run_fit, run_trial
+from tuning.execution.spread.worker import forget_run, last_fit, run_trial
 from tuning.execution.worker import WorkerRun, unblock_sigterm
+from tuning.runs.progress import WorkerError
 
 if TYPE_CHECKING:
     from ray.tune.execution.tune_controller import TuneController
@@ -47,14 +48,20 @@ def run_trainable(run: WorkerRun, name: str) -> Callable[[dict[str, object]], No
 
     def trainable(config: dict[str, object]) -> None:
         unblock_sigterm()
-        match job_in(config):
-            case BatchJob(batch=batch):
+        job = job_in(config)
+        if isinstance(job, TrialJob):
+            run_trial(run, job)
+            return
+        try:
+            if isinstance(job, FitJob):
+                last_fit(run, job, report_to_tune)
+            elif isinstance(job, BatchJob):
                 forget_run()
-                run_batch(run, batch)
-            case TrialJob() as job:
-                run_trial(run, job)
-            case FitJob() as job:
-                run_fit(run, job, report_to_tune)
+                work_batch(run, job.batch, report_to_tune, ray_nodes())
+        except WornOutError:
+            os._exit(0)  # Tune starts another process for what is left
+        except Exception as error:  # raised, Tune would start the job again for ever
+            report_to_tune(WorkerError(f"{type(error).__name__}: {error}", code_of(error)))
 
     trainable.__name__ = name
     return trainable
@@ -150,12 +157,12 @@ class RunScheduler(Uncopied, FIFOScheduler):
 
     def on_trial_result(self, tune_controller: object, trial: Trial, result: TuneResult) -> str:
         report = report_in(result)
-        studies = _studies_of(self._queue, trial)
+        studies = self._queue.studies_of(job_in(trial.config))
         stop = isinstance(report, StepReport | FailureReport) and studies and studies.result(trial.trial_id, report)
         return str(TrialScheduler.STOP if stop else TrialScheduler.CONTINUE)
 
     def on_trial_error(self, tune_controller: object, trial: Trial) -> None:
-        if (studies := _studies_of(self._queue, trial)) is not None:
+        if (studies := self._queue.studies_of(job_in(trial.config))) is not None:
             studies.trial(trial.trial_id).death = error_text(trial)
 
     def on_trial_remove(self, tune_controller: TuneController, trial: Trial) -> None:
@@ -190,7 +197,7 @@ class SpreadTrials(Uncopied, tune.Callback):
         self._working: dict[str, tuple[Trial, float, float]] = {}  # since when, and when something was reported
 
     def on_trial_start(self, iteration: int, trials: object, trial: Trial, **info: object) -> None:
-        if _is_trial(trial):
+        if isinstance(job_in(trial.config), TrialJob):
             now = time.monotonic()
             self._working[trial.trial_id] = trial, now, now
 
@@ -201,12 +208,12 @@ class SpreadTrials(Uncopied, tune.Callback):
     def on_checkpoint(
         self, iteration: int, trials: object, trial: Trial, checkpoint: tune.Checkpoint, **info: object
     ) -> None:
-        if (studies := _studies_of(self._queue, trial)) is not None:
+        if (studies := self._queue.studies_of(job_in(trial.config))) is not None:
             studies.saved(trial.trial_id, str(checkpoint.path))
 
     def on_trial_recover(self, iteration: int, trials: object, trial: Trial, **info: object) -> None:
         self._working.pop(trial.trial_id, None)
-        if (studies := _studies_of(self._queue, trial)) is not None:
+        if (studies := self._queue.studies_of(job_in(trial.config))) is not None:
             studies.trial(trial.trial_id).attempt += 1
 
     def on_trial_error(self, iteration: int, trials: object, trial: Trial, **info: object) -> None:
@@ -217,21 +224,11 @@ class SpreadTrials(Uncopied, tune.Callback):
     def on_step_end(self, iteration: int, trials: object, **info: object) -> None:
         now = time.monotonic()
         for trial_id, (trial, since, heard) in list(self._working.items()):
-            studies = _studies_of(self._queue, trial)
+            studies = self._queue.studies_of(job_in(trial.config))
             if studies is not None and studies.overdue(trial_id, now - since, now - heard):
                 del self._working[trial_id]
                 trial.max_failures = 0  # else Tune starts it again
                 ray.kill(trial.temporary_state.ray_actor)
-
-
-def _is_trial(trial: Trial) -> bool:
-    """Return whether a Tune trial is one of a spread study: other jobs look after themselves."""
-    return isinstance(job_in(trial.config), TrialJob)
-
-
-def _studies_of(queue: RunQueue, trial: Trial) -> OpenStudies | None:
-    """Return the studies one of which a Tune trial belongs to; None of a batch."""
-    return queue.studies if _is_trial(trial) else None
 
 
 _current: list[tune.Callback] = []

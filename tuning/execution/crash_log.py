@@ -22,6 +22,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from tuning.records.ownership import Term
 from tuning.storage.run_directory import RunDirectory
@@ -37,7 +38,8 @@ STARTING = -1
 LOADING, CONCLUDING = -1, -2
 FINAL_FITS = "the final fits"
 STACK_CHARACTERS = 6000
-Fetch = Callable[[str, str], bytes | None]
+#: Gives a file of a node, None where that cannot be had.
+Fetch: TypeAlias = Callable[[str, str], bytes | None]
 
 
 @dataclass(frozen=True)
@@ -142,30 +144,38 @@ class ProgressMarker:
         LOADED.pack_into(self._map, STATE.size, seconds)
 
 
-def crashes(
-    directory: RunDirectory,
-    term: Term,
-    batch: int,
-    work: str,
-    *,
-    fetch: Fetch = lambda *_: None,
-    lost: Callable[[str], bool] = lambda _: False,
-) -> list[Crash]:
+@dataclass
+class Nodes:
+    """What a worker can know of the cluster.
+
+    name: of its own node. slots: how many workers like it share that. fetch: a file from another node, None when that
+    cannot be had. lost: whether a node is gone.
+    """
+
+    name: str = ""
+    slots: int = 1
+    fetch: Fetch = lambda *_: None
+    lost: Callable[[str], bool] = lambda _: False
+
+
+ALONE = Nodes()  # in which nobody can look
+
+
+def crashes(directory: RunDirectory, term: Term, batch: int, work: str, nodes: Nodes = ALONE) -> list[Crash]:
     """Return the workers that ended in the middle of a batch, in this term.
 
-    work: the file of the function that works through a study; of several threads the one that is in it is shown.
-    fetch: gives a file of another node, None when that cannot be had. lost: whether a node is gone; what ended with
-    its node is nobody's fault.
+    work: the file of the function that works through a study; of several threads the one that is in it is shown. What
+    ended with its node is nobody's fault.
     """
     found = []
     for _, site, content in _noted(directory, term, _prefix(batch)):
-        if lost(site.node):
+        if nodes.lost(site.node):
             continue
-        state = content if directory.local else _look(site, site.path, fetch)
+        state = content if directory.local else _look(site, site.path, nodes)
         if state is not None:
             position, trial = STATE.unpack_from(state)
             loading = LOADED.unpack_from(state, STATE.size)[0] if site.here else math.inf
-            found.append(Crash(position, trial, _stack_at_crash(site, work, fetch), loading))
+            found.append(Crash(position, trial, _stack_at_crash(site, work, nodes), loading))
     return found
 
 
@@ -181,12 +191,12 @@ def _noted(directory: RunDirectory, term: Term, prefix: str = "") -> Iterator[tu
         yield name, Site(**json.loads(content[HEADER if directory.local else 0 :].rstrip(b"\0"))), content
 
 
-def stack_left(directory: RunDirectory, name: str, site: Site, work: str, fetch: Fetch = lambda *_: None) -> str:
+def stack_left(directory: RunDirectory, name: str, site: Site, work: str, nodes: Nodes) -> str:
     """Return what a helper that has ended wrote at its end; its files are removed, as far as they can be.
 
-    name: of its marker. work, fetch: as of `crashes`.
+    name: of its marker. work, nodes: as of `crashes`.
     """
-    stack = _stack_at_crash(site, work, fetch)
+    stack = _stack_at_crash(site, work, nodes)
     _remove(directory, name, site)
     return stack
 
@@ -213,9 +223,9 @@ def _remove(directory: RunDirectory, name: str, site: Site) -> None:
         Path(site.path).unlink(missing_ok=True)
 
 
-def _stack_at_crash(site: Site, work: str, fetch: Fetch) -> str:
+def _stack_at_crash(site: Site, work: str, nodes: Nodes) -> str:
     """Return what faulthandler wrote, of several threads the one that was in the file `work`."""
-    text = (_look(site, site.stack, fetch) or b"").decode(errors="replace").partition("\nExtension modules:")[0]
+    text = (_look(site, site.stack, nodes) or b"").decode(errors="replace").partition("\nExtension modules:")[0]
     head, *threads = re.split(r"^(?=(?:Current thread|Thread) )", text, flags=re.MULTILINE)
     inside = os.sep.join(Path(work).parts[-3:])  # another machine may have the package in another place
     mine = [thread for thread in threads if inside in thread]
@@ -226,7 +236,37 @@ def _prefix(batch: int, *, of_helper: bool = False) -> str:
     return f"{'h' if of_helper else 'b'}{batch:05d}-"
 
 
-def _look(site: Site, path: str, fetch: Fetch) -> bytes | None:
+def _look(site: Site, path: str, nodes: Nodes) -> bytes | None:
     if site.here and os.path.exists(path):
         return Path(path).read_bytes()
-    return fetch(site.node, path)
+    return nodes.fetch(site.node, path)
+
+
+def ray_nodes() -> Nodes:
+    """Return the cluster as a worker sees it."""
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    def read(path: str) -> bytes | None:
+        try:
+            with open(path, "rb") as file:
+                return file.read()
+        except OSError:
+            return None
+
+    def fetch(node: str, path: str) -> bytes | None:
+        strategy = NodeAffinitySchedulingStrategy(node, soft=False)
+        task = ray.remote(read).options(num_cpus=0, scheduling_strategy=strategy, max_retries=0)
+        try:
+            content: bytes | None = ray.get(task.remote(path), timeout=30)
+        except Exception:  # the node is going away
+            return None
+        return content
+
+    def lost(node: str) -> bool:
+        return node not in {each["NodeID"] for each in ray.nodes() if each["Alive"]}
+
+    name = ray.get_runtime_context().get_node_id()
+    cpus = next((each["Resources"].get("CPU", 1) for each in ray.nodes() if each["NodeID"] == name), 1)
+    own = ray.get_runtime_context().get_assigned_resources().get("CPU", 1)
+    return Nodes(name, max(1, int(cpus / own)), fetch, lost)

@@ -18,8 +18,7 @@ from tuning.basics.seeds import trial_seed
 from tuning.errors import StudyError
 from tuning.evaluation.out_of_fold import KeptPredictions, OutOfFold
 from tuning.evaluation.study_data import StudyData
-from tuning.execution.crash_log import ProgressMarker, Site, forget_helpers, stack_left
-from tuning.execution.nodes import Nodes, ray_nodes
+from tuning.execution.crash_log import Nodes, ProgressMarker, Site, forget_helpers, ray_nodes, stack_left
 from tuning.execution.study_run import NoHelpersError, UnfinishedStudyError, spare_loading
 from tuning.execution.worker import TrialData, WorkerContext, WorkerRun, open_worker, unblock_sigterm
 from tuning.models.compute import trains_with
@@ -207,7 +206,7 @@ class RayLink:
     def _lost(self, helper: int, number: int) -> HelperLost:
         name, site = self._sites.pop(helper)
         gone, dead = self.nodes.lost(site.node), self._processes.dead(helper)
-        stack = stack_left(self.job.run.directory, name, site, WORK, self.nodes.fetch)
+        stack = stack_left(self.job.run.directory, name, site, WORK, self.nodes)
         if dead and not gone:
             self.blame(number, stack)
         if gone and helper:

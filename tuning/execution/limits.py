@@ -20,13 +20,12 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from functools import cache
 from typing import IO
 
 from schedulers.protocols import Reason
 from schedulers.stopping.study_time import StudyTimeStopper
-from tuning.basics.timing import HANG_TIMES, USUAL
+from tuning.basics.timing import HANG_TIMES
 from tuning.definition.customer_limits import Limits
 from tuning.notes import EndCode, Note
 from tuning.planning.capacity import free_memory, machine_slots
@@ -96,37 +95,6 @@ def study_limit(limits: Limits, clock: Callable[[], float] = time.monotonic) -> 
         return []
     spent = took_longer("study_seconds", seconds)
     return [StudyTimeStopper(seconds, clock, Reason(spent.code.id, spent.subject, spent.values))]
-
-
-@dataclass(frozen=True)
-class HangLimits:
-    """When a trial of a spread study hangs.
-
-    Attributes:
-        limits: of time.
-        patience: seconds for which a trial may report nothing, where `trial_seconds` is not set.
-        grace: seconds on top of `limits`, for a worker that has to load its libraries first.
-    """
-
-    limits: Limits = field(default_factory=Limits)
-    patience: float = math.inf
-    grace: float = USUAL.cold_start_s
-
-    def exceeded(self, worked: float, idle: float, of_study: float, longest: float) -> Note | None:
-        """Return why a trial hangs; None where it does not.
-
-        worked, idle: seconds since its worker took it up, and since that has reported something. of_study: for which
-        its study has run. longest: that an earlier trial has taken.
-        """
-        limits = self.limits
-        if limits.trial_seconds is not None and worked > hard(limits.trial_seconds, self.grace):
-            return EndCode.TOOK_LONGER_WITHOUT_STEP("trial_seconds", limit=limits.trial_seconds)
-        if limits.study_seconds is not None and of_study > hard(limits.study_seconds, self.grace):
-            return EndCode.STUDY_TOOK_LONGER_WITHOUT_STEP("study_seconds", limit=limits.study_seconds)
-        patience = max(self.patience, HANG_TIMES * longest)
-        if limits.trial_seconds is None and idle > patience:
-            return EndCode.HANG(seconds=patience)
-        return None
 
 
 class TimeLimits:

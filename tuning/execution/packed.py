@@ -1,7 +1,7 @@
 """Placement "packed": a worker goes through a batch of studies in process.
 
 A customer is loaded once; its folds and encodings are made once. Finished trials are written as a record part
-first and reported second. The work is a plain function, `work_batch`; `run_batch` is what a worker of Tune's does.
+first and reported second. The work is a plain function, `work_batch`.
 
 A worker that dies is started again by Tune. It reads what is recorded of its batch, and from the progress markers of
 those before it which trial each of them died in: the studies concerned come last and alone, every trial written at
@@ -11,30 +11,27 @@ once.
 from __future__ import annotations
 
 import gc
-import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 
 from tuning.basics.wording import amount
-from tuning.errors import StorageError, code_of
-from tuning.execution.crash_log import STARTING, Crash, ProgressMarker, crashes
+from tuning.errors import StorageError
+from tuning.execution.crash_log import STARTING, Crash, Nodes, ProgressMarker, crashes
 from tuning.execution.helper_actors import HelperJob, StateLostError, helpers_of
-from tuning.execution.nodes import Nodes, ray_nodes
 from tuning.execution.pool import train_pool
-from tuning.execution.reports import Listener, PartWriter, report_to_tune
+from tuning.execution.reports import Listener, PartWriter
 from tuning.execution.study_record import quarantine
-from tuning.execution.study_run import UnfinishedStudyError, no_helpers, run_study, spare_loading
+from tuning.execution.study_run import UnfinishedStudyError, run_study, spare_loading
 from tuning.execution.worker import TrialData, Worker, WorkerContext, WorkerRun, open_worker
 from tuning.records.ownership import check_there
 from tuning.records.parts import POOL_BATCH, PartWritten, pool_part
 from tuning.records.schema import Record, TrialRecord
 from tuning.runs.plan_file import read_batch, read_plan
 from tuning.runs.pool_file import pool_settled, write_pool
-from tuning.runs.progress import WorkerError
 from tuning.runs.resume import recorded
 from tuning.runs.trial_logs import TrialLogs
 from tuning.storage.run_directory import RunDirectory
@@ -47,7 +44,7 @@ WORK = run_study.__code__.co_filename  # the thread that is in this file is the 
 
 
 class WornOutError(Exception):
-    """The worker has grown too large for another study; a new process goes on."""
+    """The worker has grown too large for another study, or its study begins again; a new process goes on."""
 
 
 class CondemnedError(UnfinishedStudyError):
@@ -63,16 +60,18 @@ class Batch:
     """One attempt at a batch.
 
     left: positions of the studies to run, in that order. known: recorded trials by study. found: how earlier workers
-    ended.
+    ended. nodes: see `work_batch`.
     """
 
+    run: WorkerRun
+    number: int
     worker: Worker
     studies: Sequence[Study]
     left: Sequence[int]
     writer: PartWriter
     known: dict[str, list[TrialRecord]]
     found: list[Crash] = field(default_factory=list)
-    helpers: Callable[[Batch, int, TrialData], AbstractContextManager[HelperPool | None]] | None = None
+    nodes: Nodes | None = None
 
     @property
     def counts(self) -> Counter[tuple[int, int]]:
@@ -99,16 +98,24 @@ class Batch:
     def _study(self, position: int, study: Study) -> None:
         known = self.known.get(study.id, [])
         self.worker.study(position, study, known)
-        helpers = no_helpers if self.helpers is None else partial(self.helpers, self, position)
         with own_settings():
             try:
-                for records in run_study(self.worker, study, known, helpers):
+                for records in run_study(self.worker, study, known, partial(self._helpers, position)):
                     self.worker.guard.took(record for record in records if isinstance(record, TrialRecord))
                     self.writer.add(self._with_attempts(position, records))
                     if self.writer.due:
                         self._write()
             except CondemnedError as condemned:
                 self.writer.add([self._quarantine(study, condemned.crash)])
+            except StateLostError as lost:
+                raise WornOutError from lost
+
+    def _helpers(self, position: int, data: TrialData) -> AbstractContextManager[HelperPool | None]:
+        """As of `FindHelpers`."""
+        if self.nodes is None:
+            return nullcontext()
+        job = HelperJob(self.run, self.number, position)
+        return helpers_of(job, self.nodes, data, partial(self.blame, position), self.worker.waiting)
 
     def blame(self, position: int, trial: int, stack: str) -> None:
         """Note that a trial has ended the helper that trained it; `CondemnedError` where that is too often."""
@@ -153,7 +160,7 @@ def work_batch(run: WorkerRun, batch: int, report: Listener, nodes: Nodes | None
     somebody debugs in this process.
     """
     directory = run.directory
-    found = [] if nodes is None else crashes(directory, run.term, batch, WORK, fetch=nodes.fetch, lost=nodes.lost)
+    found = [] if nodes is None else crashes(directory, run.term, batch, WORK, nodes)
     if batch == POOL_BATCH:
         _work_pool(run, directory, report, nodes, found)
     else:
@@ -197,8 +204,7 @@ def _work_studies(
     with ExitStack() as stack:
         stack.push(writer.flush_on_exit)
         worker = stack.enter_context(_opened(run, batch, context, to_come, nodes, found))
-        helpers = None if nodes is None else partial(_helpers, run, batch, nodes)
-        Batch(worker, studies, left, writer, known, found, helpers).work()
+        Batch(run, batch, worker, studies, left, writer, known, found, nodes).work()
 
 
 @contextmanager
@@ -231,13 +237,6 @@ def _opened(
         yield worker
 
 
-def _helpers(
-    run: WorkerRun, batch: int, nodes: Nodes, work: Batch, position: int, data: TrialData
-) -> AbstractContextManager[HelperPool | None]:
-    job = HelperJob(run, batch, position)
-    return helpers_of(job, nodes, data, partial(work.blame, position), work.worker.waiting)
-
-
 _batch_numbers = count()  # batches of this process
 
 
@@ -249,16 +248,3 @@ def _spare_what_stays() -> None:
     if next(_batch_numbers) == 1:
         gc.collect()
         gc.freeze()
-
-
-def run_batch(run: WorkerRun, batch: int) -> None:
-    """Run a batch in a worker of Tune's.
-
-    It never raises: Tune would start it again for ever. What went wrong is reported, and the batch ends.
-    """
-    try:
-        work_batch(run, batch, report_to_tune, ray_nodes())
-    except (WornOutError, StateLostError):
-        os._exit(0)  # Tune starts another process for what is left
-    except Exception as error:
-        report_to_tune(WorkerError(f"{type(error).__name__}: {error}", code_of(error)))

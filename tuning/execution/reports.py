@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, get_args
 
 from tuning.errors import StorageError
@@ -22,28 +23,20 @@ from tuning.records.tables import encode
 from tuning.runs.progress import WorkerError
 from tuning.steps import Step
 from tuning.storage.run_directory import RunDirectory
+from tuning.study.trial import TrialShape
 
 if TYPE_CHECKING:
     from ray import tune
+    from ray.tune.experiment import Trial
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class TrialLength:
-    """What a worker knows of its trial before the first step; its first three fields are those of `TrialShape`.
+class TrialLength(TrialShape):
+    """What a worker knows of its trial before the first step. cohort_steps: of the longest trial of its cohort."""
 
-    Attributes:
-        full_steps: steps of the trial if nobody stops it.
-        best_prefix: whether every prefix of the steps is a model of its own.
-        progress: whether the steps are one training's, and not folds.
-        cohort_steps: steps of the longest trial of its cohort.
-    """
-
-    full_steps: float
-    best_prefix: bool
-    progress: bool
-    cohort_steps: int
+    cohort_steps: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +101,22 @@ def report_in(result: TuneResult) -> WorkerReport | None:
     """Return the report that Tune hands on; None where it speaks for itself."""
     found = result.get(REPORT)
     return found if isinstance(found, get_args(WorkerReport)) else None
+
+
+def error_text(trial: Trial) -> str:
+    """Return what Tune has written down of a trial's last error; empty when that is nothing."""
+    try:
+        return Path(trial.error_file).read_text(encoding="utf-8", errors="replace")
+    except (OSError, TypeError):
+        return ""
+
+
+def worker_died(text: str) -> bool:
+    """Return whether Tune's words on why a trial ended are of a process that died.
+
+    Those of an exception in it (its code could not be loaded, say) come with the lines of a stack.
+    """
+    return '  File "' not in text
 
 
 @dataclass

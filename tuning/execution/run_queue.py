@@ -79,6 +79,10 @@ class RunQueue:
                 self._homeless.add(name)
         return found
 
+    def studies_of(self, job: Job) -> OpenStudies | None:
+        """Return the studies one of which has this trial; None of any other job."""
+        return self.studies if isinstance(job, TrialJob) else None
+
     def timed_out(self, waiting: Collection[str]) -> list[str]:
         """Return the Tune trials for which there was no machine for too long: Tune is to stop them, trials have failed.
 

@@ -138,7 +138,7 @@ def machines_now() -> Callable[[], Sequence[Bundle]]:
     def now() -> Sequence[Bundle]:
         nonlocal known, until
         if time.monotonic() > until:
-            with suppress(Exception):  # Ray's head does not answer: `tuning.execution.nodes` says how long it may
+            with suppress(Exception):  # Ray's head does not answer: `NodeWatch` says how long it may
                 known = alive_machines()
             until = time.monotonic() + LOOK_S
         return known

@@ -10,8 +10,9 @@ import json
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Generic, NoReturn
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Generic
 
 from schedulers.direction import worth_of
 from schedulers.protocols import Scheduler
@@ -106,12 +107,10 @@ class StudyCore(Generic[TrialT]):
 
     def ask_rules(self) -> None:
         """Ask the stopping rules whether the study is to end."""
-        try:
+        with _named(RULE, "deciding whether the study goes on"):
             for rule in self.rules:
                 if not self.stopped_by and rule.stop_all():
                     self.stopped_by = note_of(rule.study_reason())
-        except Exception as error:
-            self._fail(RULE, "deciding whether the study goes on", error)
 
     def suggest(self, known: Configuration | None = None) -> TrialT | None:
         """Return the searcher's next trial, without asking rules or budget.
@@ -121,13 +120,11 @@ class StudyCore(Generic[TrialT]):
         number = self.suggested
         trial_id = f"{number:05d}"
         before = time.perf_counter()
-        try:
+        with _named("algorithm", f"proposing trial {number}"):
             config = self.searcher.suggest(trial_id)
             if known is not None and not (isinstance(config, dict) and same_config(config, known)):
                 config = dict(known)
                 self.searcher.adopt(trial_id, known)
-        except Exception as error:
-            self._fail("algorithm", f"proposing trial {number}", error)
         if config is None:
             return None
         if not isinstance(config, dict):
@@ -149,33 +146,25 @@ class StudyCore(Generic[TrialT]):
         """Return the cohort of this trial's family; the first of the family founds it."""
         cohort = self.cohorts.get(trial.family)
         if cohort is None:
-            try:
+            with _named("scheduler", f"being built for family {trial.family!r}"):
                 scheduler = self.scheduler_for(trial.config)
-            except Exception as error:
-                self._fail("scheduler", f"being built for family {trial.family!r}", error)
             cohort = self.cohorts[trial.family] = Cohort(scheduler, self.searcher, self._end_waiting, self._expecting)
             for earlier in self._recalled.pop(trial.family, ()):
-                try:
+                with _named("scheduler", f"hearing of trial {earlier.number} again"):
                     cohort.recall(earlier, [self._as_result(earlier, step.step, step.score) for step in earlier.steps])
-                except Exception as error:
-                    self._fail("scheduler", f"hearing of trial {earlier.number} again", error)
         return cohort
 
     def add(self, trial: TrialT) -> None:
         """Let a trial into its cohort: from now on its scheduler is told of it."""
         cohort = self.cohort(trial)
         trial.in_cohort = True
-        try:
+        with _named("scheduler", f"adding trial {trial.number}"):
             cohort.add(trial)
-        except Exception as error:
-            self._fail("scheduler", f"adding trial {trial.number}", error)
 
     def choose(self, cohort: Cohort[TrialT]) -> TrialT | None:
         """Return the pending or paused trial that the scheduler wants to run next."""
-        try:
+        with _named("scheduler", "choosing the next trial"):
             return cohort.choose()
-        except Exception as error:
-            self._fail("scheduler", "choosing the next trial", error)
 
     def _expecting(self) -> bool:
         pending = any(trial.status == PENDING for cohort in self.cohorts.values() for trial in cohort.trials)
@@ -188,21 +177,17 @@ class StudyCore(Generic[TrialT]):
         decision = self.on_trial_result(trial, step)
         if decision == STOP or not self.rules or trial.number in self.protect or self.is_full(trial):
             return decision
-        try:
+        with _named(RULE, f"hearing step {step.step} of trial {trial.number}"):
             trial.verdict = self._rule_verdict(trial)
-        except Exception as error:
-            self._fail(RULE, f"hearing step {step.step} of trial {trial.number}", error)
         return decision if trial.verdict is None else STOP
 
     def step_again(self, trial: TrialT, step: AnyStep) -> str:
         """As `step`, in a replay: rules are told of it and not asked, since their decisions are recorded."""
         decision = self.on_trial_result(trial, step)
         if decision != STOP:
-            try:
+            with _named(RULE, f"hearing step {step.step} of trial {trial.number} again"):
                 for rule in self.rules:
                     rule(trial.trial_id, trial.last_result)
-            except Exception as error:
-                self._fail(RULE, f"hearing step {step.step} of trial {trial.number} again", error)
         return decision
 
     def recall(self, trial: TrialT) -> None:
@@ -213,13 +198,11 @@ class StudyCore(Generic[TrialT]):
         for step in trial.steps:
             self.spent_steps += 1
             trial.last_result = self._as_result(trial, step.step, step.score)
-            try:
+            with _named("algorithm or rule", f"hearing step {step.step} of trial {trial.number} again"):
                 if self._listener and step is not trial.steps[-1]:
                     self._listener.on_trial_result(trial.trial_id, trial.last_result)
                 for rule in self.rules:
                     rule(trial.trial_id, trial.last_result)
-            except Exception as error:
-                self._fail("algorithm or rule", f"hearing step {step.step} of trial {trial.number} again", error)
         self._recalled.setdefault(trial.family, []).append(trial)
 
     def on_trial_result(self, trial: TrialT, step: AnyStep) -> str:
@@ -233,17 +216,13 @@ class StudyCore(Generic[TrialT]):
         if cohort is None:
             return CONTINUE
         result = self._as_result(trial, step.step, step.score)
-        try:
+        with _named("scheduler", f"judging trial {trial.number} at step {step.step}"):
             decision = cohort.on_trial_result(trial, result)
-        except Exception as error:
-            self._fail("scheduler", f"judging trial {trial.number} at step {step.step}", error)
         trial.last_result = result
         if self._listener and decision != STOP:
             before = time.perf_counter()
-            try:
+            with _named("algorithm", f"hearing step {step.step} of trial {trial.number}"):
                 self._listener.on_trial_result(trial.trial_id, result)
-            except Exception as error:
-                self._fail("algorithm", f"hearing step {step.step} of trial {trial.number}", error)
             self._searched(trial, before)
         if trial.number in self.protect:
             return CONTINUE
@@ -289,19 +268,15 @@ class StudyCore(Generic[TrialT]):
             trial.state, trial.reason = FAILED, not_finite(trial.steps[-1])
         cohort = self.cohorts[trial.family] if trial.in_cohort else None
         if cohort is not None:
-            try:
+            with _named("scheduler", f"hearing the end of trial {trial.number}"):
                 cohort.complete(trial)
-            except Exception as error:
-                self._fail("scheduler", f"hearing the end of trial {trial.number}", error)
         trial.status = ERROR if trial.state == FAILED else TERMINATED
         if trial.state == STOPPED and not trial.reason and cohort is not None:
             trial.reason = cohort.reason(trial)
         self._tell(trial)
-        try:
+        with _named(RULE, f"hearing the end of trial {trial.number}"):
             for rule in self.rules:
                 rule.on_trial_end(trial.trial_id, trial.state == FINISHED, trial.score)
-        except Exception as error:
-            self._fail(RULE, f"hearing the end of trial {trial.number}", error)
         if not trial.lineage:
             trial.schedule = ()
         if not trial.steps:
@@ -333,7 +308,7 @@ class StudyCore(Generic[TrialT]):
 
     def _tell(self, trial: TrialT) -> None:
         before = time.perf_counter()
-        try:
+        with _named("algorithm", f"hearing the end of trial {trial.number}"):
             if trial.state == FAILED or trial.score is None:
                 self.searcher.on_trial_complete(trial.trial_id, error=True)
             else:
@@ -341,8 +316,6 @@ class StudyCore(Generic[TrialT]):
                 if trial.state == STOPPED:
                     result["stopped"] = True  # an algorithm may weigh a score of half a budget differently
                 self.searcher.on_trial_complete(trial.trial_id, result=result)
-        except Exception as error:
-            self._fail("algorithm", f"hearing the end of trial {trial.number}", error)
         self._searched(trial, before)
 
     def _as_result(self, trial: TrialT, step: int, score: float) -> dict[str, object]:
@@ -365,10 +338,15 @@ class StudyCore(Generic[TrialT]):
         self.position += 1
         return self.position - 1
 
-    def _fail(self, part: str, doing: str, error: Exception) -> NoReturn:
-        """End the study because its searcher, scheduler or rule raised."""
-        if isinstance(error, StudyError):
-            raise error
+
+@contextmanager
+def _named(part: str, doing: str) -> Iterator[None]:
+    """End the study where its searcher, a scheduler or a rule raises within the block."""
+    try:
+        yield
+    except StudyError:
+        raise
+    except Exception as error:
         raise StudyError(EndCode.PART_FAILED(part, doing=doing, error=raised(error))) from error
 
 

@@ -11,12 +11,40 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
+from tuning.basics.wording import amount
+from tuning.errors import RunError
+from tuning.models.worker_group import ActorGroup
+
 if TYPE_CHECKING:
     from ray import ObjectRef
     from ray.actor import ActorHandle
     from ray.util.placement_group import PlacementGroup
 
 REACH_S = 10.0  # for which a process that has stopped answering is asked whether it lives
+
+
+@dataclass(frozen=True)
+class RayPlace:
+    """Where a worker group works.
+
+    Attributes:
+        group: the placement group: this process is in its first bundle, the actors are in those behind.
+        uri: of the run directory, which all nodes reach.
+        folder: for shards, in it.
+        patience_s: for which an actor's start is waited for.
+    """
+
+    group: PlacementGroup
+    uri: str
+    folder: str
+    patience_s: float
+
+    def no_start(self, missing: int, worker_group: ActorGroup) -> RunError:
+        """Return why a training ends if its actors do not start."""
+        return RunError(
+            f"{missing} of {amount(worker_group.actors, 'actor')} did not start within {self.patience_s:g} s: there is "
+            "no room for them, or their machine is too busy."
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +116,7 @@ class ProcessGroup:
 
         self.end(number)
         bundle = self.first + number
-        takes = {name: amount for name, amount in self.place.bundle_specs[bundle].items() if amount} if bundle else {}
+        takes = {name: much for name, much in self.place.bundle_specs[bundle].items() if much} if bundle else {}
         options = {
             "num_cpus": takes.pop("CPU", 0),
             "num_gpus": takes.pop("GPU", 0),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tuning.models.families import xgboost_ray
 from tuning.models.group_training import GroupTraining, TrainingJob
 from tuning.models.worker_group import ActorGroup
-from tuning.worker_groups.place import RayPlace
+from tuning.worker_groups.process_group import RayPlace
 
 if TYPE_CHECKING:
     from ray.train.v2.api.data_parallel_trainer import DataParallelTrainer

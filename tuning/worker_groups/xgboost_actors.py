@@ -22,8 +22,14 @@ from tuning.models.boosters import rounds_of
 from tuning.models.group_training import TrainingJob
 from tuning.models.shards import LABEL, WEIGHT, read_shards
 from tuning.models.worker_group import RESTARTS, ActorGroup
-from tuning.worker_groups.place import RayPlace
-from tuning.worker_groups.process_group import CallAnswered, CallEnd, CallRaised, ProcessGroup, ProcessLost
+from tuning.worker_groups.process_group import (
+    CallAnswered,
+    CallEnd,
+    CallRaised,
+    ProcessGroup,
+    ProcessLost,
+    RayPlace,
+)
 
 if TYPE_CHECKING:
     from xgboost import Booster, QuantileDMatrix

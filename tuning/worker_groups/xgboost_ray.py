@@ -26,7 +26,7 @@ from tuning.models.group_training import TrainingJob
 from tuning.models.shards import LABEL, WEIGHT
 from tuning.models.worker_group import RESTARTS, ActorGroup
 from tuning.storage.run_directory import RunDirectory
-from tuning.worker_groups.place import RayPlace
+from tuning.worker_groups.process_group import RayPlace
 
 if TYPE_CHECKING:
     from ray import ObjectRef

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tuning.execution.crash_log import FOLDER, Crash, ProgressMarker, crashes, forget_helpers
+from tuning.execution.crash_log import FOLDER, Crash, Nodes, ProgressMarker, crashes, forget_helpers
 from tuning.records.ownership import Term
 from tuning.storage.run_directory import RunDirectory
 
@@ -30,5 +30,5 @@ def test_how_long_a_dead_worker_took_to_load_its_libraries_counts_on_its_machine
     marker.loaded(1.5)
     assert crashes(directory, term, 3, "") == [Crash(5, 2, loading=1.5)]
     monkeypatch.setattr("socket.gethostname", lambda: "another")
-    (there,) = crashes(directory, term, 3, "", fetch=lambda node, path: Path(path).read_bytes())
+    (there,) = crashes(directory, term, 3, "", Nodes(fetch=lambda node, path: Path(path).read_bytes()))
     assert there == Crash(5, 2)

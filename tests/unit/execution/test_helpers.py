@@ -15,7 +15,7 @@ from local_helpers import LocalLink
 from search_spaces import Float, SearchSpace
 from tuning import RunResult, TuneRunner
 from tuning.execution import packed
-from tuning.execution.nodes import Nodes
+from tuning.execution.crash_log import Nodes
 from tuning.execution.packed import work_batch
 from tuning.execution.study_run import NoHelpersError
 from tuning.execution.worker import WorkerRun

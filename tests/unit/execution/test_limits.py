@@ -17,12 +17,11 @@ from mlflow_records import trial as trial_of
 from tuning import RunResult, TuneRunner
 from tuning.basics.timing import Timing
 from tuning.definition.customer_limits import Limits
-from tuning.execution.crash_log import ProgressMarker
+from tuning.execution.crash_log import Nodes, ProgressMarker
 from tuning.execution.jobs import TrialJob
 from tuning.execution.limits import MemoryLimit, TimeLimits, TrialTimeoutError, study_limit, within
-from tuning.execution.nodes import Nodes, worker_died
 from tuning.execution.packed import work_batch
-from tuning.execution.reports import report_in
+from tuning.execution.reports import report_in, worker_died
 from tuning.execution.spread.worker import run_trial
 from tuning.execution.worker import WorkerRun
 from tuning.notes import texts

@@ -16,10 +16,9 @@ from spread_workers import SPACE, STEPS, Workers, decisions, step_report, study,
 from tuning import RunResult
 from tuning.definition.definition import define
 from tuning.execution.jobs import EndedStudy
-from tuning.execution.limits import HangLimits
 from tuning.execution.spread.open_studies import AT_ONCE
 from tuning.execution.spread.running import SpreadRun
-from tuning.execution.spread.spread_study import SpreadStudy
+from tuning.execution.spread.spread_study import HangLimits, SpreadStudy
 from tuning.execution.spread.state import BegunTrial
 from tuning.execution.worker import WorkerRun
 from tuning.planning.plan import make_plan

@@ -26,8 +26,7 @@ from tuning.basics.timing import Timing
 from tuning.definition.options import Resources
 from tuning.driver.cluster import ONE_THREAD
 from tuning.driver.hosts.base import POOLING, HostStoppedError, StopConditions
-from tuning.execution.crash_log import forget
-from tuning.execution.nodes import Nodes
+from tuning.execution.crash_log import Nodes, forget
 from tuning.execution.packed import FALSE_STARTS, work_batch
 from tuning.execution.pool import MOST_LEFT_OUT
 from tuning.execution.reports import Listener, WorkerReport, hand_on

@@ -20,7 +20,6 @@ from tuning.driver.hosts.ready_workers import ready_workers, start_workers
 from tuning.driver.log_capture import stdout_logged
 from tuning.driver.tuner import build_tuner, run_queue
 from tuning.errors import DiskFullError, HeadLostError, MachineError, RunError, StorageError, TuningError, code_of
-from tuning.execution.nodes import NodeWatch, alive_nodes
 from tuning.execution.reports import Listener, hand_on
 from tuning.execution.spread.running import SpreadRun
 from tuning.execution.worker import WorkerRun
@@ -70,7 +69,7 @@ class RayHost:
 
     def work(self, counter: Counter, halt: StopConditions) -> bool:
         """See `Host`."""
-        from tuning.driver.hosts.tune_workers import TuneWorkers
+        from tuning.driver.hosts.tune_workers import NodeWatch, TuneWorkers
 
         self.start(counter)
         self._set_patience()
@@ -102,6 +101,8 @@ class RayHost:
 
     def _fit_until_done(self, workers: TuneWorkers, counter: Counter) -> None:
         """Fit Tuners until nothing is left. A Tuner that raises is followed by another one while there is progress."""
+        from tuning.driver.hosts.tune_workers import NodeWatch, alive_nodes
+
         owned, halt = self.owned, workers.halt
         fruitless, attempt, failure = 0, 0, list[WorkerError]()
         left = len(owned.plan.studies)

@@ -1,9 +1,14 @@
-"""The workers that Tune has started for a run: what they report, how they are ended, and when they die too often."""
+"""The workers that Tune has started for a run: what they report, how they end, and when they or machines are lost.
+
+Tune waits without an end or a word when all machines are gone.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import re
+import time
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -11,14 +16,64 @@ from typing import TYPE_CHECKING
 import ray
 from ray import tune
 
+from tuning.basics.wording import amount
 from tuning.driver.hosts.base import StopConditions
 from tuning.execution.bridge import Uncopied
-from tuning.execution.nodes import NodeWatch, error_text, worker_died
-from tuning.execution.reports import Listener, TuneResult, hand_on, report_in
+from tuning.execution.reports import Listener, TuneResult, error_text, hand_on, report_in, worker_died
 
 if TYPE_CHECKING:
     from ray.actor import ActorHandle
     from ray.tune.experiment import Trial
+
+
+logger = logging.getLogger(__name__)
+
+LOOK_EVERY_S = 5.0
+PATIENCE_S = 15.0  # a cluster that restarts, or one whose last machine is being replaced
+
+
+class MachinesLostError(Exception):
+    """No machine of the cluster is alive."""
+
+
+@dataclass
+class NodeWatch:
+    """Looks now and then; `check` is cheap enough to be called at every step of Tune's loop.
+
+    lost: names of machines that are gone; it is told of each.
+    """
+
+    lost: list[str] = field(default_factory=list)
+    _next: float = field(default_factory=time.monotonic)
+    _gone_since: float | None = None
+    _alive: dict[str, str] = field(default_factory=dict)  # names by id
+
+    def check(self) -> None:
+        """Raise `MachinesLostError` when no machine has been alive for a while."""
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._next = now + LOOK_EVERY_S
+        if alive := alive_nodes():
+            self._gone_since = None
+            for gone in self._alive.keys() - alive.keys():
+                self.lost.append(self._alive[gone])
+                logger.warning("machine %s of the Ray cluster is gone; what it was at goes on elsewhere", self.lost[-1])
+            self._alive = alive
+        elif self._gone_since is None:
+            self._gone_since = now
+        elif now - self._gone_since >= PATIENCE_S:
+            raise MachinesLostError(f"no machine of the Ray cluster has been alive for {amount(PATIENCE_S, 'second')}")
+
+
+def alive_nodes() -> dict[str, str]:
+    """Return the machines that Ray calls alive, names by id; none where it does not answer."""
+    import ray
+
+    try:
+        return {node["NodeID"]: node["NodeName"] for node in ray.nodes() if node["Alive"]}
+    except Exception:  # its head does not answer
+        return {}
 
 
 @dataclass(eq=False)

@@ -11,13 +11,11 @@ from tuning.basics.timing import hang_seconds
 from tuning.basics.wording import one_line
 from tuning.errors import StorageError, reason_of
 from tuning.execution.jobs import EndedStudy, FitJob, TrialJob
-from tuning.execution.limits import HangLimits
 from tuning.execution.reports import Listener
 from tuning.execution.spread.open_studies import OpenStudies
-from tuning.execution.spread.spread_study import SpreadStudy, SpreadTrial
+from tuning.execution.spread.spread_study import HangLimits, SpreadStudy, SpreadTrial
 from tuning.execution.spread.state import PREDICTIONS, basis_of, begun_trials, checkpoints
-from tuning.execution.spread.worker import SHARDS, conclude, last_fit, train_folder, trial_reports, write_study
-from tuning.execution.study_record import quarantine
+from tuning.execution.spread.worker import SHARDS, conclude, last_fit, train_folder, trial_reports
 from tuning.execution.worker import Worker, WorkerContext, WorkerRun, planned_study
 from tuning.models.registry import group_of
 from tuning.planning.capacity import Capacity, machines_now
@@ -28,8 +26,6 @@ from tuning.runs.resume import recorded
 from tuning.runs.trial_logs import TrialLogs
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import Study
-
-DEATHS = "a crash, a time limit or too much memory"
 
 
 @dataclass
@@ -160,12 +156,5 @@ class SpreadRun:
             worker_groups = self.plan.workers is None and self.plan.worker_group is not None
             return FitJob.from_study(ended, worker_groups=worker_groups)
         context = WorkerContext.open(self.directory, self.owned.run, self.plan.spec)
-        if ended.crashed is None:
-            conclude(Worker(context), term, ended, self.report)
-        else:
-            times = definition.limits.crashes_before_quarantine
-            record = quarantine(
-                context, ended.study, ended.records, what=ended.crashed, times=times, cause=DEATHS, error=ended.error
-            )
-            write_study(context, term, ended.study, record, self.report)
+        conclude(Worker(context), term, ended, self.report)
         return None

@@ -10,13 +10,15 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from schedulers.protocols import Scheduler
+from tuning.basics.timing import HANG_TIMES, USUAL
+from tuning.definition.customer_limits import Limits
 from tuning.errors import StudyError, reason_of
 from tuning.execution.jobs import EndedStudy
-from tuning.execution.limits import HangLimits
-from tuning.execution.nodes import worker_died
-from tuning.execution.reports import FailureReport, StepReport, TrialLength
+from tuning.execution.limits import hard
+from tuning.execution.reports import FailureReport, StepReport, TrialLength, worker_died
 from tuning.execution.spread.state import BegunTrial
 from tuning.notes import EndCode, Note
 from tuning.records.schema import TrialRecord
@@ -26,6 +28,37 @@ from tuning.study.core import STOP
 from tuning.study.interfaces import Configuration
 from tuning.study.study import family_of
 from tuning.study.trial import RUNNING, Trial, TrialShape, Verdict
+
+
+@dataclass(frozen=True)
+class HangLimits:
+    """When a trial of a spread study hangs.
+
+    Attributes:
+        limits: of time.
+        patience: seconds for which a trial may report nothing, where `trial_seconds` is not set.
+        grace: seconds on top of `limits`, for a worker that has to load its libraries first.
+    """
+
+    limits: Limits = field(default_factory=Limits)
+    patience: float = math.inf
+    grace: float = USUAL.cold_start_s
+
+    def exceeded(self, worked: float, idle: float, of_study: float, longest: float) -> Note | None:
+        """Return why a trial hangs; None where it does not.
+
+        worked, idle: seconds since its worker took it up, and since that has reported something. of_study: for which
+        its study has run. longest: that an earlier trial has taken.
+        """
+        limits = self.limits
+        if limits.trial_seconds is not None and worked > hard(limits.trial_seconds, self.grace):
+            return EndCode.TOOK_LONGER_WITHOUT_STEP("trial_seconds", limit=limits.trial_seconds)
+        if limits.study_seconds is not None and of_study > hard(limits.study_seconds, self.grace):
+            return EndCode.STUDY_TOOK_LONGER_WITHOUT_STEP("study_seconds", limit=limits.study_seconds)
+        patience = max(self.patience, HANG_TIMES * longest)
+        if limits.trial_seconds is None and idle > patience:
+            return EndCode.HANG(seconds=patience)
+        return None
 
 
 class SpreadTrial(Trial):
@@ -45,8 +78,7 @@ class SpreadTrial(Trial):
 
     def take_length(self, length: TrialLength) -> None:
         """Its worker says how long it is, and what its steps are."""
-        self.shape = TrialShape(length.full_steps, length.best_prefix, length.progress)
-        self.cohort_steps = length.cohort_steps
+        self.shape, self.cohort_steps = length, length.cohort_steps
 
     def take_step(self, report: StepReport) -> Step:
         """Take in a step that its worker reports. NaN and infinity are scores."""

@@ -21,7 +21,7 @@ from functools import partial
 
 from tuning.basics.seeds import trial_seed
 from tuning.basics.wording import raised, stack
-from tuning.errors import CustomerError, StudyError, code_of, reason_of
+from tuning.errors import CustomerError, StudyError, reason_of
 from tuning.evaluation.study_data import StudyData
 from tuning.execution.jobs import EndedStudy, FitJob, TrialJob
 from tuning.execution.reports import FailureReport, Listener, PartWriter, StepReport, TrialLength, report_to_tune
@@ -37,6 +37,7 @@ from tuning.execution.spread.state import (
     write_predictions,
     write_state,
 )
+from tuning.execution.study_record import quarantine
 from tuning.execution.study_run import conclude_study
 from tuning.execution.worker import Worker, WorkerContext, WorkerRun, open_worker
 from tuning.models.compute import trains_with
@@ -50,7 +51,6 @@ from tuning.records.ownership import Term, check_there
 from tuning.records.parts import DRIVER
 from tuning.records.schema import StudyRecord
 from tuning.runs.plan_file import read_spread
-from tuning.runs.progress import WorkerError
 from tuning.steps import Step
 from tuning.storage.names import slug
 from tuning.storage.run_directory import RunDirectory
@@ -63,6 +63,7 @@ from tuning.user_code import ignore_warnings, own_settings
 from tuning.worker_groups.start import TrialPlace, train_with_ray
 
 SHARDS = "shards"
+DEATHS = "a crash, a time limit or too much memory"
 KEPT_BYTES = 200e6  # of customers' files; in memory they are several times as large
 
 
@@ -240,14 +241,6 @@ def opened(run: WorkerRun) -> Opened:
     return _OPEN[key]
 
 
-def run_fit(run: WorkerRun, job: FitJob, report: Listener) -> None:
-    """Conclude a study in a worker of Tune's; never raises, as `run_batch`."""
-    try:
-        last_fit(run, job, report)
-    except Exception as error:
-        report(WorkerError(f"{type(error).__name__}: {error}", code_of(error)))
-
-
 def last_fit(run: WorkerRun, job: FitJob, report: Listener) -> None:
     """Conclude a study in this process and record it."""
     context, _ = opened(run)
@@ -257,24 +250,30 @@ def last_fit(run: WorkerRun, job: FitJob, report: Listener) -> None:
 
 
 def conclude(worker: Worker, term: Term, ended: EndedStudy, report: Listener) -> None:
-    """Choose a study's winner, fit and save its model, and write the study's record."""
+    """Choose a study's winner, fit and save its model, and write the study's record; not where a trial has crashed."""
     context, study = worker.context, ended.study
-    worker.study(0, study, ended.records)
-    with ignore_warnings(), own_settings():
-        record = conclude_study(
-            worker,
-            study,
-            ended.records,
-            ended_by=ended.ended_by,
-            failure=ended.failure,
-            predictions=partial(read_predictions, context.directory, study.id),
+    if ended.crashed is not None:
+        times = context.spec.definition.limits.crashes_before_quarantine
+        record = quarantine(
+            context, study, ended.records, what=ended.crashed, times=times, cause=DEATHS, error=ended.error
         )
-    worker.guard.pause()
-    context.background.flush()
-    write_study(context, term, study, record, report)
+    else:
+        worker.study(0, study, ended.records)
+        with ignore_warnings(), own_settings():
+            record = conclude_study(
+                worker,
+                study,
+                ended.records,
+                ended_by=ended.ended_by,
+                failure=ended.failure,
+                predictions=partial(read_predictions, context.directory, study.id),
+            )
+        worker.guard.pause()
+        context.background.flush()
+    _write(context, term, study, record, report)
 
 
-def write_study(context: WorkerContext, term: Term, study: Study, record: StudyRecord, report: Listener) -> None:
+def _write(context: WorkerContext, term: Term, study: Study, record: StudyRecord, report: Listener) -> None:
     """Write the record of a spread study, and delete what only its trials needed."""
     directory = context.directory
     there = partial(check_there, directory, term)
