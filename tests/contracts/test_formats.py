@@ -13,8 +13,7 @@ import pytest
 from data_shapes import check, definition, rows_of, trips
 
 from tuning.data.column_types import concatenated, to_frame
-from tuning.data.customers import find_customers
-from tuning.data.file_access import GONE
+from tuning.data.file_access import GONE, file_digest, file_stamp
 from tuning.data.files import find_files
 from tuning.data.formats.memory_frame import FrameSource
 from tuning.data.keys import row_keys
@@ -29,7 +28,6 @@ LOOKS: dict[str, Callable[[TableSource], object]] = {
     "columns": lambda source: source.columns(),
     "read": lambda source: source.read(),
     "pieces": lambda source: list(source.pieces()),
-    "key blocks": lambda source: list(source.key_blocks(["zone"])),
 }
 
 
@@ -115,7 +113,7 @@ def test_a_table_over_a_limit_is_refused_however_little_is_read(name: str, tmp_p
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_pieces_and_blocks_are_all_rows_in_order(name: str, tmp_path: Path) -> None:
+def test_pieces_are_all_rows_in_order(name: str, tmp_path: Path) -> None:
     frame = trips(140_000, zones=40)
     source = source_of(name, frame, tmp_path)
     pieces = list(source.pieces(["zone"]))
@@ -123,9 +121,6 @@ def test_pieces_and_blocks_are_all_rows_in_order(name: str, tmp_path: Path) -> N
     assert [zone for piece in pieces for zone in zones(piece.keys)] == frame["zone"].astype(str).tolist()
     found = together(pieces)
     pd.testing.assert_frame_equal(found.astype({"zone": "int64"}), frame)
-    blocks = list(source.key_blocks(["zone"]))
-    assert sum(block.rows for block in blocks) == sum(block.rows for block in source.key_blocks([])) == len(frame)
-    assert [zone for block in blocks for zone in zones(block.keys)] == frame["zone"].astype(str).tolist()
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -154,33 +149,18 @@ def test_a_keyed_table_gives_each_customer_its_own_rows(name: str, tmp_path: Pat
     check(rows_of(definition(data, by="zone"), tmp_path), table, table["zone"].astype(str))
 
 
-@pytest.mark.parametrize("name", [name for name, found in FORMATS.items() if found.dataset_format])
-def test_keys_are_pushed_down_into_a_table_that_is_read_in_place(name: str, tmp_path: Path) -> None:
-    table = trips().assign(color=lambda rows: rows["color"].where(rows["zone"] > 0))
-    source = written(name, table, tmp_path)
-    assert {found.files for found in find_customers(definition(source.path, by="zone"))} == {(source.path,)}
-    rows = to_frame(source.rows_of(["zone", "color"], [("3", "green"), ("5", "green"), ("77", "red")]))
-    wanted = table[table["zone"].isin([3, 5]) & (table["color"] == "green")]
-    pd.testing.assert_frame_equal(rows, wanted.reset_index(drop=True))
-    missing = source.rows_of(["color"], [(None,)], lambda names: names[1:3])
-    assert missing.column_names == ["x", "color"]
-    assert missing.num_rows == (table["zone"] == 0).sum()
-    with pytest.raises(CustomerError, match=r"more than limits\.max_columns: 3;"):
-        source.rows_of(["zone"], [("3",)], limits=Limits(max_columns=3))
-
-
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_digest_changes_with_a_row_and_with_nothing_else(name: str, tmp_path: Path) -> None:
     source = written(name, trips(50), tmp_path)
-    stamp, digest = source.stamp(source.path), source.digest(source.path)
-    assert (source.stamp(source.path), source.digest(source.path)) == (stamp, digest)
+    stamp, digest = file_stamp(source.path), file_digest(source.path)
+    assert (file_stamp(source.path), file_digest(source.path)) == (stamp, digest)
     os.utime(source.path, (1, 1))
-    assert source.stamp(source.path) != stamp
-    assert source.digest(source.path) == digest
+    assert file_stamp(source.path) != stamp
+    assert file_digest(source.path) == digest
     source.write(trips(50).assign(x=lambda rows: rows["x"].where(rows.index != 7, 0.5)), source.path)
-    assert source.digest(source.path) != digest
+    assert file_digest(source.path) != digest
     os.remove(source.path)
-    assert source.stamp(source.path) == GONE
+    assert file_stamp(source.path) == GONE
 
 
 @pytest.mark.parametrize("look", LOOKS)

@@ -31,7 +31,6 @@ from isolation_data import (
     frame_of,
     touched,
     write_columns,
-    write_damaged,
     write_other_files,
 )
 from isolation_models import MODELS, Fickle
@@ -251,10 +250,6 @@ def test_columns_of_a_keyed_parquet_table(kinds: Sequence[str], tmp_path: Path) 
 @together(*apart({kind: touched(change) for kind, change in OTHER_FILES.items()}))
 def test_other_files_of_a_keyed_parquet_table(kinds: Sequence[str], tmp_path: Path) -> None:
     check_parquet(write_other_files, kinds, tmp_path)
-
-
-def test_a_damaged_page_of_a_keyed_parquet_table(tmp_path: Path) -> None:
-    check_parquet(write_damaged, ["a damaged page"], tmp_path)
 
 
 @pytest.mark.parametrize("role", ["feature", "target"])

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tuning.data.customers import Customer, find_customers
+from tuning.basics.columnar import Columnar
+from tuning.data.customers import Customer, find_customers, places_of
+from tuning.data.fingerprints import differ, digested, touched
 from tuning.data.loading import Loader
 from tuning.data.partition import partition
 from tuning.definition.definition import Definition, define
@@ -37,6 +39,17 @@ def rows_of(made: Definition, folder: Path) -> dict[str, pd.DataFrame]:
         loader = Loader(made, customers)
         frames |= {customer.id: loader.read(customer) for customer in customers}
     return frames
+
+
+def known(made: Definition) -> dict[str, Customer]:
+    """The customers with what their rows are known by, by id."""
+    return {customer.id: customer for customer in digested(made, find_customers(made))}
+
+
+def changed_since(made: Definition, before: dict[str, Customer]) -> list[str]:
+    """Whose rows are not what they were."""
+    now = touched(made, list(before.values()), find_customers(made).take(places_of(list(before), find_customers(made))))
+    return now.take(differ(Columnar.of(Customer, [before[one.id] for one in now]), now)).texts("id").to_pylist()
 
 
 def trips(rows: int = 300, zones: int = 7, seed: int = 0) -> pd.DataFrame:

@@ -218,20 +218,6 @@ def write_other_files(folder: Path, kinds: Sequence[str], good: pd.DataFrame, ba
         OTHER_FILES[kind](frame).to_parquet(folder / f"{number}.parquet", index=False)
 
 
-def write_damaged(folder: Path, kinds: Sequence[str], good: pd.DataFrame, bad: Sequence[pd.DataFrame]) -> None:
-    """The bad customer's row group has a page that cannot be read."""
-    table = pa.Table.from_pandas(pd.concat([good, *bad]), preserve_index=False)
-    pq.write_table(table, folder / "t.parquet", row_group_size=ROWS, compression="gzip", write_page_checksum=False)
-    if not bad:
-        return
-    group = pq.read_metadata(folder / "t.parquet").row_group(3)
-    place = next(group.column(n) for n in range(group.num_columns) if group.column(n).path_in_schema == "a")
-    content = bytearray((folder / "t.parquet").read_bytes())
-    start = place.data_page_offset + 40
-    content[start : start + 60] = bytes(60)
-    (folder / "t.parquet").write_bytes(bytes(content))
-
-
 _whole, _text6 = pa.array([1, 2, 3, 4, 5, 6]), pa.array(["u", "v", "w", "u", "v", "w"])
 #: A column, and what is in it of good customers and of the bad one.
 TABLE_COLUMNS: dict[str, tuple[str, pa.Array, pa.Array]] = {

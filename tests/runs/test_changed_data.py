@@ -210,21 +210,6 @@ def test_of_a_table_that_the_run_has_copied_a_resume_says_for_whom_it_has_change
     assert told in said(other.to_csv(index=False))
 
 
-def test_a_table_that_workers_read_in_place_is_looked_at_without_its_definition(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    write_customers(tmp_path / "data", 3)
-    table = table_of(tmp_path / "data")
-    run = str(tmp_path / "run")
-    fields = {**definition(tmp_path), "by": "store", "data": as_parquet(tmp_path, table)}
-    TuneRunner(**fields).run(run, **QUIET)
-    table.loc[3, "a"] += 1.0
-    as_parquet(tmp_path, table)
-    result = TuneRunner.resume(run, **QUIET)
-    assert SAID in caplog.text
-    assert truth(result) == truth(TuneRunner(**fields).run(str(tmp_path / "whole"), **QUIET))
-
-
 def test_what_other_libraries_have_begun_is_searched_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from builders import as_parquet, definition, other_rows, table_of, write_customers
+from builders import definition, other_rows, write_customers
 from chaos import Crash, crashing, truth
 
 from tuning import TuneRunner
@@ -31,31 +31,19 @@ def changing(monkeypatch: pytest.MonkeyPatch, change: Callable[[], object]) -> N
 
 
 @pytest.mark.parametrize("back", [False, True], ids=["for good", "and back"])
-@pytest.mark.parametrize("data_of", [None, as_parquet], ids=["files", "table"])
 def test_data_that_changes_while_a_run_goes_on_is_not_mixed_with_what_is_recorded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data_of: Callable[[Path, pd.DataFrame], Any] | None, back: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, back: bool
 ) -> None:
     folder = tmp_path / "data"
     write_customers(folder, 3)
     fields, file = definition(folder), folder / "c0000.csv"
-    if data_of is not None:
-        fields, file = (
-            {**fields, "by": "store", "data": data_of(tmp_path, table_of(folder))},
-            tmp_path / "table.parquet",
-        )
     run, before = str(tmp_path / "run"), file.read_bytes()
-
-    def change() -> None:
-        other_rows(folder / "c0000.csv")
-        if data_of is not None:
-            data_of(tmp_path, table_of(folder))
-
     runner = TuneRunner(**fields)
     runner.timing = type(runner.timing)(parts_s=0.0)
     with crashing(monkeypatch, 2, only="records/"), pytest.raises(Crash):
         runner.run(run, **QUIET)
     with monkeypatch.context() as meanwhile:
-        changing(meanwhile, change)
+        changing(meanwhile, lambda: other_rows(file))
         result = TuneRunner.resume(run, **QUIET)
     rows = result.leaderboard().set_index("customer").sort_index()
     assert list(rows["status"]) == ["no_model", "ok", "ok"]

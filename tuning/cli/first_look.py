@@ -88,7 +88,7 @@ class Look:
     def distinct(self, names: Sequence[str]) -> tuple[int, str]:
         """How many different combinations columns hold, and the scope of that; at best in a pass of these alone."""
         if self.quick is not None:
-            keys = [set(row_keys(block.keys, names)[1]) for block in self.quick.key_blocks(names)]
+            keys = [set(row_keys(piece.keys, names)[1]) for piece in self.quick.pieces(names, lambda _: names)]
             return len(set[Key]().union(*keys)), ""
         tables = [table[[*names]] for table in self.tables.values() if set(names) <= set(table.columns)]
         return len(pd.concat(tables, ignore_index=True).astype(str).drop_duplicates()), self.scope
@@ -114,7 +114,7 @@ def look(files: Sequence[File]) -> Look:
     whole = len(tables) == len(files) and all(len(table) < most for table in tables.values())
     looked = f"first {amount(most, 'row')}" if len(files) == 1 else f"{amount(len(tables), 'file')} looked at"
     source = file_source(files[0].path, {"encoding": "utf-8", **csv})
-    quick = source if len(files) == 1 and not whole and source.dataset_format is not None else None
+    quick = source if len(files) == 1 and not whole and not isinstance(source, CsvSource) else None
     return Look(csv, agreeing, tables, unreadable, "" if whole else f" in the {looked}", quick)
 
 

@@ -16,19 +16,17 @@ import pyarrow.compute as pc
 
 from tuning.basics.columnar import ArrowColumn, Columnar, DictionaryColumn, constant
 from tuning.basics.wording import did_you_mean
-from tuning.data.balancing import batch_count
+from tuning.data.file_access import file_stamp, joined, look_at_each
 from tuning.data.files import File, file_ids, find_files, find_sizes
-from tuning.data.keyed_tables import KeyedTable, find_tables, index
+from tuning.data.keyed_tables import KeyedTable, count_keys, find_tables
 from tuning.data.keys import Key
 from tuning.data.manifest import read_manifest
-from tuning.definition.cpus import default_slots
 from tuning.definition.customer_limits import Extent, Limits
 from tuning.definition.definition import Definition
 from tuning.definition.options import CustomerOptions
 from tuning.errors import DataError
 from tuning.storage.names import mask
 
-UNORDERED = -1
 BYTES_PER_ROW = 80  # where nothing is known but the size
 
 
@@ -38,17 +36,15 @@ class Customer:
 
     files: where its rows are; empty while they are only in a table that is still to be partitioned, and when there
     is no data at all. key: its value in the key columns, None when the whole file is its own. table: number of the
-    keyed table. first_block: the first row group that holds its rows, so
-    that a worker's customers are near each other; UNORDERED when that does not matter.
-    rows: None when not known without reading. size: about its bytes, to balance batches. options: what the manifest
-    says about it. stamp, digest: what its rows are known by, see `tuning.data.fingerprints`; empty where nobody looked.
+    keyed table. rows: None when not known without reading. size: about its bytes, to balance batches. options: what the
+    manifest says about it. stamp, digest: what its rows are known by (`tuning.data.fingerprints`); empty where nobody
+    looked.
     """
 
     id: str
     files: tuple[str, ...] = ()
     key: Key | None = None
     table: int = 0
-    first_block: int = UNORDERED
     rows: int | None = None
     size: int = 0
     options: CustomerOptions | None = field(default=None, compare=False)
@@ -180,30 +176,26 @@ def _keyed(definition: Definition) -> Customers:
         one = Customer(definition.name, key=(), rows=len(frame), size=len(frame) * BYTES_PER_ROW)
         return Columnar.of(Customer, [one])
     tables = find_tables(data, definition.by)
-    found = Columnar.joined([_of_table(table, definition, len(tables)) for table in tables])
+    found = Columnar.joined([_of_table(table, definition) for table in tables])
     if not found:
         raise DataError("data: the table has no rows, so it names no customer.")
     return found
 
 
-def _of_table(table: KeyedTable, definition: Definition, tables: int) -> Customers:
-    found = index(table, definition)
-    slots, count = definition.slots or default_slots(), len(found.ids)
-    in_place = found.in_place(max(1, batch_count(count, slots, table.size) // tables))
-    per_row = table.size / max(1, int(found.rows.sum()))
+def _of_table(table: KeyedTable, definition: Definition) -> Customers:
+    stamp = joined([*look_at_each(file_stamp, (file.path for file in table.files)).values()])  # before it is read
+    ids, keys, rows = count_keys(table, definition)
+    per_row = table.size / max(1, int(rows.sum()))
     return Columnar(
         Customer,
-        count,
+        len(ids),
         {
-            "id": ArrowColumn(found.ids),
-            "files": found.files if in_place else constant((), count),
-            "key": ArrowColumn(found.keys),
-            "table": constant(table.number, count),
-            "first_block": ArrowColumn(pa.array(found.first))
-            if in_place and found.in_order
-            else constant(UNORDERED, count),
-            "rows": ArrowColumn(pa.array(found.rows)),
-            "size": ArrowColumn(pa.array((found.rows * per_row).astype(np.int64))),
+            "id": ArrowColumn(ids),
+            "key": ArrowColumn(keys),
+            "table": constant(table.number, len(ids)),
+            "rows": ArrowColumn(pa.array(rows)),
+            "size": ArrowColumn(pa.array((rows * per_row).astype(np.int64))),
+            "stamp": constant(stamp, len(ids)),
         },
     )
 

@@ -8,7 +8,7 @@ import hashlib
 import io
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from functools import lru_cache
@@ -263,6 +263,13 @@ def file_digest(path: str) -> str:
             return digest.hexdigest()
     except (OSError, StorageError, CustomerError) as error:
         return type(error).__name__  # nobody can read it now; when that changes, so does the customer
+
+
+def joined(parts: Sequence[str]) -> str:
+    """One stamp or digest for several files; nothing where there are none, or one of them has none."""
+    if len(parts) == 1:
+        return parts[0]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest() if parts and all(parts) else ""
 
 
 def _etag(filesystem: pyarrow.fs.FileSystem, inner: str) -> str:

@@ -1,45 +1,50 @@
 """What customers' rows are known by, so that a resume notices which ones have changed.
 
-A customer has a stamp, which is quick to look up (size and time of its files), and a digest of its content, which is
-made where the stamp is new. It is that of its file; in a frame or a table, that of its own rows. On object storage
-stamp and digest of a file are the ETag.
+A customer has a stamp, which is quick to look up (size and time of its file, or of all files of its table), and a
+digest of its content, which is made where the stamp is new: that of its file, or of its own rows in a table or a
+frame. On object storage stamp and digest of a file are the ETag.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tuning.basics.columnar import ArrowColumn, Columnar, constant
+from tuning.basics.columnar import ArrowColumn, Columnar, combined
 from tuning.data.customers import Customer, Customers, rows_or_bytes
-from tuning.data.file_access import GONE, look_at_each
-from tuning.data.files import File, find_sizes
+from tuning.data.file_access import GONE, file_digest, file_name, file_stamp, joined, look_at_each
 from tuning.data.keyed_tables import KeyedTable, find_tables
 from tuning.data.keys import Key, customer_id, row_keys
 from tuning.data.partition import pieces
-from tuning.data.registry import format_of
 from tuning.definition.definition import Definition
-from tuning.errors import CustomerError, DataError
+from tuning.errors import ChangedDataError, CustomerError, DataError
+from tuning.notes import DataCode
 from tuning.preprocessing.row_hashes import mixed, row_hashes
 
 T = TypeVar("T")
 STEP = np.uint64(0xD6E8FEB86659FD93)  # times the place of a row among its customer's
-MOST_READS = 3  # of a file that is written again and again
+MOST_READS = 4  # of a file that is written again and again
 
 
 def stamped(customers: Sequence[Customer]) -> Customers:
-    """The customers with the stamp that their files have now; a frame in memory has none."""
+    """The customers with the stamp that their files have now; without files they keep that of their table."""
     found = Columnar.of(Customer, customers)
     files = found.shared("files")
-    of_files = dict(zip(files.distinct, _stamps(files.distinct), strict=True))
-    return found.with_columns(stamp=files.map(lambda names: of_files[names]), digest=constant("", len(found)))
+    stamp_of = look_at_each(file_stamp, (file for names in files.distinct for file in names))
+    return found.with_columns(
+        stamp=combined(
+            lambda names, stamp: joined([stamp_of[name] for name in names]) if names else stamp,
+            files,
+            found.shared("stamp"),
+        )
+    )
 
 
 def digested(definition: Definition, customers: Sequence[Customer]) -> Customers:
@@ -51,21 +56,13 @@ def digested(definition: Definition, customers: Sequence[Customer]) -> Customers
 
 
 def _with_digests(definition: Definition, customers: Customers) -> Customers:
-    of_rows = _of_rows(definition, customers)
-    own = of_rows.column("digest").take(pc.index_in(customers.texts("id"), value_set=of_rows.column("id")))
+    of_rows = _of_rows(definition, customers) if customers else {}
+    ids, digests = pa.array(of_rows.keys(), pa.string()), pa.array(of_rows.values(), pa.string())
+    own = digests.take(pc.index_in(customers.texts("id"), value_set=ids))
     left = customers.take(np.asarray(pc.is_null(own)))
-    digest_of = look_at_each(
-        lambda path: format_of(path).digest(path), (file for names in left.shared("files").distinct for file in names)
-    )
-    of_files = customers.shared("files").map(lambda names: _joined([digest_of.get(file, "") for file in names]))
-    return customers.with_columns(digest=ArrowColumn(pc.coalesce(own, of_files.arrow(pa.string())).combine_chunks()))
-
-
-def changed(definition: Definition, before: Mapping[str, Customer], now: Sequence[Customer]) -> list[Customer]:
-    """Those whose rows are not what they were, as they are now. before: customers by id, as a plan has them."""
-    found = touched(definition, [before[each.id] for each in now], now)
-    then = Columnar.of(Customer, [before[each.id] for each in found])
-    return list(found.take(differ(then, found)))
+    digest_of = look_at_each(file_digest, (file for names in left.shared("files").distinct for file in names))
+    of_files = customers.shared("files").map(lambda names: joined([digest_of.get(file, "") for file in names]))
+    return customers.with_columns(digest=ArrowColumn(pc.coalesce(own, of_files.arrow(pa.string()))))
 
 
 def touched(definition: Definition, before: Sequence[Customer], now: Sequence[Customer]) -> Customers:
@@ -78,61 +75,10 @@ def touched(definition: Definition, before: Sequence[Customer], now: Sequence[Cu
     return _with_digests(definition, found.take(np.asarray(new)))
 
 
-def with_missing_files(customers: Customers) -> Customers:
-    """Those whose files are not there, by their stamps."""
-    return customers.take(np.asarray(pc.equal(customers.texts("stamp"), GONE)))
-
-
-def read_unchanged(
-    definition: Definition, customers: Iterable[Customer], read: Callable[[], T]
-) -> tuple[T | None, dict[str, Customer]]:
-    """What `read` makes of customers' files, and those whose rows are not what a plan knows them by, by id.
-
-    Only one look at each file, after it was read, where nothing has happened to it. Else the rows are looked at, and
-    read again: those that were read may have been of a file that was just being written. None where all have changed.
-    customers: as the plan has them; one without a stamp is left alone.
-    """
-    known = {customer.id: customer for customer in customers if customer.stamp}
-    made = _attempt(read)
-    files = [each.files for each in known.values()]
-    before, now = [each.stamp for each in known.values()], _stamps(files)
-    if now == before:
-        return made(), {}
-    for _ in range(MOST_READS):
-        other = {each.id: each for each in changed(definition, known, [*known.values()])}
-        if len(other) == len(known):
-            return None, other
-        made = _attempt(read)
-        before, now = now, _stamps(files)
-        if now == before:
-            return made(), other
-    return None, known
-
-
-def _stamps(files: Sequence[tuple[str, ...]]) -> list[str]:
-    """The stamp of each customer's files."""
-    stamp_of = look_at_each(lambda path: format_of(path).stamp(path), {file for names in files for file in names})
-    return [_joined([stamp_of[file] for file in names]) for names in files]
-
-
-def _attempt(read: Callable[[], T]) -> Callable[[], T]:
-    """A function that gives what `read` gives now, or raises what it raises."""
-    try:
-        made = read()
-    except Exception as error:
-        raised = error
-
-        def fail() -> T:
-            raise raised
-
-        return fail
-    return lambda: made
-
-
 def differ(there: Customers, here: Customers) -> np.ndarray:
     """(n,) whether customers' rows have changed. there: as they were, in the same order.
 
-    Without a digest (a large table that the run has divided), only the number of rows tells.
+    Without a digest (of a table that could not be read), only the number of rows tells.
     """
     digests = [each.texts("digest") for each in (there, here)]
     told = pc.and_(*(pc.not_equal(each, "") for each in digests))
@@ -140,44 +86,53 @@ def differ(there: Customers, here: Customers) -> np.ndarray:
     return np.where(np.asarray(told), np.asarray(pc.not_equal(*digests)), numbers[0] != numbers[1])
 
 
-def _joined(parts: Sequence[str]) -> str:
-    """One text for several files'; nothing where there are none, or one of them has none."""
-    if len(parts) == 1:
-        return parts[0]
-    if not parts or not all(parts):
-        return ""
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+def with_missing_files(customers: Customers) -> Customers:
+    """Those whose files are not there, by their stamps."""
+    return customers.take(np.asarray(pc.equal(customers.texts("stamp"), GONE)))
 
 
-def _of_rows(definition: Definition, customers: Customers) -> pa.Table:
-    """Return the ids and digests of those customers who have one of their own rows."""
+def read_unchanged(customer: Customer, read: Callable[[], T]) -> T:
+    """What `read` makes of a customer's file; `ChangedDataError` where its rows are not those that a plan knows.
+
+    Only one look at the file, after it was read, where nothing has happened to it. Else its rows are looked at, and
+    read again: those that were read may have been of a file that was just being written.
+    """
+    if not customer.stamp:
+        return read()
+    path, before = customer.files[0], customer.stamp
+    for _ in range(MOST_READS):
+        found, failure = None, None
+        try:
+            found = read()
+        except Exception as error:
+            failure = error
+        now = file_stamp(path)
+        if now == before and failure is not None:
+            raise failure
+        if now == before:
+            return cast("T", found)
+        if customer.digest not in ("", file_digest(path)):
+            gone = DataCode.FILE_GONE(file_name(path)) if now == GONE else DataCode.DATA_CHANGED()
+            raise ChangedDataError(gone)
+        before = now
+    raise ChangedDataError(DataCode.DATA_CHANGED())
+
+
+def _of_rows(definition: Definition, customers: Customers) -> dict[str, str]:
+    """The digests of customers without a file of their own, by id."""
     data, found = definition.data, dict[str, str]()
     if isinstance(data, Mapping) or not definition.by:  # a frame each
         for customer in customers:
             frame = data.get(customer.id) if isinstance(data, Mapping) else data
             if isinstance(frame, pd.DataFrame):
                 found[customer.id] = hashlib.sha256(row_hashes(frame).tobytes()).hexdigest()
-    else:
-        for table in _tables(definition, customers):
+        return found
+    numbers = set(customers.numbers("table").tolist())
+    for table in find_tables(data, definition.by):
+        if table.number in numbers:
             with suppress(CustomerError, DataError):
                 found |= _of_keys(table, definition)
-    ids, digests = pa.array(found.keys(), pa.string()), pa.array(found.values(), pa.string())
-    return pa.table({"id": ids, "digest": digests})
-
-
-def _tables(definition: Definition, customers: Customers) -> list[KeyedTable]:
-    """The customers' tables: in place those of their files, else those of the definition."""
-    files_of: dict[int, dict[str, None]] = {}
-    for customer in customers.first_of_each("table", "files"):
-        files_of.setdefault(customer.table, {}).update(dict.fromkeys(customer.files))
-    tables = {}
-    if not all(files_of.values()):
-        tables = {table.number: table for table in find_tables(definition.data, definition.by)}
-    for number, files in files_of.items():
-        if files:
-            sizes = find_sizes(list(files))
-            tables[number] = KeyedTable(number, tuple(File(file, sizes[file]) for file in sorted(files)))
-    return [tables[number] for number in files_of]
+    return found
 
 
 def _of_keys(table: KeyedTable, definition: Definition) -> dict[str, str]:

@@ -1,8 +1,6 @@
 """Tables whose key columns say whose row it is: which customers they hold, and where each one's rows are.
 
-Only key columns are read here, block by block. A table of a format that has rows by key (Parquet) is read in place when
-that costs little: it is small, or its rows are ordered by customer so that a worker's customers are in few blocks. Any
-other table (CSV, Parquet in another order, a frame in memory) is partitioned once, see `tuning.data.partition`.
+Only key columns are read here, piece by piece. The rows are divided by customer once, see `tuning.data.partition`.
 """
 
 from __future__ import annotations
@@ -15,7 +13,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from tuning.basics.columnar import DictionaryColumn
 from tuning.data.column_types import concatenated
 from tuning.data.files import File, file_ids, find_files, is_glob
 from tuning.data.formats.memory_frame import FrameSource
@@ -25,16 +22,15 @@ from tuning.data.keys import (
     customer_ids,
     hive_values,
     key_lists,
+    key_text,
     key_texts,
     plain_column,
 )
-from tuning.data.registry import file_source, format_of
-from tuning.data.table_source import FileSource, KeyBlock, Piece, TableSource
+from tuning.data.registry import file_source
+from tuning.data.table_source import FileSource, Piece, TableSource
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError, DataError
 
-IN_PLACE_BYTES = 1 << 26  # a Parquet table up to this size is read by every worker, whatever its order
-IN_PLACE_PASSES = 2.0  # of a larger one: how often it may be read in all
 MERGE_ROWS = 4_000_000
 
 
@@ -84,6 +80,11 @@ class TablePart:
         """The key columns that the source has."""
         return [name for name in self.definition.by if name not in self.outside]
 
+    def may_hold(self, key: Key) -> bool:
+        """Whether its path does not spell out another key."""
+        values = zip(self.definition.by, key, strict=True)
+        return all(name not in self.outside or key_text(self.outside[name]) == value for name, value in values)
+
     def columns(self) -> list[str]:
         """The names of all columns."""
         return [*self.source.columns(), *self.outside]
@@ -103,10 +104,11 @@ class TablePart:
         rows = with_columns(piece.rows, self.outside)
         return Piece(rows, self._with_outside(piece.keys, rows.num_rows))
 
-    def key_blocks(self) -> Iterator[KeyBlock]:
-        """The key columns of all rows in their order, as `TableSource.key_blocks` gives them."""
-        for block in self.source.key_blocks(self._inside):
-            yield KeyBlock(self._with_outside(block.keys, block.rows), block.rows, block.size)
+    def key_tables(self) -> Iterator[pa.Table]:
+        """The key columns of all rows in their order, piece by piece."""
+        inside = self._inside
+        for piece in self.source.pieces(inside, lambda names: inside or [name for name in names if name.strip()][:1]):
+            yield self._with_outside(piece.keys, piece.rows.num_rows)
 
     def _with_outside(self, keys: pa.Table, count: int) -> pa.Table:
         columns = [
@@ -114,64 +116,6 @@ class TablePart:
             for name in self.definition.by
         ]
         return pa.table(columns, names=list(self.definition.by))
-
-
-@dataclass(frozen=True, eq=False)
-class Index:
-    """A table's customers, in the order in which they appear. blocks: the file of each block (row group, chunk);
-    sizes: its bytes.
-
-    ids, keys, rows: (n,) of each customer. first, last: (n,) the blocks between which its rows are.
-    """
-
-    table: KeyedTable
-    ids: pa.Array
-    keys: pa.Array
-    rows: np.ndarray
-    first: np.ndarray
-    last: np.ndarray
-    blocks: tuple[int, ...]
-    sizes: tuple[int, ...]
-
-    @property
-    def files(self) -> DictionaryColumn:
-        """The files in which each customer's rows are (one or more of them)."""
-        paths = [file.path for file in self.table.files]
-        blocks = np.array(self.blocks)
-        spans = blocks[self.first] * len(paths) + blocks[self.last]
-        distinct, codes = np.unique(spans, return_inverse=True)
-        bounds = [divmod(span, len(paths)) for span in distinct.tolist()]
-        return DictionaryColumn(codes, [tuple(paths[low : high + 1]) for low, high in bounds])
-
-    def in_place(self, batches: int) -> bool:
-        """Whether workers read the table where it is: each little of it, or all together not much more than all of it.
-
-        batches: of consecutive customers; how many there will be.
-        """
-        if self.table.frame is not None or not all(
-            format_of(file.path).dataset_format is not None for file in self.table.files
-        ):
-            return False
-        if self.table.size <= IN_PLACE_BYTES:
-            return True
-        read = self._read(batches)
-        return max(read) <= IN_PLACE_BYTES or sum(read) <= IN_PLACE_PASSES * sum(self.sizes)
-
-    def _read(self, batches: int) -> list[int]:
-        """The bytes of the blocks that each batch needs."""
-        order = np.lexsort((self.last, self.first))
-        before = np.cumsum(self.rows[order]) - self.rows[order]
-        starts = np.unique(before * batches // max(1, int(self.rows.sum())), return_index=True)[1]
-        low = np.minimum.reduceat(self.first[order], starts)
-        high = np.maximum.reduceat(self.last[order], starts)
-        total = np.concatenate([[0], np.cumsum(self.sizes)])
-        found: list[int] = (total[high + 1] - total[low]).tolist()
-        return found
-
-    @property
-    def in_order(self) -> bool:
-        """Whether consecutive customers are in consecutive blocks, so that it matters which ones share a worker."""
-        return self.table.size > IN_PLACE_BYTES
 
 
 def find_tables(data: Any, by: Sequence[str]) -> list[KeyedTable]:
@@ -192,73 +136,49 @@ def find_tables(data: Any, by: Sequence[str]) -> list[KeyedTable]:
     return [KeyedTable(0, tuple(files))]
 
 
-def index(table: KeyedTable, definition: Definition) -> Index:
-    """Read a table's key columns: its customers, how many rows each has, and between which blocks they are."""
-    by = definition.by
+def count_keys(table: KeyedTable, definition: Definition) -> tuple[pa.Array, pa.Array, np.ndarray]:
+    """Return the id, the key and the number of rows of each customer of a table, in order of appearance."""
+    by, names = definition.by, _positions(definition.by)
     try:
-        counts, blocks, sizes = _count(table, definition)
+        counts = _counted(table, definition)
     except CustomerError as error:
         raise DataError(f"data: {error}") from error
-    texts = pa.table(
-        [*(key_texts(counts.column(name)) for name in _positions(by)), *counts.columns[len(by) :]],
-        names=counts.column_names,
-    )
+    texts = pa.table([*(key_texts(counts[name]) for name in names), counts["n"]], names=counts.column_names)
     if not all(pa.types.is_integer(field.type) for field in counts.schema):
         texts = _merged([texts], by)  # the same value in two types, or NaN beside null
-    columns = [texts.column(name).combine_chunks() for name in _positions(by)]
-    rows, first, last = (texts.column(name).to_numpy() for name in ("n", "first", "last"))
-    return Index(table, customer_ids(columns, table.prefix), key_lists(columns), rows, first, last, blocks, sizes)
+    columns = [texts[name].combine_chunks() for name in names]
+    return customer_ids(columns, table.prefix), key_lists(columns), texts["n"].to_numpy()
 
 
-def _count(table: KeyedTable, definition: Definition) -> tuple[pa.Table, tuple[int, ...], tuple[int, ...]]:
-    by = definition.by
-    blocks: list[int] = []
-    sizes: list[int] = []
+def _counted(table: KeyedTable, definition: Definition) -> pa.Table:
+    """The keys of a table with their number of rows; columns are key columns by position, and `n`."""
+    by, names = definition.by, _positions(definition.by)
     parts: list[pa.Table] = []
     waiting = 0
-    for number, part in enumerate(table.parts(definition)):
+    for part in table.parts(definition):
         check_columns(by, part.columns())
-        for block in part.key_blocks():
-            parts.append(_counted(block.keys, by, len(blocks)))
-            blocks.append(number)
-            sizes.append(block.size)
-            waiting += parts[-1].num_rows
+        for keys in part.key_tables():
+            plain = pa.table([plain_column(keys[name]) for name in by], names=names)
+            try:
+                counts = plain.group_by(names, use_threads=False).aggregate([([], "count_all")])
+            except pa.ArrowNotImplementedError as error:
+                kinds = ", ".join(f"{name!r} is {keys.schema.field(name).type}" for name in by)
+                raise DataError(f"by: {kinds}; key columns hold numbers, text, dates or booleans.") from error
+            parts.append(counts.select([*names, "count_all"]).rename_columns([*names, "n"]))
+            waiting += counts.num_rows
             if waiting > MERGE_ROWS:
-                parts = [_merged(parts, by)]
-                waiting = 0
-    return _merged(parts, by), tuple(blocks), tuple(sizes)
-
-
-def _counted(part: pa.Table, by: Sequence[str], block: int) -> pa.Table:
-    """The keys of a block with their number of rows; columns are key columns by position, `n`, `first`, `last`."""
-    names = _positions(by)
-    plain = pa.table([plain_column(part.column(name)) for name in by], names=names)
-    try:
-        counts = plain.group_by(names, use_threads=False).aggregate([([], "count_all")])
-    except pa.ArrowNotImplementedError as error:
-        kinds = ", ".join(f"{name!r} is {part.schema.field(name).type}" for name in by)
-        raise DataError(f"by: {kinds}; key columns hold numbers, text, dates or booleans.") from error
-    here = pa.array([block] * counts.num_rows, pa.int64())
-    columns = [*(counts.column(name) for name in names), counts.column("count_all"), here, here]
-    return pa.table(columns, names=[*names, "n", "first", "last"])
+                parts, waiting = [_merged(parts, by)], 0
+    return _merged(parts, by)
 
 
 def _merged(parts: list[pa.Table], by: Sequence[str]) -> pa.Table:
     names = _positions(by)
-    together = concatenated(parts, key_texts)
-    merged = together.group_by(names, use_threads=False).aggregate([("n", "sum"), ("first", "min"), ("last", "max")])
-    return merged.select([*names, "n_sum", "first_min", "last_max"]).rename_columns([*names, "n", "first", "last"])
+    merged = concatenated(parts, key_texts).group_by(names, use_threads=False).aggregate([("n", "sum")])
+    return merged.select([*names, "n_sum"]).rename_columns([*names, "n"])
 
 
 def _positions(by: Sequence[str]) -> list[str]:
     return [str(position) for position in range(len(by))]
-
-
-def rows_of_file(path: str, definition: Definition, keys: Sequence[Key]) -> pa.Table:
-    """The needed columns of all rows of some keys in a file that is read in place, and of few others."""
-    source = file_source(path, definition.csv_options)
-    rows = source.rows_of(definition.by, keys, definition.needed_of, definition.limits)
-    return with_columns(rows, hive_values(path))
 
 
 def with_columns(rows: pa.Table, values: Mapping[str, str | None]) -> pa.Table:

@@ -118,11 +118,6 @@ def key_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array([[key_text(value) for value in column.to_pylist()]], pa.string())
 
 
-def written_forms(text: str) -> tuple[str, ...]:
-    """The texts that may stand in a file for a key's text."""
-    return (text, f"{text}.0") if WHOLE.fullmatch(f"{text}.0") else (text,)
-
-
 def customer_id(key: Key) -> str:
     """A customer's name: the key's parts joined by `/`; two keys never share one."""
     return "/".join(_part(text, len(key) > 1) for text in key)

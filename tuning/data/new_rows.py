@@ -120,7 +120,7 @@ class RowReader:
         by = self.definition.by
         if not by:
             return [file.id]
-        keys = (row_keys(block.keys, by)[1] for block in TablePart.of_file(file.path, self.definition).key_blocks())
+        keys = (row_keys(some, by)[1] for some in TablePart.of_file(file.path, self.definition).key_tables())
         return list(dict.fromkeys(name for some in keys for name in self._names(some, file)))
 
     def _names(self, keys: Sequence[Key], file: NewFile) -> list[str]:

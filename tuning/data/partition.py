@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tuning.basics.columnar import ArrowColumn, Columnar, DictionaryColumn, FieldColumn
+from tuning.basics.columnar import Columnar, DictionaryColumn, FieldColumn
 from tuning.data.arrow_frames import to_arrow
 from tuning.data.balancing import balance, batch_count
 from tuning.data.column_types import refusal, runs_of_one_schema
@@ -77,9 +77,6 @@ def _with_files(
     codes = before.codes.copy()
     codes[places] = len(before.distinct) + files
     columns: dict[str, FieldColumn] = {"files": DictionaryColumn(codes, [*before.distinct, *written])}
-    blocks = found.numbers("first_block").copy()
-    blocks[places] = 0
-    columns["first_block"] = ArrowColumn(pa.array(blocks))
     if not keep_keys:
         keys = found.columns["key"].values(0, len(found))
         for place in places:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+import sys
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
@@ -10,16 +11,13 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from tuning.data.arrow_frames import to_arrow
-from tuning.data.column_types import concatenated, to_frame
 from tuning.data.customers import Customer, Customers, too_large
 from tuning.data.formats.memory_frame import FrameSource
 from tuning.data.keyed_tables import find_tables
-from tuning.data.keys import Key, key_table, row_keys
-from tuning.data.loading import Loader
+from tuning.data.keys import Key, row_keys
+from tuning.data.loading import OrderedRows
 from tuning.data.prepared import OwnCode
 from tuning.data.registry import file_source
-from tuning.data.table_source import Piece
 from tuning.errors import CustomerError, NotLookedAtError
 from tuning.notes import DataCode, FileCode, Note
 from tuning.preprocessing.task import is_comparable
@@ -103,20 +101,19 @@ def sample_frames(definition: Definition, customers: Customers, code: OwnCode) -
     Who is over a limit gets no model, and so no say in what is guessed for the others, nor their place here. The look
     ends where several of them cannot be looked at at all.
     """
-    unpartitioned, limits = _unpartitioned_rows(definition, customers), definition.limits
+    limits = definition.limits
     order = np.lexsort((-customers.numbers("size"), too_large(customers, limits)))
     largest = customers.take(order[:LOOKED_AT])
+    rows_of = _table_rows(definition, customers, largest)
     lost = 0
     for customer in largest:
         try:
             limits.check("its table", customer.extent)
             if customer.unpartitioned:
-                rows = unpartitioned(customer)
+                rows = rows_of(customer)
                 limits.check("its table", replace(customer.extent, columns=rows.shape[1]))
-            elif customer.key is None:
-                rows = file_source(customer.files[0], definition.csv_options).read(rows=ROWS, limits=limits)
             else:
-                rows = Loader(definition, [customer]).read(customer)
+                rows = file_source(customer.files[0], definition.csv_options).read(rows=ROWS, limits=limits)
             yield customer, code.frame(rows, customer.id)
         except CustomerError as error:
             yield customer, error
@@ -125,16 +122,13 @@ def sample_frames(definition: Definition, customers: Customers, code: OwnCode) -
                 return
 
 
-def _unpartitioned_rows(definition: Definition, customers: Customers) -> Callable[[Customer], pd.DataFrame]:
-    """A function that gives rows of customers in tables that have no order yet: those among the first of each file.
+def _table_rows(definition: Definition, customers: Customers, largest: Customers) -> Callable[[Customer], pd.DataFrame]:
+    """A function that gives rows of customers in tables that are not divided yet: those among the first of each file.
 
-    Rows of those of the customers that are too large do not count there.
+    Rows of those of the customers that are too large do not count there. largest: those that will be asked for.
     """
-    refused: dict[int, set[Key]] = {}
-    for each in customers.take(too_large(customers, definition.limits)):
-        if each.key:
-            refused.setdefault(each.table, set()).add(each.key)
-    heads: dict[int, list[_Head]] = {}
+    refused = customers.take(too_large(customers, definition.limits))
+    heads: dict[int, OrderedRows] = {}
 
     def rows_of(customer: Customer) -> pd.DataFrame:
         if isinstance(definition.data, Mapping):
@@ -143,58 +137,29 @@ def _unpartitioned_rows(definition: Definition, customers: Customers) -> Callabl
             return FrameSource(definition.data).read()
         assert customer.key is not None
         if customer.table not in heads:
-            heads[customer.table] = list(_heads(definition, customer.table, refused.get(customer.table, set())))
-        found = [head.of(customer.key) for head in heads[customer.table]]
-        return to_frame(concatenated([rows for rows in found if len(rows)] or found[:1]), definition.csv_options)
+            wanted, others = (
+                {each.key for each in some if each.key and each.table == customer.table} for some in (largest, refused)
+            )
+            tables = list(_first_rows(definition, customer.table, wanted, others))
+            heads[customer.table] = OrderedRows(tables, definition.by, definition.csv_options)
+        return heads[customer.table].rows(customer.key)
 
     return rows_of
 
 
-@dataclass(frozen=True)
-class _Head:
-    """The first rows of a part of a keyed table, or all of a frame.
-
-    Attributes:
-        codes, keys: whose rows they are, as of `row_keys`.
-    """
-
-    rows: pa.Table | pd.DataFrame
-    codes: np.ndarray
-    keys: list[Key]
-
-    def of(self, key: Key) -> pa.Table:
-        """A customer's rows; of a frame in the types that they have without those of others."""
-        wanted = self.codes == (self.keys.index(key) if key in self.keys else -1)
-        return self.rows.filter(pa.array(wanted)) if isinstance(self.rows, pa.Table) else to_arrow(self.rows[wanted])
-
-
-def _heads(definition: Definition, number: int, refused: Set[Key]) -> Iterator[_Head]:
-    """The first rows of each of the first parts of a keyed table.
+def _first_rows(definition: Definition, number: int, keys: Set[Key], refused: Set[Key]) -> Iterator[pa.Table]:
+    """The first rows of the first files of a keyed table that may hold some keys; all of a frame.
 
     refused: keys whose rows are passed over.
     """
-    by = definition.by
-    table = next(table for table in find_tables(definition.data, by) if table.number == number)
-    if table.frame is not None:
-        yield _Head(table.frame, *row_keys(key_table(table.frame, by), by))
-        return
-    for part in islice(table.parts(definition), LOOKED_AT):
-        rows, keys = [], []
-        count = 0
+    table = next(table for table in find_tables(definition.data, definition.by) if table.number == number)
+    parts = (part for part in table.parts(definition) if any(map(part.may_hold, keys)))
+    for part in islice(parts, LOOKED_AT):
+        left = ROWS if table.frame is None else sys.maxsize
         for piece in part.pieces():
-            kept = _without_keys(refused, piece, by)
-            rows.append(kept.rows)
-            keys.append(kept.keys)
-            count += kept.rows.num_rows
-            if count >= ROWS:
+            codes, found = row_keys(piece.keys, definition.by)
+            kept = np.array([key not in refused for key in found], dtype=bool)[codes]
+            yield piece.rows.filter(pa.array(kept))[:left]
+            left -= int(kept.sum())
+            if left <= 0:
                 break
-        yield _Head(concatenated(rows)[:ROWS], *row_keys(concatenated(keys)[:ROWS], by))
-
-
-def _without_keys(refused: Set[Key], piece: Piece, by: Sequence[str]) -> Piece:
-    """A piece without the rows of some keys."""
-    if not refused:
-        return piece
-    codes, keys = row_keys(piece.keys, by)
-    kept = pa.array(np.array([key not in refused for key in keys], dtype=bool)[codes])
-    return Piece(piece.rows.filter(kept), piece.keys.filter(kept))

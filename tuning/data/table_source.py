@@ -10,13 +10,10 @@ from typing import BinaryIO, ClassVar, Protocol, TypeAlias
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.dataset as ds
 
 from tuning.data.cells import ReadCsvOptions
-from tuning.data.column_types import concatenated, to_frame, with_sound_text
-from tuning.data.file_access import file_digest, file_name, file_stamp, opened, reading_errors
-from tuning.data.keys import Key, hive_values
-from tuning.data.pushdown import push_down
+from tuning.data.column_types import concatenated, to_frame
+from tuning.data.file_access import file_name
 from tuning.definition.customer_limits import UNLIMITED, Extent, Limits
 from tuning.errors import CustomerError
 from tuning.notes import FileCode
@@ -32,21 +29,6 @@ class Piece:
 
     rows: pa.Table
     keys: pa.Table
-
-
-@dataclass(frozen=True)
-class KeyBlock:
-    """The keys of rows that are read together: a row group, a chunk of text.
-
-    Attributes:
-        keys: the key columns.
-        rows: number of rows, which a table without columns would not say.
-        size: bytes that are read for any of the rows, where the format has a `dataset_format`; else of the keys alone.
-    """
-
-    keys: pa.Table
-    rows: int
-    size: int
 
 
 class TableWriter(Protocol):
@@ -121,11 +103,6 @@ class TableSource(ABC):
             choose: says which columns are wanted, in the table's order, the keys among them; it may choose none.
         """
 
-    def key_blocks(self, keys: Sequence[str]) -> Iterator[KeyBlock]:
-        """The key columns of all rows in their order, counted, as cheaply as the format allows."""
-        for piece in self.pieces(keys, lambda _: list(keys) or None):
-            yield KeyBlock(piece.keys, piece.rows.num_rows, piece.rows.nbytes)
-
 
 class FileSource(TableSource):
     """A table that is a file, on any filesystem; a new format is a subclass in a file of `tuning/data/formats/`.
@@ -137,16 +114,12 @@ class FileSource(TableSource):
     Attributes:
         title: the format's name, for messages.
         suffixes: how its files' names end, in lower case, the one that is recommended first.
-        dataset_format: how pyarrow reads the rows of some keys and skips the `key_blocks` without any of them, so that
-            a keyed table is read where it is. None where a filter would read the whole file: such a table is divided by
-            customer before the run.
         path: absolute, or a URI.
         csv: the definition's options of `pandas.read_csv`, for formats made of text.
     """
 
     title: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
-    dataset_format: ClassVar[ds.FileFormat | None] = None
 
     def __init__(self, path: str, csv: ReadCsvOptions) -> None:
         self.path = path
@@ -155,31 +128,6 @@ class FileSource(TableSource):
     @property
     def named(self) -> str:
         return f"the file {file_name(self.path)}"
-
-    def rows_of(
-        self,
-        by: Sequence[str],
-        keys: Sequence[Key],
-        choose: ColumnChoice = all_columns,
-        limits: Limits = UNLIMITED,
-    ) -> pa.Table:
-        """All rows of some keys, in their order, and few others. Only where there is a `dataset_format`.
-
-        Args:
-            by: key columns; one that the table does not have lets all rows pass.
-            keys: the values wanted, as long as `by` each.
-            choose: says which columns are wanted.
-            limits: a table with more columns is an error.
-        """
-        with reading_errors(self.path), opened(self.path) as (filesystem, inner):
-            dataset = ds.dataset(inner, filesystem=filesystem, format=self.dataset_format)
-            names = dataset.schema.names
-            check_names(names, self.named)
-            limits.check(self.named, Extent(columns=len({*names, *hive_values(self.path)})))
-            chosen = choose(names)
-            wanted = push_down(dataset.schema, by, keys)
-            columns = None if chosen is None else list(chosen)
-            return with_sound_text(dataset.to_table(columns=columns, filter=wanted, use_threads=False))
 
     def pieces_as_written(self, keys: Sequence[str] = ()) -> Iterator[tuple[Piece, pa.Table]]:
         """`pieces`, each with the same rows as they came: where cells have no type, all are the text that they are
@@ -203,16 +151,6 @@ class FileSource(TableSource):
     @abstractmethod
     def writer(self, stream: BinaryIO) -> TableWriter:
         """What writes such a file piece by piece, as the suffix says, into a stream."""
-
-    @classmethod
-    def stamp(cls, path: str) -> str:
-        """What changes when the file is written, quick to look up; `GONE` where the file is not there."""
-        return file_stamp(path)
-
-    @classmethod
-    def digest(cls, path: str) -> str:
-        """What changes when a row changes, and only when the file's content does."""
-        return file_digest(path)
 
 
 def check_names(names: Sequence[str], what: str) -> None:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from tuning.basics.columnar import DictionaryColumn, FieldColumn
 from tuning.data.balancing import batch_count, divide
-from tuning.data.customers import UNORDERED, Customers, about_rows
+from tuning.data.customers import Customers, about_rows, unpartitioned
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import PlanError
 from tuning.models.worker_group import WorkerGroup
@@ -124,9 +124,8 @@ def _groups(studies: StudyTable) -> list[np.ndarray]:
 
 def _row_order(customers: Customers) -> np.ndarray:
     """Return positions of the customers in the order in which their rows lie."""
-    numbers = {name: pa.array(customers.numbers(name)) for name in ("table", "first_block")}
-    where = pa.table({**numbers, "id": customers.texts("id")})
-    found: np.ndarray = pc.sort_indices(where, [(name, "ascending") for name in where.column_names]).to_numpy()
+    where = pa.table({"table": pa.array(customers.numbers("table")), "id": customers.texts("id")})
+    found: np.ndarray = pc.sort_indices(where, [("table", "ascending"), ("id", "ascending")]).to_numpy()
     return found
 
 
@@ -134,4 +133,4 @@ def _reading_units(customers: Customers) -> np.ndarray:
     """(n,) a number per study, the same where a worker should read the data in one go: of one customer, or one file."""
     files = customers.shared("files").codes
     ids: np.ndarray = customers.texts("id").dictionary_encode().indices.to_numpy()
-    return np.where(customers.numbers("first_block") == UNORDERED, ids, -1 - files)
+    return np.where(customers.present("key") & ~unpartitioned(customers), -1 - files, ids)

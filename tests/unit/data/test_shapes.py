@@ -8,21 +8,17 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from data_shapes import check, definition, rows_of, trips
+from data_shapes import check, definition, placed, rows_of, trips
 from shown_output import note_texts
 
-from tuning.data import keyed_tables
 from tuning.data import partition as partition_module
 from tuning.data.customers import find_customers
 from tuning.data.loading import Loader
-from tuning.data.pushdown import push_down
 from tuning.definition.definition import define
 from tuning.definition.yaml_file import read_definition
 from tuning.errors import DataError, DefinitionError
-from tuning.planning.placement import make_batches
 from tuning.planning.plan import make_plan
 
 
@@ -88,43 +84,6 @@ def test_a_keyed_table_is_divided_by_its_key(kind: str, tmp_path: Path, monkeypa
     check(rows_of(made, tmp_path), table, table["zone"].astype(str))
 
 
-@pytest.mark.long
-def test_a_parquet_table_in_another_order_is_partitioned_once_and_an_ordered_one_read_in_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(keyed_tables, "IN_PLACE_BYTES", 1000)
-    table = trips(4000, zones=40)
-    ordered = table.sort_values("zone", kind="stable", ignore_index=True)
-    for name, rows in (("mixed", table), ("ordered", ordered)):
-        pq.write_table(
-            pa.Table.from_pandas(rows, preserve_index=False), tmp_path / f"{name}.parquet", row_group_size=50
-        )
-        made = definition(tmp_path / f"{name}.parquet", by="zone")
-        found = find_customers(made)
-        assert all(customer.unpartitioned == (name == "mixed") for customer in found)
-        check(rows_of(made, tmp_path), rows, rows["zone"].astype(str))
-
-
-def test_a_batch_reads_its_part_of_an_ordered_table_in_one_pass(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(keyed_tables, "IN_PLACE_BYTES", 1000)
-    table = trips(4000, zones=400).sort_values("zone", kind="stable", ignore_index=True)
-    pq.write_table(pa.Table.from_pandas(table, preserve_index=False), tmp_path / "t.parquet", row_group_size=50)
-    made = definition(tmp_path / "t.parquet", by="zone")
-    studies = make_plan(made).studies
-    reads: list[int] = []
-    for batch in make_batches(studies, 2):
-        customers = [studies[position].customer for position in batch]
-        places = [customer.first_block for customer in customers]
-        assert max(places) - min(places) <= 80 // 16 + 2, "a batch's customers stand together in the table"
-        loader = Loader(made, customers)
-        for customer in customers:
-            loader.read(customer)
-        reads.append(len(loader._read))
-    assert reads == [1] * len(reads)
-
-
 def test_several_key_columns_and_a_glob(tmp_path: Path) -> None:
     months = {"2019-03": trips(seed=3), "2019-04": trips(seed=4)}
     for name, table in months.items():
@@ -152,7 +111,6 @@ def test_a_hive_partitioned_dataset(tmp_path: Path) -> None:
         expected = table[table["zone"] == zone]
         assert sorted(frame["y"]) == sorted(expected["y"])
         assert frame.set_index("y")["color"].to_dict() == expected.set_index("y")["color"].to_dict()
-        assert not any(customer.unpartitioned for customer in find_customers(made))
 
 
 @pytest.mark.parametrize("prefix", ["", "file://"])
@@ -369,37 +327,13 @@ def test_two_customers_of_one_id_are_refused(tmp_path: Path) -> None:
         read_definition(tmp_path / "d.yaml")
 
 
-def test_keys_are_pushed_down_into_parquet_and_only_hint(tmp_path: Path) -> None:
-    """Row groups without the keys are not read; types that a text cannot name exactly are selected afterwards."""
-    table = trips(400, zones=8).sort_values("zone", kind="stable", ignore_index=True).assign(ratio=0.5)
-    pq.write_table(pa.Table.from_pandas(table, preserve_index=False), tmp_path / "t.parquet", row_group_size=50)
-    dataset = ds.dataset(tmp_path / "t.parquet", format="parquet")
-    wanted = push_down(dataset.schema, ["zone", "color"], [("3", "green"), ("4", "green")])
-    groups = sum(len(part.row_groups) for part in dataset.get_fragments() for part in part.split_by_row_group(wanted))
-    assert 0 < groups <= 4
-    assert set(dataset.to_table(filter=wanted).column("zone").to_pylist()) == {3, 4}
-    assert push_down(dataset.schema, ["ratio"], [("0.5",)]) is None
-
-
-def test_a_backslash_in_a_key_reads_no_more_than_that_key() -> None:
-    """One that may stand for a byte in the file is looked for in all rows."""
-    schema = pa.schema([("who", pa.string())])
-    wanted = push_down(schema, ["who"], [("C:\\north",)])
-    assert wanted is not None
-    rows = pa.table({"who": ["C:\\north", "south"]})
-    assert ds.dataset(rows).to_table(filter=wanted).column("who").to_pylist() == ["C:\\north"]
-    assert push_down(schema, ["who"], [("C:\\north",), ("caf\\xe9",)]) is None
-
-
 def test_views_of_text_are_text(tmp_path: Path) -> None:
     """The newest of Arrow's types for it, as a key and as a feature."""
     shops, words = pa.array(["a", "b"] * 20), pa.array(["u", "v", "w", "x"] * 10)
     table = pa.table({"shop": shops.cast(pa.string_view()), "word": words.cast(pa.string_view()), "y": range(40)})
     pq.write_table(table, tmp_path / "t.parquet")
     made = define({"data": str(tmp_path / "t.parquet"), "by": "shop", "target": "y", "task": "regression"})
-    customers = find_customers(made)
-    loader = Loader(made, list(customers))
-    frames = {customer.id: loader.read(customer) for customer in customers}
+    frames = rows_of(made, tmp_path)
     assert {name: sorted(set(frame["word"])) for name, frame in frames.items()} == {"a": ["u", "w"], "b": ["v", "x"]}
 
 
@@ -407,8 +341,7 @@ def test_a_customer_that_was_not_announced_is_read_alone_and_not_kept(tmp_path: 
     """A spread worker bounds what it keeps itself."""
     pd.DataFrame({"shop": ["a", "b"] * 20, "x": range(40), "y": range(40)}).to_parquet(tmp_path / "t.parquet")
     made = define({"data": str(tmp_path / "t.parquet"), "by": "shop", "target": "y", "task": "regression"})
-    customers = find_customers(made)
-    loader = Loader(made, ())
-    assert [len(loader.read(customer)) for customer in customers] == [20, 20]
-    assert loader._read == {}
-    assert loader._shares == {}
+    customers = placed(made, tmp_path)
+    loader, announced = Loader(made, ()), Loader(made, customers)
+    assert [len(each.read(customer)) for each in (loader, announced) for customer in customers] == [20] * 4
+    assert (len(loader._read), len(announced._read)) == (0, len({customer.files for customer in customers}))

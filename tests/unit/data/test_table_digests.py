@@ -11,9 +11,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from data_shapes import changed_since, known
 
-from tuning.data.customers import Customer, find_customers
-from tuning.data.fingerprints import changed, digested
 from tuning.definition.definition import Definition, define
 
 
@@ -54,14 +53,6 @@ FORMS: dict[str, Callable[[pd.DataFrame, Path], Definition]] = {
         made(str(folder / "t")),
     )[1],
 }
-
-
-def known(definition: Definition) -> dict[str, Customer]:
-    return {customer.id: customer for customer in digested(definition, find_customers(definition))}
-
-
-def changed_since(definition: Definition, before: dict[str, Customer]) -> list[str]:
-    return [customer.id for customer in changed(definition, before, find_customers(definition))]
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())

@@ -14,11 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from data_shapes import definition, rows_of, trips
+from data_shapes import definition, placed, rows_of, trips
 
 from tuning import TuneRunner
 from tuning.cli.starter import starter
-from tuning.data import keyed_tables
 from tuning.data.cells import typed
 from tuning.data.column_types import to_frame
 from tuning.data.customers import find_customers
@@ -122,7 +121,8 @@ def test_rows_that_are_cut_out_of_one_frame_are_those_that_are_read_alone(tmp_pa
         path = tmp_path / f"{name}.parquet"
         given.to_parquet(path)
         made = definition(path, by="zone")
-        customers = find_customers(made)
+        (tmp_path / name).mkdir()
+        customers = placed(made, tmp_path / name)
         together = Loader(made, customers)
         for customer in customers:
             frame, alone = together.read(customer), to_frame(key_rows(path, customer.key))
@@ -149,12 +149,7 @@ def test_a_customers_rows_are_found_in_files_of_several_schemas(tmp_path: Path) 
     assert found == {"a": [1, 8, 1], "b": [2, 7, 2], "c": [3, 4, 5, 6, 3], "d": [9, 10]}
 
 
-@pytest.mark.parametrize("in_place", [True, False])
-def test_text_of_parquet_that_is_no_utf8_costs_nobody_else(
-    in_place: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(keyed_tables, "IN_PLACE_BYTES", 1 << 26 if in_place else 0)
-    monkeypatch.setattr(keyed_tables, "IN_PLACE_PASSES", 0)
+def test_text_of_parquet_that_is_no_utf8_costs_nobody_else(tmp_path: Path) -> None:
     zones = [b"a", b"b\xff", b"c"] * 12
     texts = [b"one\xe9" if zone == b"c" else b"one" if row % 2 else b"two" for row, zone in enumerate(zones)]
     zone, text = (pa.array(values).view(pa.string()) for values in (zones, texts))

@@ -12,7 +12,6 @@ import pytest
 
 from tuning.basics.columnar import Columnar, DictionaryColumn
 from tuning.basics.seeds import derive
-from tuning.data import keyed_tables
 from tuning.data.customers import Customer
 from tuning.definition.definition import define
 from tuning.definition.options import CustomerOptions
@@ -82,18 +81,3 @@ def test_a_plan_holds_no_object_for_each_customer(tmp_path: Path) -> None:
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert held / 20_000 < 150, "Python's bytes for each customer; objects take more than a thousand"
-
-
-@pytest.mark.long
-def test_a_large_table_sorted_by_its_integer_key_is_read_in_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its batches are smaller than its row groups, and each of these is read for several of them."""
-    table = keyed_by_number(tmp_path, 12_000, 3_000)
-    monkeypatch.setattr(keyed_tables, "IN_PLACE_BYTES", table.stat().st_size // 2)
-    plan = plan_of(table, slots=8)
-    assert not any(study.customer.unpartitioned for study in plan.studies)
-    assert len(plan.batches) == 64
-    for batch in plan.batches:
-        blocks = [plan.studies[position].customer.first_block for position in batch]
-        assert max(blocks) - min(blocks) <= 1, "a batch's rows lie together"

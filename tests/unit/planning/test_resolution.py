@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from shown_output import codes_of, note_texts
 
-from tuning.data import keyed_tables, sampling
+from tuning.data import sampling
 from tuning.definition.definition import define
 from tuning.errors import DefinitionError, PlanError
 from tuning.notes import PlanCode
@@ -83,7 +83,6 @@ def test_a_customer_with_too_many_rows_has_no_say_in_the_task(
 ) -> None:
     """Nor does it hide the others behind its own rows, of which there are more than a look takes in."""
     monkeypatch.setattr(sampling, "ROWS", 100)
-    monkeypatch.setattr(keyed_tables, "IN_PLACE_BYTES", 0)
     table = pd.concat(
         [pd.DataFrame({"shop": "big", "x": 1.0, "y": ["a", "b", "c"] * 60})]
         + [pd.DataFrame({"shop": name, "x": 1.0, "y": X / 7}) for name in ("s1", "s2")]

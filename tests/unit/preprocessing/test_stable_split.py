@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from data_shapes import placed
 
-from tuning.data.customers import find_customers
 from tuning.data.loading import Loader
 from tuning.definition.definition import define
 from tuning.errors import CustomerError, DefinitionError
@@ -124,13 +124,12 @@ def test_each_form_of_data_gives_the_same_parts(suffix: str, tmp_path: Path) -> 
         table.to_csv(path, index=False) if suffix == "csv" else table.astype({"age": str}).to_parquet(path)
     for data, fields in sources.values():
         definition = define({"data": data, "target": "y", "split": "stable", **fields})
-        found = find_customers(definition)
-        if not isinstance(data, str):
-            read = data
-        elif all(each.files for each in found):
+        if isinstance(data, str):
+            (tmp_path / Path(data).stem).mkdir()
+            found = placed(definition, tmp_path / Path(data).stem)
             read = Loader(definition, found).read(found[0])
         else:
-            continue
+            read = data
         parts = study_data(read, definition, "binary", seed=7).split
         assert parts.test.tolist() == [row for row, part in enumerate(expected) if part == "hold-out"]
 

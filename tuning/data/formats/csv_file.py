@@ -79,7 +79,8 @@ class CsvSource(FileSource):
             frame = self._checked(self._parse(stream, None, nrows=nrows, **self._as_text(names, text)), names)
             count = len(frame)
             if most is not None and count == rows and self._most_rows(file) >= most:
-                count = sum(block.rows for block in self.key_blocks([name for name in names if name.strip()][:1]))
+                first = [name for name in names if name.strip()][:1]
+                count = sum(len(piece.rows) for piece in self.pieces(first, lambda _: first or None))
         limits.check(self.named, Extent(count, len(names), whole=False))
         return with_gaps(frame, self.csv, text)
 

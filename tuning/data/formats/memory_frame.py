@@ -10,7 +10,6 @@ from tuning.data.arrow_frames import is_mixed, to_arrow
 from tuning.data.keys import key_table, rows_by_key, with_key_texts
 from tuning.data.table_source import (
     ColumnChoice,
-    KeyBlock,
     Piece,
     TableSource,
     all_columns,
@@ -43,9 +42,6 @@ class FrameSource(TableSource):
             return
         for _, rows in rows_by_key(keys_of, keys):
             yield Piece(to_arrow(frame.iloc[rows]), keys_of.take(rows))
-
-    def key_blocks(self, keys: Sequence[str]) -> Iterator[KeyBlock]:
-        yield KeyBlock(key_table(self.frame, keys), len(self.frame), self.size)
 
     @property
     def size(self) -> int:

@@ -8,7 +8,6 @@ from typing import BinaryIO
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from tuning.data.arrow_frames import to_arrow
@@ -18,7 +17,6 @@ from tuning.data.table_source import (
     PIECE_ROWS,
     ColumnChoice,
     FileSource,
-    KeyBlock,
     Piece,
     TableWriter,
     all_columns,
@@ -31,13 +29,10 @@ STREAM_BYTES = 1 << 26  # read ahead, over all columns, where a file is read pie
 
 
 class ParquetSource(FileSource):
-    """A Parquet file: a block is a row group, and keys are pushed down by the groups' statistics."""
+    """A Parquet file."""
 
     title = "Parquet"
     suffixes = (".parquet", ".pq")
-    dataset_format = ds.ParquetFileFormat(
-        default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
-    )
 
     def columns(self) -> list[str]:
         with reading_errors(self.path), self._open() as file:
@@ -71,13 +66,6 @@ class ParquetSource(FileSource):
             columns = None if chosen is None else list(chosen)
             for batch in file.iter_batches(batch_size=PIECE_ROWS, columns=columns):
                 yield _piece(with_sound_text(pa.Table.from_batches([batch])), keys)
-
-    def key_blocks(self, keys: Sequence[str]) -> Iterator[KeyBlock]:
-        with reading_errors(self.path), self._open(streamed=True) as file:
-            for group in range(file.metadata.num_row_groups):
-                meta = file.metadata.row_group(group)
-                rows = with_sound_text(file.read_row_group(group, columns=list(keys))) if keys else pa.table({})
-                yield KeyBlock(rows.select(list(keys)), meta.num_rows, meta.total_byte_size)
 
     def missing(self, name: str) -> int | None:
         with reading_errors(self.path), self._open(streamed=True) as file:

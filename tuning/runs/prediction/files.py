@@ -19,8 +19,8 @@ from typing import BinaryIO
 import pyarrow as pa
 
 from tuning.basics.documents import Json
+from tuning.data.file_access import file_stamp
 from tuning.data.new_rows import NewFile, RowReader, Window, new_files
-from tuning.data.registry import format_of
 from tuning.definition.cpus import usable_cpus
 from tuning.errors import CustomerError, DataError, TuningError, UntrustedCodeError, reason_of
 from tuning.models.residuals import check_interval
@@ -96,8 +96,7 @@ def predict_files(
         if directory.locate(file.name) == file.path:
             raise DataError(f"--output: {mask(output)!r} holds {file.name!r} of --data; name another folder.")
     states: dict[NewFile, Mapping[str, object]] = {
-        file: {"stamp": format_of(file.path).stamp(file.path), "models": models.version, "interval": interval}
-        for file in files
+        file: {"stamp": file_stamp(file.path), "models": models.version, "interval": interval} for file in files
     }
     left = {file: state for file, state in states.items() if not _noted(directory, file, state)}
     counts = BatchCounts(unchanged=len(files) - len(left))
