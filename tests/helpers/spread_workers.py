@@ -12,10 +12,10 @@ from search_spaces import Float, SearchSpace, algorithms
 from tuning.basics.seeds import trial_seed
 from tuning.data.customers import Customer
 from tuning.definition.options import Resources
-from tuning.execution.jobs import EndedStudy
+from tuning.execution.jobs import EndedStudy, TrialJob
 from tuning.execution.reports import StepReport, TrialLength
 from tuning.execution.spread.open_studies import OpenStudies
-from tuning.execution.spread.spread_study import SpreadStudy
+from tuning.execution.spread.spread_study import SpreadStudy, SpreadTrial
 from tuning.execution.spread.worker import step_reports
 from tuning.planning.capacity import Capacity
 from tuning.records.ownership import Term
@@ -86,6 +86,10 @@ class Workers:
                 self.running.append((trial_id, job, done + 1))
 
 
+def job_of_one_process(study: SpreadStudy, trial: SpreadTrial) -> TrialJob:
+    return TrialJob.from_trial(study.study, trial, trial.checkpoint)
+
+
 def together(
     tmp_path: Path,
     lives: Iterable[SpreadStudy],
@@ -97,7 +101,14 @@ def together(
     directory = RunDirectory(str(tmp_path))
     last_fit = [] if ended is None else ended
     studies = OpenStudies(
-        directory, Term(1, folder), lives, 0, lambda report: None, Capacity(list), last_fit.append, **fields
+        directory,
+        Term(1, folder),
+        lives,
+        0,
+        lambda report: None,
+        Capacity(list),
+        last_fit.append,
+        **{"job_of": job_of_one_process, **fields},
     )
     studies.open()
     return studies

@@ -9,6 +9,7 @@ thrown away. The trials are the same with any number of helpers, whichever is fa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from schedulers.protocols import Scheduler
 from tuning.errors import StudyError
@@ -23,14 +24,11 @@ from tuning.study.trial import TrialShape
 MOST_STEPS = 1_000_000_000  # of a trial that does not say how long it is
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class AheadTrial(LocalTrial):
     """A trial that helpers train."""
 
-    __slots__ = ("training",)
-
-    def __init__(self, number: int, trial_id: str, config: dict[str, object], family: str) -> None:
-        super().__init__(number, trial_id, config, family)
-        self.training: RemoteTraining | None = None
+    training: RemoteTraining | None = None
 
     def receive(self, found: TrainedStep | TrainingEnd) -> Step | None:
         """Take in a step that a helper has trained; None at the end of training, as `pull`."""

@@ -11,7 +11,7 @@ import pickle
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
@@ -200,6 +200,7 @@ class NoStateError(Exception):
     """A helper could not give the state of a training."""
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class RemoteTraining:
     """A trial's training with a helper: a generator that is asked for several steps at once.
 
@@ -207,29 +208,20 @@ class RemoteTraining:
     the last state that came. ready: steps that nobody has taken yet.
     """
 
-    __slots__ = (
-        "_pool",
-        "asked",
-        "beginning",
-        "end",
-        "helper",
-        "kept_at",
-        "key",
-        "problem",
-        "ready",
-        "saved",
-        "trained",
-    )
+    _pool: HelperPool
+    key: int
+    beginning: TrainingStart
+    helper: int | None = None
+    asked: bool = False
+    trained: int = 0
+    kept_at: int = 0
+    saved: tuple[int, object] = (0, None)
+    problem: str = ""
+    ready: deque[TrainedStep] = field(default_factory=deque)
+    end: TrainingEnd | None = None
 
-    def __init__(self, pool: HelperPool, key: int, beginning: TrainingStart) -> None:
-        self._pool, self.key, self.beginning = pool, key, beginning
-        self.helper: int | None = None
-        self.asked = False
-        self.trained = self.kept_at = 0
-        self.saved: tuple[int, object] = (0, beginning.state)
-        self.problem = ""
-        self.ready: deque[TrainedStep] = deque()
-        self.end: TrainingEnd | None = None
+    def __post_init__(self) -> None:
+        self.saved = (0, self.beginning.state)
 
     @property
     def taken(self) -> int:

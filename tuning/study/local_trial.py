@@ -24,6 +24,7 @@ StartTraining = Callable[[Configuration, int, object], Iterable[Step]]
 END = Step(0, math.nan)
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class LocalTrial(Trial):
     """A trial and its generator.
 
@@ -31,15 +32,11 @@ class LocalTrial(Trial):
     code offers it.
     """
 
-    __slots__ = ("_generator", "_inherited", "_snapshot", "get_state", "steps_run")
-
-    def __init__(self, number: int, trial_id: str, config: dict[str, object], family: str) -> None:
-        super().__init__(number, trial_id, config, family)
-        self.steps_run = 0
-        self.get_state: Callable[[], object] | None = None
-        self._snapshot: Snapshot | None = None
-        self._generator: Iterator[Step] | None = None
-        self._inherited: object = None
+    steps_run: int = 0
+    get_state: Callable[[], object] | None = None
+    _snapshot: Snapshot | None = None
+    _generator: Iterator[Step] | None = None
+    _inherited: object = None
 
     def begin_from(self, state: object) -> None:
         """Let the training go on from a state, its own or another trial's."""

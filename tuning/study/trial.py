@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from typing import NamedTuple, Protocol
 
@@ -76,6 +76,7 @@ def first_gap(numbers: Collection[int]) -> int:
     return next(number for number in count() if number not in numbers)
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Trial:
     """A trial from its suggestion on.
 
@@ -104,59 +105,35 @@ class Trial:
     Hashable by identity.
     """
 
-    __slots__ = (
-        "attempt",
-        "best",
-        "charged",
-        "config",
-        "error",
-        "family",
-        "fit_seconds",
-        "in_cohort",
-        "last_result",
-        "lineage",
-        "number",
-        "reason",
-        "schedule",
-        "score",
-        "seconds",
-        "shape",
-        "spent_seconds",
-        "spent_steps",
-        "started",
-        "state",
-        "status",
-        "step_seconds",
-        "steps",
-        "suggest_seconds",
-        "suggested",
-        "told",
-        "trial_id",
-        "verdict",
-        "worker",
-    )
-
-    def __init__(self, number: int, trial_id: str, config: dict[str, object], family: str) -> None:
-        self.number, self.trial_id, self.config, self.family = number, trial_id, config, family
-        self.status = PENDING
-        self.in_cohort = False
-        self.last_result: TrialResult = {}
-        self.shape = ANY_SHAPE
-        self.steps: list[Step] = []
-        self.step_seconds: list[float] = []
-        self.verdict: Verdict | None = None
-        self.error: str | None = None
-        self.started = self.seconds = self.fit_seconds = self.suggest_seconds = 0.0
-        self.worker = ""
-        self.attempt = 1
-        self.lineage: tuple[Exploit, ...] = ()
-        self.schedule: tuple[tuple[int, Configuration], ...] = ()
-        self.state = ""
-        self.reason: Note | None = None
-        self.best: int | None = None
-        self.score: float | None = None
-        self.suggested = self.told = self.spent_steps = 0
-        self.spent_seconds = self.charged = 0.0
+    number: int
+    trial_id: str
+    config: dict[str, object]
+    family: str
+    status: str = PENDING
+    in_cohort: bool = False
+    last_result: TrialResult = field(default_factory=dict)
+    shape: TrialShape = ANY_SHAPE
+    steps: list[Step] = field(default_factory=list)
+    step_seconds: list[float] = field(default_factory=list)
+    verdict: Verdict | None = None
+    error: str | None = None
+    started: float = 0.0
+    seconds: float = 0.0
+    fit_seconds: float = 0.0
+    suggest_seconds: float = 0.0
+    worker: str = ""
+    attempt: int = 1
+    lineage: tuple[Exploit, ...] = ()
+    schedule: tuple[tuple[int, Configuration], ...] = ()
+    state: str = ""
+    reason: Note | None = None
+    best: int | None = None
+    score: float | None = None
+    suggested: int = 0
+    told: int = 0
+    spent_steps: int = 0
+    spent_seconds: float = 0.0
+    charged: float = 0.0
 
     def __str__(self) -> str:
         return self.trial_id

@@ -8,14 +8,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from spread_workers import study, together
+from spread_workers import job_of_one_process, study, together
 
 from tuning.definition.options import Resources
 from tuning.evaluation.fixed import FixedConfiguration
 from tuning.execution.bridge import RunScheduler
 from tuning.execution.jobs import BatchJob, EndedStudy, FitJob, Job, TrialJob
 from tuning.execution.run_queue import RunQueue
-from tuning.execution.spread.open_studies import OpenStudies, job_of_one_process
+from tuning.execution.spread.open_studies import OpenStudies
 from tuning.models.worker_group import ActorGroup
 from tuning.planning.capacity import Capacity, has_room
 

@@ -31,11 +31,6 @@ AT_ONCE = 8  # studies in flight
 FINAL_FITS = "the final fits"
 
 
-def job_of_one_process(study: SpreadStudy, trial: SpreadTrial) -> TrialJob:
-    """Return the job of a trial that one process trains."""
-    return TrialJob.from_trial(study.study, trial, trial.checkpoint)
-
-
 @dataclass(eq=False)
 class OpenStudies:
     """Decides which trial or last fit comes next, and takes in what becomes of them.
@@ -61,7 +56,7 @@ class OpenStudies:
     report: Listener
     capacity: Capacity
     last_fit: Callable[[EndedStudy], FitJob | None]
-    job_of: Callable[[SpreadStudy, SpreadTrial], TrialJob] = job_of_one_process
+    job_of: Callable[[SpreadStudy, SpreadTrial], TrialJob]
     interval: float = 0.0
     recorded: Callable[[Sequence[TrialRecord]], None] = lambda _: None
     #: Why the records could not be written; the search stops then, since nothing more would be kept.

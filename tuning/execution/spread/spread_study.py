@@ -61,6 +61,7 @@ class HangLimits:
         return None
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class SpreadTrial(Trial):
     """A trial somewhere on the cluster.
 
@@ -68,13 +69,9 @@ class SpreadTrial(Trial):
     directory. cohort_steps: of the longest trial of its cohort.
     """
 
-    __slots__ = ("checkpoint", "cohort_steps", "death")
-
-    def __init__(self, number: int, trial_id: str, config: dict[str, object], family: str) -> None:
-        super().__init__(number, trial_id, config, family)
-        self.death: str | None = None
-        self.checkpoint: str | None = None
-        self.cohort_steps = 0
+    death: str | None = None
+    checkpoint: str | None = None
+    cohort_steps: int = 0
 
     def take_length(self, length: TrialLength) -> None:
         """Its worker says how long it is, and what its steps are."""

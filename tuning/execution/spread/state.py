@@ -50,16 +50,6 @@ class SavedState:
     state: object
     reports: tuple[StepReport, ...] = ()
 
-    @property
-    def seconds(self) -> float:
-        """Wall time until then."""
-        return self.reports[-1].seconds if self.reports else 0.0
-
-    @property
-    def fit_seconds(self) -> float:
-        """CPU time until then."""
-        return self.reports[-1].fit_seconds if self.reports else 0.0
-
 
 #: A trial's report, and the state to save with it where one is due.
 Reported: TypeAlias = tuple[StepReport | FailureReport, SavedState | None]

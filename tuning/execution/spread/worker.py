@@ -149,7 +149,9 @@ def step_reports(
     trial, made = LocalTrial(0, "", dict(config), ""), list[StepReport]()
     if restored is not None:
         trial.begin_from(restored.state)
-        trial.seconds, trial.fit_seconds, made = restored.seconds, restored.fit_seconds, [*restored.reports]
+        made += restored.reports
+        if made:
+            trial.seconds, trial.fit_seconds = made[-1].seconds, made[-1].fit_seconds
     saved = time.monotonic()
     try:
         while (step := trial.pull(start)) is not None:
