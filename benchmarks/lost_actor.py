@@ -30,7 +30,7 @@ from tuning.models.families.xgboost import FAMILY as XGBOOST
 from tuning.models.registry import families
 from tuning.models.worker_group import RECOVERIES, ActorGroup
 from tuning.preprocessing.task import REGRESSION, Task
-from tuning.worker_groups.start import TrialPlace
+from tuning.worker_groups.xgboost_actors import TrialPlace
 
 ACTORS = {"xgboost": "ray::GroupActor", "xgboost_ray": "ray::_RemoteRayXGBoostActor"}  # their processes
 NOTHING = "nothing is lost"

@@ -66,28 +66,6 @@ def loading_grace(cold: float, earlier: Iterable[float]) -> float:
     return min(cold, LOADING_TIMES * max(known, default=math.inf))
 
 
-def within(
-    start: Callable[..., Iterable[Step]], limit: float | None, grace: float = 0.0
-) -> Callable[..., Iterable[Step]]:
-    """Return training code that fails where it reports a step after more than `limit` seconds of its own work.
-
-    limit: None for no limit. grace: seconds on top, for libraries that have to be loaded first.
-    """
-    if limit is None:
-        return start
-
-    def limited(*arguments: object) -> Iterator[Step]:
-        spent, began = 0.0, time.monotonic()
-        for step in start(*arguments):
-            spent += time.monotonic() - began
-            if spent > limit + grace:
-                raise TrialTimeoutError(took_longer("trial_seconds", limit))
-            yield step
-            began = time.monotonic()  # in between, other trials may have had their turn
-
-    return limited
-
-
 def study_limit(limits: Limits, clock: Callable[[], float] = time.monotonic) -> list[Rule]:
     """Return `study_seconds` as a stopping rule; none where there is no limit."""
     seconds = limits.study_seconds
@@ -182,8 +160,21 @@ class TimeLimits:
             faulthandler.cancel_dump_traceback_later()
 
     def limited(self, start: Callable[..., Iterable[Step]]) -> Callable[..., Iterable[Step]]:
-        """Return training code that fails where it takes longer than a trial may."""
-        return within(start, self.limits.trial_seconds, self.grace)
+        """Return training code that fails where it reports a step after more than a trial's time of its own work."""
+        limit, grace = self.limits.trial_seconds, self.grace
+        if limit is None:
+            return start
+
+        def limited(*arguments: object) -> Iterator[Step]:
+            spent, began = 0.0, time.monotonic()
+            for step in start(*arguments):
+                spent += time.monotonic() - began
+                if spent > limit + grace:
+                    raise TrialTimeoutError(took_longer("trial_seconds", limit))
+                yield step
+                began = time.monotonic()  # in between, other trials may have had their turn
+
+        return limited
 
     def each_step(self, start: Callable[..., Iterable[Step]]) -> Callable[..., Iterable[Step]]:
         """Return training code of which each step is a part."""

@@ -19,7 +19,8 @@ import numpy as np
 from tuning.basics.wording import amount, raised
 from tuning.errors import RunError
 from tuning.models.boosters import rounds_of
-from tuning.models.group_training import TrainingJob
+from tuning.models.families import xgboost_ray
+from tuning.models.group_training import GroupTraining, TrainingJob
 from tuning.models.shards import LABEL, WEIGHT, read_shards
 from tuning.models.worker_group import RESTARTS, ActorGroup
 from tuning.worker_groups.process_group import (
@@ -258,6 +259,18 @@ class Actors:
     def _end_tracker(self) -> None:
         _end(self._tracker)
         self._tracker = None
+
+
+class TrialPlace(RayPlace):
+    """The place of a trial's worker group; see `tuning.models.shards.GroupPlace`."""
+
+    def train(self, works: Sequence[TrainingJob], worker_group: ActorGroup, family: str) -> GroupTraining:
+        """Start a worker group that trains the models of a trial, by XGBoost-Ray where that is asked for."""
+        if family != xgboost_ray.FAMILY.name:
+            return Actors(works, worker_group, self)
+        from tuning.worker_groups.xgboost_ray import Folds
+
+        return Folds(works, worker_group, self)
 
 
 def _check(ends: Sequence[CallEnd], lost: Sequence[int]) -> None:

@@ -19,7 +19,7 @@ from tuning.basics.timing import Timing
 from tuning.definition.customer_limits import Limits
 from tuning.execution.crash_log import Nodes, ProgressMarker
 from tuning.execution.jobs import TrialJob
-from tuning.execution.limits import MemoryLimit, TimeLimits, TrialTimeoutError, study_limit, within
+from tuning.execution.limits import MemoryLimit, TimeLimits, TrialTimeoutError, study_limit
 from tuning.execution.packed import work_batch
 from tuning.execution.reports import report_in, worker_died
 from tuning.execution.spread.worker import run_trial
@@ -49,12 +49,14 @@ def test_a_trial_that_reports_steps_fails_at_its_next_one(monkeypatch: pytest.Mo
         clock.now += 41
         yield Step(2, 2.0)
 
-    steps = within(training, 100.0)()
+    limits = Limits(trial_seconds=100.0)
+    steps = TimeLimits(limits).limited(training)()
     next(iter(steps))
     clock.now += 1000  # other trials take their turn
     with pytest.raises(TrialTimeoutError, match=r"it took longer than limits\.trial_seconds: 100"):
         next(iter(steps))
-    assert len(list(within(training, None)())) == len(list(within(training, 100.0, grace=10.0)())) == 2
+    for enough in (TimeLimits(Limits()), TimeLimits(limits, grace=10.0)):
+        assert len(list(enough.limited(training)())) == 2
 
 
 def test_only_the_first_study_of_a_process_has_more_time_for_loading(

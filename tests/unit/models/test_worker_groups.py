@@ -26,7 +26,7 @@ from tuning.planning.plan import make_plan
 from tuning.planning.run_plan import Plan
 from tuning.preprocessing.task import REGRESSION, Task
 from tuning.worker_groups import xgboost_ray
-from tuning.worker_groups.start import TrialPlace
+from tuning.worker_groups.xgboost_actors import TrialPlace
 
 ENTRY = {"estimator": "xgboost_ray", "actors": 3, "cpus_per_actor": 2}
 

@@ -60,7 +60,7 @@ from tuning.study.local_trial import LocalTrial, is_ctrl_c
 from tuning.study.record import worker_name
 from tuning.study.study import Study, StudyTraining
 from tuning.user_code import ignore_warnings, own_settings
-from tuning.worker_groups.start import TrialPlace, train_with_ray
+from tuning.worker_groups.xgboost_actors import TrialPlace
 
 SHARDS = "shards"
 DEATHS = "a crash, a time limit or too much memory"
@@ -210,9 +210,11 @@ def _home(context: WorkerContext, study: Study, job: TrialJob) -> Home | None:
     workers = workers_of(context.objective)
     if workers is None:
         return None
+    from tuning.worker_groups.ray_train import trained
+
     # After a resume, a trial of this number may come again with another configuration.
     digest = hashlib.blake2b(json.dumps(job.config, sort_keys=True).encode(), digest_size=4).hexdigest()
-    return Home(context.directory.locate(train_folder(study.id)), f"{job.trial}-{digest}", workers, train_with_ray)
+    return Home(context.directory.locate(train_folder(study.id)), f"{job.trial}-{digest}", workers, trained)
 
 
 def _restored(directory: RunDirectory, job: TrialJob, checkpoint: str | None) -> SavedState | None:
