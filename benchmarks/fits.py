@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.workload import FOLDS, ONE_THREAD, TARGET, TEST, Scenario, arguments, best, split_seed
 
 if TYPE_CHECKING:
-    from tuning.models.base import Matrix
+    from tuning.models.base import EncodedRows
     from tuning.preprocessing.task import Prediction, Task
 
 Loop = Callable[[], int]
-Fit = Callable[[dict[str, Any], "Matrix", "Task"], Any]
-Predict = Callable[[Any, "Matrix", "Task"], "Prediction"]
+Fit = Callable[[dict[str, Any], "EncodedRows", "Task"], Any]
+Predict = Callable[[Any, "EncodedRows", "Task"], "Prediction"]
 
 
 def main(given: str, wanted: str) -> None:
@@ -53,7 +53,7 @@ def own(scenario: Scenario) -> tuple[Fit, Predict]:
     return lambda config, train, task: family.fit(config, train, task, 0), family.predict
 
 
-def ridge(config: dict[str, Any], train: Matrix, _: Task) -> Any:
+def ridge(config: dict[str, Any], train: EncodedRows, _: Task) -> Any:
     import sklearn
     from sklearn.linear_model import Ridge
 
@@ -99,7 +99,7 @@ def prepared_loop(scenario: Scenario, fit: Fit, predict: Predict) -> Loop:
         task, folds, whole, everything = prepared[customer]
         metric = Metric(resolve_metric(tier.metric, task.kind), task)
 
-        def score(point: dict[str, Any], train: Matrix, valid: Matrix) -> float:
+        def score(point: dict[str, Any], train: EncodedRows, valid: EncodedRows) -> float:
             return metric.score(valid.y, predict(fit(arguments(point), train, task), valid, task))
 
         scores = [sum(score(point, *fold) for fold in folds) for point in points]

@@ -25,7 +25,7 @@ import click
 import numpy as np
 
 from tuning.basics.timing import USUAL
-from tuning.models.base import Matrix
+from tuning.models.base import EncodedRows
 from tuning.models.families.xgboost import FAMILY as XGBOOST
 from tuning.models.registry import families
 from tuning.models.worker_group import RECOVERIES, ActorGroup
@@ -68,10 +68,10 @@ class Trained:
         return max(0, self.told + XGBOOST.step_length - self.starts[1]) if len(self.starts) > 1 else 0
 
 
-def rows_of(count: int, seed: int) -> Matrix:
+def rows_of(count: int, seed: int) -> EncodedRows:
     """Made-up rows of few values: so several processes find the candidates for splits that one does."""
     X = np.round(np.random.default_rng(seed).normal(size=(count, 10)) * 4) / 4
-    return Matrix(X, 2 * X[:, 0] + X[:, 1] * X[:, 2] + np.sin(3 * X[:, 3]))
+    return EncodedRows(X, 2 * X[:, 0] + X[:, 1] * X[:, 2] + np.sin(3 * X[:, 3]))
 
 
 def trained(

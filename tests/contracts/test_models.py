@@ -22,7 +22,7 @@ from sklearn.metrics import get_scorer
 from search_spaces import presets
 from tuning.evaluation.metrics import DEFAULT_METRIC, Metric
 from tuning.evaluation.study_data import StudyData, full_steps, train
-from tuning.models.base import Matrix, Stage, SteppedFamily
+from tuning.models.base import EncodedRows, Stage, SteppedFamily
 from tuning.models.customer_model import CustomerModel
 from tuning.models.member import Member
 from tuning.models.registry import families
@@ -134,7 +134,7 @@ def test_a_class_missing_in_the_training_rows(name: str, task: str, weighted: bo
     if task == MULTICLASS:
         y[6:] = 2
     weight = rng.uniform(0.5, 2, 12) if weighted else None
-    rows, unseen = Matrix(X, y, weight), Matrix(rng.normal(size=(5, 3)), y[:5])
+    rows, unseen = EncodedRows(X, y, weight), EncodedRows(rng.normal(size=(5, 3)), y[:5])
     answers = [family.predict(family.fit({}, rows, kind, 0, 1), unseen, kind)]
     if isinstance(family, SteppedFamily):
         answers += [step for step, _ in itertools.islice(family.grow({}, rows, unseen, kind, 0), 2)]

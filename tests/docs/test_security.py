@@ -292,8 +292,8 @@ def _planted_model(folder: Path, name: str, content: bytes, own: bool) -> RunDir
     directory = RunDirectory(str(folder))
     description = {
         "format": FORMAT, "customer": "acme", "family": "mine" if own else "ridge", "own": own, "task": "regression",
-        "classes": [], "columns": [["a", "number"]], "model": name, "dates": {}, "best_config": {}, "target": "plain",
-        "bounds": None, "example": None, "prepare": None, "final_fit": "all", "residuals": None, "temperature": 1.0,
+        "classes": [], "columns": [["a", "number"]], "model": name, "dates": {}, "best_config": {},
+        "bounds": None, "example": None, "prepare": None, "final_fit": "all", "residuals": None,
         "encoder": {"encoding": "frame", "scale": False, "texts": []},
         "sha256": {name: hashlib.sha256(content).hexdigest()},
     }  # fmt: skip

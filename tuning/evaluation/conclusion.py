@@ -16,7 +16,6 @@ from tuning.basics.wording import raised
 from tuning.definition.baselines import GivenBaseline, is_first_trial
 from tuning.errors import reason_of
 from tuning.evaluation.baseline import ScoredBaseline, find_baseline
-from tuning.evaluation.calibration import is_calibrated, residuals_of, temperature_of
 from tuning.evaluation.constant import ConstantPrediction, find_constant
 from tuning.evaluation.contradictions import Promise, contradiction_note
 from tuning.evaluation.ensemble import Ensemble, find_ensemble, left_out
@@ -25,16 +24,15 @@ from tuning.evaluation.hold_out_error import gain_error, hold_out_error, hold_ou
 from tuning.evaluation.leaks import leak_note
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.pooling import pooled_answers
-from tuning.evaluation.refit import AllRows, Refits
+from tuning.evaluation.refit import AllRows, Refits, residuals_of
 from tuning.evaluation.study_data import StudyData
 from tuning.evaluation.winner import SimpleFirst, StudyOutcome, choose
 from tuning.models.customer_model import ALL_ROWS, CustomerModel
-from tuning.models.log_target import LOG, TARGET
 from tuning.models.member import Member
 from tuning.models.residuals import Residuals
 from tuning.notes import FitCode, Note, PoolCode
 from tuning.notes.note import ordered
-from tuning.preprocessing.task import Prediction, average, calibrated
+from tuning.preprocessing.task import Prediction, average
 from tuning.records.schema import FINISHED, MODEL, TrialRecord
 
 
@@ -50,7 +48,6 @@ class _Refitted:
     test_score: float | None
     scores: np.ndarray | None
     notes: tuple[Note | None, ...]
-    temperature: float = 1.0
     test_error: float | None = None
     refit_seconds: float | None = None
     predict_ms_per_row: float | None = None
@@ -80,7 +77,7 @@ def conclude(
     refits = Refits(data)
     ensemble, lost = _together(records, winner, data, metric, refits, alive)
     outcome = replace(outcome, ensemble=ensemble)
-    unseen = left_out(_picked(outcome), data, metric) if is_calibrated(data, metric) else None
+    unseen = None if data.task.classification else left_out(_picked(outcome), data, metric)
     if data.kept is not None:
         data.kept.clear()
     constant = find_constant(data, metric)
@@ -93,7 +90,7 @@ def conclude(
         if ensemble is None:
             first = "the baseline" if is_first_trial(given) else "the first configuration"
             lost = [*filter(None, (_kept_note(winner, records, first), _schedule_note(winner))), *lost]
-    notes = (*model.notes, *lost, pool_note, baseline_note, _target_note(records, data), *data.notes)
+    notes = (*model.notes, *lost, pool_note, baseline_note, *data.notes)
     return replace(
         outcome,
         test_score=model.test_score,
@@ -105,7 +102,6 @@ def conclude(
             data.example,
             data.preparation,
             residuals=model.residuals,
-            temperature=model.temperature,
             width=data.width,
         ),
         notes=ordered(notes),
@@ -159,8 +155,7 @@ def _searched(
     weights = [weight / sum(weight for _, weight in picked) for _, weight in picked]
     members = tuple(replace(member, weight=weight) for (member, _), weight in zip(fitted, weights, strict=True))
     said = [prediction for _, prediction in fitted]
-    temperature = temperature_of(unseen, data, metric)
-    mean = calibrated(average(said, weights, data.task), temperature)
+    mean = average(said, weights, data.task)
     test_score, no_score = hold_out_score(mean, data, metric)
     scores = None if test_score is None else scores_without(mean, data, metric)
     test_error = hold_out_error(scores)
@@ -177,7 +172,6 @@ def _searched(
         test_score,
         scores,
         (against, leak, _held_note(members, said, held_back), no_score),
-        temperature,
         test_error,
         refit_seconds=sum(refits.fit_seconds[record.trial] for record, _ in picked),
         predict_ms_per_row=1000 * seconds / len(data.split.test),
@@ -297,8 +291,3 @@ def _held_note(members: Sequence[Member], said: Sequence[Prediction], count: int
 def _schedule_note(record: TrialRecord) -> Note | None:
     stages = FixedMember.of(record).stages
     return FitCode.ALONG_SCHEDULE(stages=len(stages)) if len(stages) > 1 else None
-
-
-def _target_note(records: Sequence[TrialRecord], data: StudyData) -> Note | None:
-    ignored = any(record.config.get(TARGET) == LOG and data.target_of(record.config) != LOG for record in records)
-    return FitCode.LOG_TARGET_IS_PLAIN() if ignored else None

@@ -16,8 +16,8 @@ import pandas as pd
 from schedulers.direction import worth_of
 from tuning.evaluation.hold_out_error import hold_out_score
 from tuning.evaluation.metrics import Metric
-from tuning.evaluation.study_data import StudyData
-from tuning.models.base import Matrix
+from tuning.evaluation.study_data import StudyData, parameters_of
+from tuning.models.base import EncodedRows
 from tuning.models.bounds import GivenBounds, bounds_of
 from tuning.models.families.constant import FAMILY, statistic_of
 from tuning.models.member import Member
@@ -60,7 +60,7 @@ class ConstantPrediction:
     def member(self, data: StudyData, *, all_rows: bool) -> Member:
         """Its model, fitted on the rows of the search or on all. It asks for the columns that any model asks for."""
         encoder, rows = data.everything(FAMILY) if all_rows else data.whole(FAMILY)[:2]
-        fitted = FAMILY.fit(data.parameters_of(self.config), rows, data.task, 0)
+        fitted = FAMILY.fit(parameters_of(self.config), rows, data.task, 0)
         return Member(FAMILY.name, data.columns, encoder, fitted, config=self.config, bounds=data.bounds_of(rows))
 
     def left_out(self, data: StudyData) -> np.ndarray:
@@ -99,19 +99,19 @@ def constant_of(y: np.ndarray, task: Task, metric: Metric, bounds: GivenBounds) 
 
     bounds: as a definition has them.
     """
-    rows = Matrix(np.empty((len(y), 0)), y)
+    rows = EncodedRows(np.empty((len(y), 0)), y)
     within = None if task.classification else bounds_of(rows, bounds)
 
     def worth(config: Config) -> float:
         try:
-            model = FAMILY.fit(_parameters(config), rows, task, 0)
+            model = FAMILY.fit(parameters_of(config), rows, task, 0)
             return _worth(metric.score(y, FAMILY.predict(model, rows, task)), metric)
         except (Exception, SystemExit):  # the user's metric, or one that is not defined for constants
             return -math.inf
 
     config = max(_configs(task), key=worth)
     encoder = Encoder(*FAMILY.preprocessing).fit(to_raw(pd.DataFrame(index=range(len(y))), ()))
-    fitted = FAMILY.fit(_parameters(config), rows, task, 0)
+    fitted = FAMILY.fit(parameters_of(config), rows, task, 0)
     return Member(FAMILY.name, (), encoder, fitted, config=config, bounds=within)
 
 
@@ -119,10 +119,6 @@ def _configs(task: Task) -> list[Config]:
     if task.classification:
         return [{MODEL: FAMILY.name}]
     return [{MODEL: FAMILY.name, "strategy": statistic} for statistic in STATISTICS]
-
-
-def _parameters(config: Config) -> Config:
-    return {name: value for name, value in config.items() if name != MODEL}
 
 
 def _worth(score: float, metric: Metric) -> float:
@@ -137,11 +133,11 @@ def _score(config: Config, data: StudyData, metric: Metric, train: np.ndarray, o
 
 
 def _answer(config: Config, data: StudyData, train: np.ndarray, rows: int) -> Prediction:
-    given = Matrix(np.empty((len(train), 0)), data.y[train], data.fit_weight(train))
+    given = EncodedRows(np.empty((len(train), 0)), data.y[train], data.fit_weight(train))
     if not data.task.classification and data.weight is None:  # what scikit-learn's dummy says, without its checks
         said = Prediction(values=np.full(rows, statistic_of(given.y, config["strategy"])[0]))
     else:
-        model = FAMILY.fit(data.parameters_of(config), given, data.task, 0)
-        said = FAMILY.predict(model, Matrix(np.empty((rows, 0)), np.zeros(rows)), data.task)
+        model = FAMILY.fit(parameters_of(config), given, data.task, 0)
+        said = FAMILY.predict(model, EncodedRows(np.empty((rows, 0)), np.zeros(rows)), data.task)
     within = data.bounds_of(given)
     return said if within is None else within.hold(said)

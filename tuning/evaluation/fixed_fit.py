@@ -10,13 +10,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tuning.errors import CustomerError
-from tuning.evaluation.calibration import residuals_of
 from tuning.evaluation.fixed import FixedConfiguration
 from tuning.evaluation.hold_out_error import hold_out_error, hold_out_score, scores_without
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.out_of_fold import PooledAnswers
 from tuning.evaluation.pooling import pooled_answers
-from tuning.evaluation.refit import AllRows, fitted_member
+from tuning.evaluation.refit import AllRows, fitted_member, residuals_of
 from tuning.evaluation.study_data import StudyData
 from tuning.evaluation.winner import StudyOutcome
 from tuning.models.customer_model import ALL_ROWS, CustomerModel
@@ -52,7 +51,7 @@ def fit_fixed(
         elif all_rows:
             members.append(rows.fitted(each))
         else:
-            encoder, search, unseen = data.whole(data.family_of(each.config))
+            encoder, search, unseen = data.whole(data.family(each.family))
             start = time.perf_counter()
             members.append(fitted_member(each, data, encoder, search))
             seconds += time.perf_counter() - start

@@ -20,8 +20,8 @@ from tuning.errors import CustomerError
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.out_of_fold import PooledAnswers
 from tuning.evaluation.study_data import StudyData
-from tuning.models.base import Matrix
-from tuning.models.pooled import BOOSTERS, Level, PooledMember, PooledModel, RunPool, booster_here
+from tuning.models.base import EncodedRows
+from tuning.models.pooled import BOOSTERS, PooledMember, PooledModel, RunPool, TargetScale, booster_here
 from tuning.models.registry import family as find_family
 from tuning.notes import Note, PoolCode
 from tuning.preprocessing.columns import RawColumns, to_raw
@@ -118,7 +118,7 @@ def fitted_pool(
     ]
     scores = () if metric is None else tuple(_score(each.values(), task, metric) for each in unseen)
     seen = {name: customers[name].digest for name in raws}
-    typical = Level.typical([Level.of(part.rows.y[part.rows.search], task) for part in parts])
+    typical = TargetScale.typical([TargetScale.of(part.rows.y[part.rows.search], task) for part in parts])
     distance = None if task.classification else _typical_distance(unseen)
     return RunPool(None, models[-1], tuple(models[:-1]), seen, reasons, typical, scores, distance)
 
@@ -150,7 +150,7 @@ def pooled_answers(pool: RunPool, data: StudyData, customer: str) -> PooledAnswe
 def _member(model: PooledModel, data: StudyData, given: np.ndarray) -> PooledMember:
     """The pool for a customer that is known by some of its rows."""
     y = data.y[given]
-    return model.member(Level.of(y, data.task), data.bounds_of(Matrix(np.empty((len(y), 0)), y)))
+    return model.member(TargetScale.of(y, data.task), data.bounds_of(EncodedRows(np.empty((len(y), 0)), y)))
 
 
 def _common_columns(found: Sequence[tuple[Column, ...]]) -> tuple[Column, ...]:
@@ -166,7 +166,7 @@ def _checked(rows: PoolRows, task: Task, columns: tuple[Column, ...]) -> RawColu
     if rows.task != task:
         raise CustomerError(PoolCode.POOL_OTHER_TARGET())
     for fold in range(len(rows.train) + 1):
-        Level.of(rows.y[rows.given(fold)], task)
+        TargetScale.of(rows.y[rows.given(fold)], task)
     try:
         return to_raw(rows.frame, columns)
     except CustomerError as error:
@@ -196,11 +196,11 @@ class _Part:
             chosen = np.random.default_rng(seed).choice(chosen, MOST_ROWS_EACH, replace=False)
         return cls(rows, raw, chosen)
 
-    def matrix(self, pool: PooledModel, fold: int) -> Matrix:
+    def matrix(self, pool: PooledModel, fold: int) -> EncodedRows:
         """What a fold of the pool is fitted on, the target in the pool's units."""
         rows = self.rows
         given = rows.given(fold)
-        level = Level.of(rows.y[given], rows.task)
+        level = TargetScale.of(rows.y[given], rows.task)
         given = given[np.isin(given, self.chosen)]
         found = pool.rows(self.raw.rows(given), level)
         weight = np.ones(len(given)) if rows.weight is None else rows.weight[given]
@@ -222,7 +222,7 @@ class _LeftOut:
     @classmethod
     def of(cls, pool: PooledModel, part: _Part, fold: int) -> _LeftOut:
         rows = part.rows
-        unseen, level = rows.search[rows.unseen[fold]], Level.of(rows.y[rows.given(fold)], rows.task)
+        unseen, level = rows.search[rows.unseen[fold]], TargetScale.of(rows.y[rows.given(fold)], rows.task)
         said = find_family(pool.family).predict(pool.fitted, pool.rows(part.raw.rows(unseen), level), pool.task)
         y, weight = rows.y[unseen], np.ones(len(unseen)) if rows.weight is None else rows.weight[unseen]
         if rows.task.classification:
@@ -251,7 +251,7 @@ def _fit(pool: PooledModel, parts: Sequence[_Part], fold: int, seed: int) -> Poo
     matrices = [part.matrix(pool, fold) for part in parts]
     offsets = [each.offset for each in matrices if each.offset is not None]
     weights = np.concatenate([each.weight for each in matrices if each.weight is not None])
-    together = Matrix(
+    together = EncodedRows(
         np.vstack([each.X for each in matrices]),
         np.concatenate([each.y for each in matrices]),
         None if (weights == 1.0).all() else weights,

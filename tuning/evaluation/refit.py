@@ -8,11 +8,15 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
+from tuning.errors import CustomerError
 from tuning.evaluation.fixed import FixedMember
-from tuning.evaluation.study_data import StudyData
-from tuning.models.base import Matrix, Model, Stage, SteppedFamily
+from tuning.evaluation.study_data import StudyData, parameters_of
+from tuning.models.base import EncodedRows, Model, Stage, SteppedFamily
 from tuning.models.member import Member
-from tuning.models.pooled import POOL, PooledMember
+from tuning.models.pooled import POOL, PooledMember, TargetScale
+from tuning.models.residuals import Residuals
 from tuning.preprocessing.encoding import Encoder
 from tuning.preprocessing.task import Prediction
 from tuning.records.schema import TrialRecord
@@ -37,7 +41,7 @@ class Refits:
             return self.data.pooled.member, self.data.pooled.prediction
         if record.trial not in self._members:
             fixed = FixedMember.of(record)
-            encoder, rows, unseen = self.data.whole(self.data.family_of(fixed.config))
+            encoder, rows, unseen = self.data.whole(self.data.family(fixed.family))
             start = time.perf_counter()
             member = fitted_member(fixed, self.data, encoder, rows)
             before = time.perf_counter()
@@ -53,7 +57,7 @@ class AllRows:
     """The models of configurations fitted on all rows."""
 
     data: StudyData
-    _encoded: dict[tuple[str, bool], tuple[Encoder, Matrix]] = field(default_factory=dict)
+    _encoded: dict[tuple[str, bool], tuple[Encoder, EncodedRows]] = field(default_factory=dict)
 
     def of(self, member: Member, record: TrialRecord) -> Member:
         """A trial's model of the search rows, fitted on all rows; the pool is what it is."""
@@ -63,16 +67,16 @@ class AllRows:
 
     def fitted(self, fixed: FixedMember) -> Member:
         """The model of a configuration, fitted on all rows."""
-        family = self.data.family_of(fixed.config)
+        family = self.data.family(fixed.family)
         if family.preprocessing not in self._encoded:
             self._encoded[family.preprocessing] = self.data.everything(family)
         encoder, rows = self._encoded[family.preprocessing]
         return fitted_member(fixed, self.data, encoder, rows)
 
 
-def fitted_member(fixed: FixedMember, data: StudyData, encoder: Encoder, rows: Matrix) -> Member:
+def fitted_member(fixed: FixedMember, data: StudyData, encoder: Encoder, rows: EncodedRows) -> Member:
     """The model of a configuration. rows: to learn from, encoded by the encoder."""
-    family = data.family_of(fixed.config)
+    family = data.family(fixed.family)
     return Member(
         family=family.name,
         columns=data.columns_of(family),
@@ -81,14 +85,41 @@ def fitted_member(fixed: FixedMember, data: StudyData, encoder: Encoder, rows: M
         own=data.own.get(fixed.family),
         config=fixed.config if fixed.steps is None else family.at_step(fixed.config, fixed.steps),
         weight=fixed.weight,
-        target=data.target_of(fixed.config),
         bounds=data.bounds_of(rows),
     )
 
 
-def _fit(fixed: FixedMember, data: StudyData, rows: Matrix) -> Model:
-    family = data.family_of(fixed.config)
+def _fit(fixed: FixedMember, data: StudyData, rows: EncodedRows) -> Model:
+    family = data.family(fixed.family)
     if isinstance(family, SteppedFamily) and fixed.stages:
-        stages = [Stage(data.parameters_of(stage.config), stage.seed, stage.steps) for stage in fixed.stages]
+        stages = [Stage(parameters_of(stage.config), stage.seed, stage.steps) for stage in fixed.stages]
         return family.fit_stages(stages, rows, data.task)
-    return family.fit(data.parameters_of(fixed.config), rows, data.task, fixed.seed, steps=fixed.steps)
+    return family.fit(parameters_of(fixed.config), rows, data.task, fixed.seed, steps=fixed.steps)
+
+
+def residuals_of(left_out: np.ndarray | None, held_out: np.ndarray, data: StudyData) -> Residuals | None:
+    """How far targets lie from what a regression said of rows that it had not seen; None where there are none.
+
+    left_out: what it said of the rows that the folds leave out, one fold after the other; None where that was not kept.
+    held_out: of the hold-out rows.
+    """
+    if data.task.classification:
+        return None
+    answers, rows = [held_out], [data.split.test]
+    if left_out is not None:
+        answers.insert(0, left_out)
+        rows[:0] = [data.split.search[valid] for _, valid in data.split.folds]
+    positions = np.concatenate(rows)
+    weight = None if data.weight is None else data.weight[positions]
+    within = data.bounds_of(EncodedRows(np.empty((len(data.y), 0)), data.y))
+    return Residuals.of(np.concatenate(answers), data.y[positions], weight, within, _typical_distance(data))
+
+
+def _typical_distance(data: StudyData) -> float | None:
+    """The mean distance of the typical customer in this one's unit, where the run's pool knows it."""
+    if data.pool is None or data.pool.typical_distance is None:
+        return None
+    try:
+        return data.pool.typical_distance * TargetScale.of(data.y[data.split.search], data.task).spread
+    except CustomerError:  # its targets have no width to measure by
+        return None

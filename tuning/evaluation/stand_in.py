@@ -12,10 +12,10 @@ import pandas as pd
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError
 from tuning.evaluation.study_data import EXAMPLE_ROWS
-from tuning.models.base import Matrix
+from tuning.models.base import EncodedRows
 from tuning.models.bounds import bounds_of
 from tuning.models.customer_model import CustomerModel
-from tuning.models.pooled import MOST_IQR, Level, PooledMember, PooledModel, RunPool
+from tuning.models.pooled import MOST_IQR, PooledMember, PooledModel, RunPool, TargetScale
 from tuning.models.preparation import Preparation
 from tuning.notes import PoolCode
 from tuning.preprocessing.classes import find_label, read_classes
@@ -45,12 +45,12 @@ def stand_in(
     if frame is not None:
         to_raw(frame, whole.columns)
         y = _targets(frame, definition, whole.task)
-    level = Level.of(y, whole.task) if len(y) >= LEAST_ROWS else typical
+    level = TargetScale.of(y, whole.task) if len(y) >= LEAST_ROWS else typical
     member = whole.member(level, None)
     if not whole.task.classification:
         beyond = MOST_IQR * level.spread
         ends = y if len(y) >= LEAST_ROWS else np.array([level.center - beyond, level.center + beyond])
-        member = whole.member(level, bounds_of(Matrix(np.empty((len(ends), 0)), ends), definition.bounds))
+        member = whole.member(level, bounds_of(EncodedRows(np.empty((len(ends), 0)), ends), definition.bounds))
     example = None if frame is None else frame[:EXAMPLE_ROWS][_names(whole)]
     if preparation is not None:
         example = preparation.example

@@ -17,9 +17,8 @@ from tuning.errors import CustomerError
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.out_of_fold import KeptPredictions, PooledAnswers, Watch
 from tuning.evaluation.target_demands import demand_of, objection
-from tuning.models.base import FRAME, Family, Matrix, State, SteppedFamily
+from tuning.models.base import FRAME, EncodedRows, Family, State, SteppedFamily
 from tuning.models.bounds import AUTO, Bounds, GivenBounds, bounds_of
-from tuning.models.log_target import LOG, PLAIN, TARGET, in_logarithms
 from tuning.models.pooled import RunPool
 from tuning.models.preparation import Preparation
 from tuning.models.registry import family as find_family
@@ -81,17 +80,12 @@ class StudyData:
     given: pd.Series | None = None
     without_target: int = 0
     width: int = 0
-    _folds: dict[tuple[str, bool], list[tuple[Matrix, Matrix]]] = field(default_factory=dict)
-    _whole: dict[tuple[str, bool], tuple[Encoder, Matrix, Matrix]] = field(default_factory=dict)
+    _folds: dict[tuple[str, bool], list[tuple[EncodedRows, EncodedRows]]] = field(default_factory=dict)
+    _whole: dict[tuple[str, bool], tuple[Encoder, EncodedRows, EncodedRows]] = field(default_factory=dict)
 
     def family(self, name: str) -> Family:
         """An own model's family, or the built-in one of that name."""
         return self.own.get(name) or find_family(name)
-
-    @property
-    def positive(self) -> bool:
-        """Whether it is a regression whose targets are all above 0: only these have a logarithm."""
-        return not self.task.classification and bool((self.y > 0).all())
 
     @property
     def rare_rows(self) -> int | None:
@@ -100,22 +94,7 @@ class StudyData:
             return None
         return int(np.bincount(self.y[self.split.test], minlength=len(self.task.classes)).min())
 
-    def target_of(self, config: Config) -> str:
-        """Whether a configuration's model is fitted to the target or its logarithm: its `target`, where it has one."""
-        wanted = config[MODEL] not in self.own and config.get(TARGET) == LOG
-        return LOG if wanted and self.positive else PLAIN
-
-    def family_of(self, config: Config) -> Family:
-        """A configuration's family, fitted to what its `target` says."""
-        family = self.family(config[MODEL])
-        return in_logarithms(family) if self.target_of(config) == LOG else family
-
-    def parameters_of(self, config: Config) -> Config:
-        """What a configuration's family is given: its parameters without its name, and `target`."""
-        ours = (MODEL,) if config[MODEL] in self.own else (MODEL, TARGET)
-        return {name: value for name, value in config.items() if name not in ours}
-
-    def bounds_of(self, rows: Matrix) -> Bounds | None:
+    def bounds_of(self, rows: EncodedRows) -> Bounds | None:
         """Between which numbers a model of these rows answers; None where it may answer anything."""
         return None if self.task.classification else bounds_of(rows, self.bounds, self.above)
 
@@ -125,7 +104,7 @@ class StudyData:
             return all_columns(self.raw.frame)
         return self.columns
 
-    def folds(self, family: Family) -> list[tuple[Matrix, Matrix]]:
+    def folds(self, family: Family) -> list[tuple[EncodedRows, EncodedRows]]:
         """(train, valid) of each fold, encoded as the family wants it."""
         key = family.preprocessing
         if key not in self._folds:
@@ -135,19 +114,21 @@ class StudyData:
             ]
         return self._folds[key]
 
-    def whole(self, family: Family) -> tuple[Encoder, Matrix, Matrix]:
+    def whole(self, family: Family) -> tuple[Encoder, EncodedRows, EncodedRows]:
         """(encoder, search rows, hold-out rows) for the test score."""
         key = family.preprocessing
         if key not in self._whole:
             self._whole[key] = self._encoded(key, self.split.search, self.split.test)
         return self._whole[key]
 
-    def everything(self, family: Family) -> tuple[Encoder, Matrix]:
+    def everything(self, family: Family) -> tuple[Encoder, EncodedRows]:
         """(encoder, all rows) for the model that is kept."""
         rows = np.arange(len(self.y))
         return self._encoded(family.preprocessing, rows, rows[:0])[:2]
 
-    def _encoded(self, key: tuple[str, bool], train: np.ndarray, other: np.ndarray) -> tuple[Encoder, Matrix, Matrix]:
+    def _encoded(
+        self, key: tuple[str, bool], train: np.ndarray, other: np.ndarray
+    ) -> tuple[Encoder, EncodedRows, EncodedRows]:
         """Rows to learn from and rows to score, encoded with what the former teach."""
         rows = self.raw.rows(train)
         weight = None if self.weight is None else self.weight[other]
@@ -155,8 +136,8 @@ class StudyData:
         categorical = encoder.categorical(self.raw)
         return (
             encoder,
-            Matrix(encoder.transform(rows), self.y[train], self.fit_weight(train), categorical),
-            Matrix(encoder.transform(self.raw.rows(other)), self.y[other], weight, categorical),
+            EncodedRows(encoder.transform(rows), self.y[train], self.fit_weight(train), categorical),
+            EncodedRows(encoder.transform(self.raw.rows(other)), self.y[other], weight, categorical),
         )
 
     def fit_weight(self, rows: np.ndarray) -> np.ndarray | None:
@@ -288,6 +269,11 @@ def _label_notes(task: Task, positive: Label | None, weights: ClassWeights | Non
             yield DataCode.CLASSES_ABSENT(classes=absent)
 
 
+def parameters_of(config: Config) -> Config:
+    """Return what a configuration's family is given: its parameters without its name."""
+    return {name: value for name, value in config.items() if name != MODEL}
+
+
 def keep_scorable_folds(data: StudyData, metric: Metric) -> StudyData:
     """Without the folds in which the metric says nothing whatever a model predicts; none left is a `CustomerError`.
 
@@ -316,7 +302,7 @@ def train(config: Config, data: StudyData, metric: Metric, seed: int, state: Sta
     Stepped families advance all folds in lockstep and are scored at every step; for the others step k is
     fold k, and the score the mean of the folds so far.
     """
-    family, params = data.family_of(config), data.parameters_of(config)
+    family, params = data.family(config[MODEL]), parameters_of(config)
     folds = data.folds(family)
     # A trial that goes on from a state may have had its best step before.
     watch = data.kept.watch(config, seed) if data.kept is not None and state is None else None
@@ -341,7 +327,7 @@ def train(config: Config, data: StudyData, metric: Metric, seed: int, state: Sta
 def _train_stepped(
     family: SteppedFamily,
     params: Config,
-    folds: list[tuple[Matrix, Matrix]],
+    folds: list[tuple[EncodedRows, EncodedRows]],
     bounds: list[Bounds | None],
     task: Task,
     metric: Metric,
@@ -375,5 +361,5 @@ def _state(step: int, getters: list[Callable[[], object]]) -> dict[str, object]:
 
 def full_steps(config: Config, data: StudyData) -> int:
     """How many steps a trial with this configuration has when nobody stops it."""
-    family, params = data.family(config[MODEL]), data.parameters_of(config)
+    family, params = data.family(config[MODEL]), parameters_of(config)
     return family.steps(params) if isinstance(family, SteppedFamily) else len(data.split.folds)

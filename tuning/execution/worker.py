@@ -25,12 +25,11 @@ from tuning.definition.run_spec import RunSpec
 from tuning.errors import CustomerError
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.objective import PortableFunction, reads_files, steps_of
-from tuning.evaluation.study_data import StudyData, full_steps, train
+from tuning.evaluation.study_data import StudyData, full_steps, parameters_of, train
 from tuning.evaluation.winner import SimpleFirst
 from tuning.execution.crash_log import CONCLUDING, LOADING, STARTING, Crash, ProgressMarker
 from tuning.execution.limits import MemoryLimit, TimeLimits, allocated, loading_grace, study_limit
 from tuning.models.base import SteppedFamily
-from tuning.models.log_target import TARGET
 from tuning.models.registry import families
 from tuning.models.trainers.training import Home
 from tuning.notes import FileCode
@@ -222,11 +221,11 @@ def _model_training(study: Study, data: StudyData, metric: Metric) -> StudyTrain
     return StudyTraining(
         start=start,
         shape=shape,
-        frozen=lambda config: found.frozen | {found.length, TARGET} if (found := stepped(config)) else None,
+        frozen=lambda config: found.frozen | {found.length} if (found := stepped(config)) else None,
         longest=lambda config: (
             longest(study.space, config, found.length, MODEL) if (found := stepped(config)) else config
         ),
-        exact=lambda config: found.exact(data.parameters_of(config)) if (found := stepped(config)) else True,
+        exact=lambda config: found.exact(parameters_of(config)) if (found := stepped(config)) else True,
     )
 
 

@@ -26,7 +26,7 @@ from tuning.models.worker_group import GROUP_FIELDS, ActorGroup
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task
 
 #: Name -> value, under the estimator's own argument names.
-Hyperparameters: TypeAlias = Mapping[str, Any]
+Config: TypeAlias = Mapping[str, Any]
 #: What a family's `fit` returns (a scikit-learn estimator, a Booster); only that family looks into it.
 Model: TypeAlias = Any
 #: What the training of a growing model continues from; only the family that made it looks into it.
@@ -54,7 +54,7 @@ class Estimator(Protocol):
 
 
 @dataclass
-class Matrix:
+class EncodedRows:
     """Rows ready for a model.
 
     Attributes:
@@ -124,27 +124,27 @@ class Family(ABC):
         """Why it cannot be trained here, as a sentence; empty when it can. `missing`: why it cannot even predict."""
         return self.missing()
 
-    def probabilities(self, config: Hyperparameters) -> bool:
+    def probabilities(self, config: Config) -> bool:
         """Whether a classifier with this configuration has probabilities (log loss needs them)."""
         return True
 
-    def worker_group(self, config: Hyperparameters) -> ActorGroup | None:
+    def worker_group(self, config: Config) -> ActorGroup | None:
         """The actors that train a trial of this configuration; None where its own process does."""
         return ActorGroup.of(config) if self.worker_groups and any(name in config for name in GROUP_FIELDS) else None
 
-    def at_step(self, config: Hyperparameters, steps: int) -> Hyperparameters:
+    def at_step(self, config: Config, steps: int) -> Config:
         """The configuration that says by itself what a refit up to a step gives."""
         return config
 
     @abstractmethod
-    def fit(self, config: Hyperparameters, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Model:
+    def fit(self, config: Config, train: EncodedRows, task: Task, seed: int, steps: int | None = None) -> Model:
         """A fitted model; `steps` is the number of steps for stepped families (None: the whole budget).
 
         Also of a handful of rows, of a single class, of classes that the rows lack, and of values up to 1e39. A
         value of a parameter that it cannot take is a `TypeError` or `ValueError` of the library.
         """
 
-    def predict(self, model: Model, rows: Matrix, task: Task) -> Prediction:
+    def predict(self, model: Model, rows: EncodedRows, task: Task) -> Prediction:
         """What a fitted model says about rows; `rows.y` is not looked at."""
         if not task.classification:
             return Prediction(values=model.predict(rows.X))
@@ -169,7 +169,7 @@ class Family(ABC):
 class Stage:
     """A stretch of a trial's training: with this configuration and seed until `steps` steps are done in all."""
 
-    config: Hyperparameters
+    config: Config
     seed: int
     steps: int
 
@@ -191,31 +191,25 @@ class SteppedFamily(Family):
     total_steps: ClassVar[int]
     frozen: ClassVar[frozenset[str]] = frozenset()
 
-    def units(self, config: Hyperparameters, steps: int | None = None) -> int:
+    def units(self, config: Config, steps: int | None = None) -> int:
         """Rounds, trees or epochs after `steps` steps (None: of a full trial)."""
         full = int(config.get(self.length, self.total_steps * self.step_length))
         return full if steps is None else min(full, steps * self.step_length)
 
-    def at_step(self, config: Hyperparameters, steps: int) -> Hyperparameters:
+    def at_step(self, config: Config, steps: int) -> Config:
         return {**config, self.length: self.units(config, steps)}
 
-    def steps(self, config: Hyperparameters) -> int:
+    def steps(self, config: Config) -> int:
         """Steps of a full trial with this configuration; the last one may be shorter."""
         return math.ceil(self.units(config) / self.step_length)
 
-    def exact(self, config: Hyperparameters) -> bool:
+    def exact(self, config: Config) -> bool:
         """Whether `grow` continues from a state to the last digit as if it had never stopped."""
         return True
 
     @abstractmethod
     def grow(
-        self,
-        config: Hyperparameters,
-        train: Matrix,
-        valid: Matrix,
-        task: Task,
-        seed: int,
-        state: State = None,
+        self, config: Config, train: EncodedRows, valid: EncodedRows, task: Task, seed: int, state: State = None
     ) -> Iterator[Grown]:
         """After each step: the prediction for `valid` and a function that returns the state to continue from.
 
@@ -227,8 +221,8 @@ class SteppedFamily(Family):
 
     def grow_folds(
         self,
-        config: Hyperparameters,
-        folds: Sequence[tuple[Matrix, Matrix]],
+        config: Config,
+        folds: Sequence[tuple[EncodedRows, EncodedRows]],
         task: Task,
         seed: int,
         states: Sequence[State],
@@ -241,15 +235,15 @@ class SteppedFamily(Family):
         return zip(*growing, strict=True)
 
     @abstractmethod
-    def fitted(self, state: State, train: Matrix, task: Task, seed: int) -> Model:
+    def fitted(self, state: State, train: EncodedRows, task: Task, seed: int) -> Model:
         """The model in a state that `grow` returned for these rows, as `fit` would have returned it."""
 
-    def fit_stages(self, stages: Sequence[Stage], train: Matrix, task: Task) -> Model:
+    def fit_stages(self, stages: Sequence[Stage], train: EncodedRows, task: Task) -> Model:
         """The model of a trial whose configuration changed on its way, trained by the same way on these rows.
 
         stages: in order, at least one, each longer than the one before it.
         """
-        one = Matrix(train.X[:1], train.y[:1], None, train.categorical)  # predictions that nobody looks at
+        one = EncodedRows(train.X[:1], train.y[:1], None, train.categorical)  # predictions that nobody looks at
         state, done = None, 0
         for stage in stages:
             grown = self.grow(stage.config, train, one, task, stage.seed, state)
@@ -258,7 +252,7 @@ class SteppedFamily(Family):
             done = stage.steps
         return self.fitted(state, train, task, stages[-1].seed)
 
-    def repeat(self, model: Model, config: Hyperparameters, valid: Matrix, task: Task, state: State) -> Iterator[Grown]:
+    def repeat(self, model: Model, config: Config, valid: EncodedRows, task: Task, state: State) -> Iterator[Grown]:
         """The steps of a model that does not grow: one class in the training rows, and nothing to learn."""
         prediction = Family.predict(self, model, valid, task)
         for step in range((state or 0) + 1, self.steps(config) + 1):

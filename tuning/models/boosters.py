@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tuning.models.base import Matrix
+from tuning.models.base import EncodedRows
 from tuning.models.compute import threads
 from tuning.preprocessing.task import BINARY, REGRESSION, Prediction, Task
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from xgboost import Booster
 
 
-def feature_types(rows: Matrix) -> list[str]:
+def feature_types(rows: EncodedRows) -> list[str]:
     """XGBoost's type of each column: a number or a category."""
     types = ["q"] * rows.X.shape[1]
     for column in rows.categorical:

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tuning.models.base import Matrix
+from tuning.models.base import EncodedRows
 from tuning.preprocessing.task import Prediction
 
 AUTO, OFF = "auto", "off"
@@ -51,7 +51,7 @@ class Bounds:
         return cls(-math.inf if low is None else low, math.inf if high is None else high)
 
 
-def bounds_of(train: Matrix, wanted: GivenBounds, above: float = -math.inf) -> Bounds | None:
+def bounds_of(train: EncodedRows, wanted: GivenBounds, above: float = -math.inf) -> Bounds | None:
     """Those of a model that is fitted on some rows; None where it may answer anything.
 
     above: what the metric asks answers to be above. The least one is then a thousandth of the way to the mean.

@@ -19,7 +19,7 @@ import pandas as pd
 
 from tuning.basics.wording import amount, natural_order
 from tuning.errors import CustomerError, RunError
-from tuning.models.base import Hyperparameters, Matrix
+from tuning.models.base import Config, EncodedRows
 from tuning.models.example_rows import example_json, read_example
 from tuning.models.member import Member, read_member
 from tuning.models.model_files import (
@@ -38,7 +38,7 @@ from tuning.preprocessing.columns import RawColumns
 from tuning.preprocessing.encoding import Encoder
 from tuning.preprocessing.kinds import TEXT, Column
 from tuning.preprocessing.shapes import FrameLike, to_frame
-from tuning.preprocessing.task import Prediction, Task, average, calibrated
+from tuning.preprocessing.task import Prediction, Task, average
 from tuning.storage.run_directory import RunDirectory
 
 ENSEMBLE = "ensemble"  # in place of a family's name
@@ -69,7 +69,6 @@ class CustomerModel(OfModel):
         final_fit: which rows it was fitted on: "all", or "search" for those without the hold-out.
         residuals: of a regression, how far targets of unseen rows lay from what was said of them; None of classes, of a
             model saved before they were kept, and of one that no unseen row was left for.
-        temperature: what its probabilities are `calibrated` with.
         width: columns of the arrays that it takes; 0 of one that was made of columns with names of their own.
         size: of the files that it was loaded from, in bytes; 0 of one that was not loaded.
     """
@@ -81,7 +80,6 @@ class CustomerModel(OfModel):
     preparation: Preparation | None = None
     final_fit: str = SEARCH_ROWS
     residuals: Residuals | None = None
-    temperature: float = 1.0
     width: int = 0
     size: int = field(default=0, compare=False)
 
@@ -91,7 +89,7 @@ class CustomerModel(OfModel):
         return self.members[0].family if len(self.members) == 1 else ENSEMBLE
 
     @property
-    def best_config(self) -> Hyperparameters:
+    def best_config(self) -> Config:
         """The winning configuration, with the number of trees, rounds or epochs that count."""
         return self.members[0].config
 
@@ -187,7 +185,7 @@ class CustomerModel(OfModel):
         if self.preparation is not None:
             frame = self.preparation.rows(frame, [column.name for column in self.columns])
         raw: dict[object, RawColumns] = {}
-        encoded: dict[int, Matrix] = {}
+        encoded: dict[int, EncodedRows] = {}
         answers, unseen = list[Prediction](), dict[str, np.ndarray]()
         for member in self.members:
             if member.takes not in raw:
@@ -197,7 +195,7 @@ class CustomerModel(OfModel):
                 unseen |= member.unseen(raw[member.takes])
             answers.append(member.prediction(encoded[id(member.encoder)], self.task))
         mean = average(answers, [member.weight for member in self.members], self.task)
-        return replace(calibrated(mean, self.temperature), unseen=unseen)
+        return replace(mean, unseen=unseen)
 
     def _named(self, rows: FrameLike) -> pd.DataFrame:
         """The rows with columns by name: those of an array have them only where the model was made of one."""
@@ -217,7 +215,6 @@ class CustomerModel(OfModel):
             "example": example_json(self.example),
             "prepare": None if self.preparation is None else self.preparation.to_json(),
             "final_fit": self.final_fit,
-            "temperature": self.temperature,
             "width": self.width,
             "residuals": None if self.residuals is None else self.residuals.to_json(),
         }
@@ -337,7 +334,6 @@ def load_model(
         preparation=Preparation.from_json(description["prepare"], example),
         final_fit=description["final_fit"],
         residuals=Residuals.from_json(description["residuals"]),
-        temperature=description["temperature"],
         width=description.get("width", 0),
         size=sum(sizes),
     )

@@ -28,7 +28,7 @@ import cloudpickle
 from search_spaces import SearchSpace
 from tuning.basics.wording import did_you_mean, name_list
 from tuning.errors import DefinitionError, RunError
-from tuning.models.base import Family, Hyperparameters
+from tuning.models.base import Config, Family
 from tuning.models.own import OwnFamily, dump_pickle
 from tuning.models.registry import families as built_in
 from tuning.models.skops_format import dump_skops, load_skops
@@ -57,10 +57,10 @@ class ModelEntry:
 
     name: str
     estimator: object
-    params: Hyperparameters = field(default_factory=dict)
+    params: Config = field(default_factory=dict)
     search_space: SearchSpace | None = None
     input: str = "auto"
-    worker_group: Hyperparameters = field(default_factory=dict)
+    worker_group: Config = field(default_factory=dict)
 
     @property
     def built_in(self) -> bool:
@@ -193,7 +193,7 @@ def _entry(item: object, position: int) -> ModelEntry:
     return entry
 
 
-def _group(item: Mapping[str, object], where: str) -> Hyperparameters:
+def _group(item: Mapping[str, object], where: str) -> Config:
     given: dict[str, object] = {name: item[name] for name in GROUP_FIELDS if name in item}
     estimator = item["estimator"]
     if given and not (isinstance(estimator, str) and estimator in built_in() and built_in()[estimator].worker_groups):
@@ -267,7 +267,7 @@ def _long_name(entry: ModelEntry) -> str:
     return f"{_class_name(entry.estimator)}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
 
 
-def _described(estimator: object) -> tuple[str, Hyperparameters] | None:
+def _described(estimator: object) -> tuple[str, Config] | None:
     """(import path, changed parameters) where this says everything, else None."""
     if isinstance(estimator, str):
         return estimator, {}

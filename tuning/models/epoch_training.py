@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tuning.models.base import Estimator, Grown, Hyperparameters, Matrix, Model, SteppedFamily
+from tuning.models.base import Config, EncodedRows, Estimator, Grown, Model, SteppedFamily
 from tuning.models.estimators import constant, lean, single_class, sklearn_seed, standardised
 from tuning.preprocessing.task import Prediction, Task
 
@@ -28,10 +28,10 @@ class EpochFamily(SteppedFamily):
     length = "max_iter"
 
     @abstractmethod
-    def build(self, config: Hyperparameters, task: Task) -> Estimator:
+    def build(self, config: Config, task: Task) -> Estimator:
         """The untrained estimator."""
 
-    def reconfigure(self, model: Model, config: Hyperparameters, task: Task) -> Model:
+    def reconfigure(self, model: Model, config: Config, task: Task) -> Model:
         """A model trained so far, to continue with another configuration."""
         params = self.build(config, task).get_params()
         return model.set_params(**{name: value for name, value in params.items() if name != "random_state"})
@@ -40,7 +40,7 @@ class EpochFamily(SteppedFamily):
     def restore_units(self, model: Model, mean: float, scale: float) -> None:
         """Change a regressor trained on a standardised target to the target's own units, in place."""
 
-    def fit(self, config: Hyperparameters, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Model:
+    def fit(self, config: Config, train: EncodedRows, task: Task, seed: int, steps: int | None = None) -> Model:
         if single_class(train, task):
             return constant(train)
         model = self._seeded(config, task, seed)
@@ -49,9 +49,9 @@ class EpochFamily(SteppedFamily):
 
     def grow(
         self,
-        config: Hyperparameters,
-        train: Matrix,
-        valid: Matrix,
+        config: Config,
+        train: EncodedRows,
+        valid: EncodedRows,
         task: Task,
         seed: int,
         state: EpochState | None = None,
@@ -73,23 +73,23 @@ class EpochFamily(SteppedFamily):
                 answer = Prediction(values=answer.values * scale + mean)
             yield answer, partial(_frozen, model, done)
 
-    def fitted(self, state: EpochState, train: Matrix, task: Task, seed: int) -> Model:
+    def fitted(self, state: EpochState, train: EncodedRows, task: Task, seed: int) -> Model:
         if single_class(train, task):
             return constant(train)
         return self._finished(copy.deepcopy(state[0]), train, task, seed)
 
-    def _finished(self, model: Model, train: Matrix, task: Task, seed: int) -> Model:
+    def _finished(self, model: Model, train: EncodedRows, task: Task, seed: int) -> Model:
         """In the target's own units, with a plain seed."""
         if not task.classification:
             self.restore_units(model, *_target(train, task)[1:])
         return model.set_params(random_state=sklearn_seed(seed))
 
-    def _seeded(self, config: Hyperparameters, task: Task, seed: int) -> Model:
+    def _seeded(self, config: Config, task: Task, seed: int) -> Model:
         """With a generator of its own, which continues from epoch to epoch: a plain seed would start each one alike."""
         return self.build(config, task).set_params(random_state=np.random.RandomState(sklearn_seed(seed)))
 
     def train_epochs(
-        self, model: Model, config: Hyperparameters, train: Matrix, y: np.ndarray, task: Task, epochs: int
+        self, model: Model, config: Config, train: EncodedRows, y: np.ndarray, task: Task, epochs: int
     ) -> None:
         """Pass over the rows this many times."""
         extra = {} if train.weight is None else {"sample_weight": train.weight}
@@ -101,7 +101,7 @@ class EpochFamily(SteppedFamily):
                     model.partial_fit(train.X, y, **extra)
 
 
-def _target(train: Matrix, task: Task) -> tuple[np.ndarray, float, float]:
+def _target(train: EncodedRows, task: Task) -> tuple[np.ndarray, float, float]:
     return (train.y, 0.0, 1.0) if task.classification else standardised(train)
 
 

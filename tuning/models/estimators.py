@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from tuning.basics.wording import did_you_mean
-from tuning.models.base import Estimator, Family, Hyperparameters, Matrix, Model
+from tuning.models.base import Config, EncodedRows, Estimator, Family, Model
 from tuning.models.compute import limited_threads
 from tuning.preprocessing.task import Prediction, Task
 from tuning.storage.data_roots import EVERYWHERE, VARIABLE, DataRoots
@@ -34,10 +34,10 @@ class EstimatorFamily(Family):
     standardise_target: ClassVar[bool] = False
 
     @abstractmethod
-    def build(self, config: Hyperparameters, train: Matrix, task: Task, seed: int) -> Estimator:
+    def build(self, config: Config, train: EncodedRows, task: Task, seed: int) -> Estimator:
         """The unfitted estimator."""
 
-    def fit(self, config: Hyperparameters, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Model:
+    def fit(self, config: Config, train: EncodedRows, task: Task, seed: int, steps: int | None = None) -> Model:
         if single_class(train, task):
             return constant(train)
         estimator = self.build(config, train, task, seed)
@@ -49,7 +49,7 @@ class EstimatorFamily(Family):
             estimator.fit(train.X, y, **extra)
         return estimator if scale == 1.0 and mean == 0.0 else self.restore_units(estimator, mean, scale)
 
-    def predict(self, model: Model, rows: Matrix, task: Task) -> Prediction:
+    def predict(self, model: Model, rows: EncodedRows, task: Task) -> Prediction:
         import sklearn
 
         with limited_threads(), sklearn.config_context(assume_finite=True):
@@ -63,7 +63,7 @@ class EstimatorFamily(Family):
 class LinearFamily(EstimatorFamily):
     """An estimator whose regressor is `coef_` and `intercept_`."""
 
-    def predict(self, model: Model, rows: Matrix, task: Task) -> Prediction:
+    def predict(self, model: Model, rows: EncodedRows, task: Task) -> Prediction:
         if task.classification:
             return super().predict(model, rows, task)
         return Prediction(values=rows.X @ model.coef_ + model.intercept_)  # what `predict` does after its checks
@@ -79,7 +79,7 @@ def sklearn_seed(seed: int) -> int:
     return seed % 2**32
 
 
-def check_names(family: Family, config: Hyperparameters, known: Collection[str]) -> None:
+def check_names(family: Family, config: Config, known: Collection[str]) -> None:
     """`TypeError` for a parameter that the library would ignore silently, or by which it would get around the roots."""
     for name in config:
         if name not in known:
@@ -91,12 +91,12 @@ def check_names(family: Family, config: Hyperparameters, known: Collection[str])
             )
 
 
-def single_class(train: Matrix, task: Task) -> bool:
+def single_class(train: EncodedRows, task: Task) -> bool:
     """Whether the training rows hold one class only (a fold of a rare class, an early time fold)."""
     return task.classification and bool((train.y == train.y[0]).all())
 
 
-def with_own_classes(model: Model, rows: Matrix, prediction: Prediction) -> Prediction:
+def with_own_classes(model: Model, rows: EncodedRows, prediction: Prediction) -> Prediction:
     """A prediction with the classes that the model's own `predict` says.
 
     They need not be the most probable ones: a classifier may have a threshold of its own.
@@ -106,19 +106,19 @@ def with_own_classes(model: Model, rows: Matrix, prediction: Prediction) -> Pred
     return replace(prediction, values=np.asarray(model.predict(rows.X)).reshape(-1).astype(np.int64))
 
 
-def rows_of_a_leaf(wanted: int, train: Matrix) -> int:
+def rows_of_a_leaf(wanted: int, train: EncodedRows) -> int:
     """The least rows of a leaf, at most a fifth of the training rows: with more, few rows cannot be split at all."""
     return min(wanted, max(1, len(train.X) // 5))
 
 
-def constant(train: Matrix) -> DummyClassifier:
+def constant(train: EncodedRows) -> DummyClassifier:
     """The only model that one class allows: it always says that class."""
     from sklearn.dummy import DummyClassifier
 
     return DummyClassifier(strategy="prior").fit(train.X, train.y, train.weight)
 
 
-def calibrated(estimator: Estimator, train: Matrix) -> CalibratedClassifierCV:
+def calibrated(estimator: Estimator, train: EncodedRows) -> CalibratedClassifierCV:
     """A classifier without probabilities, with sigmoid-calibrated ones (what SVC's `probability=True` was)."""
     from sklearn.calibration import CalibratedClassifierCV
 
@@ -130,7 +130,7 @@ def calibrated(estimator: Estimator, train: Matrix) -> CalibratedClassifierCV:
     return CalibratedClassifierCV(estimator, cv=min(3, fewest), ensemble=False)
 
 
-def standardised(train: Matrix) -> tuple[np.ndarray, float, float]:
+def standardised(train: EncodedRows) -> tuple[np.ndarray, float, float]:
     """(y with mean 0 and variance 1, mean, scale) of a regression target, computed once per matrix."""
     if "standardised" not in train.cache:
         mean, scale = float(train.y.mean()), float(train.y.std())
@@ -139,7 +139,7 @@ def standardised(train: Matrix) -> tuple[np.ndarray, float, float]:
     return train.cache["standardised"]
 
 
-def float32(rows: Matrix) -> np.ndarray:
+def float32(rows: EncodedRows) -> np.ndarray:
     """X as trees want it, converted once per matrix; numbers beyond float32 become its largest."""
     if "float32" not in rows.cache:
         limit = np.finfo(np.float32).max
@@ -148,11 +148,11 @@ def float32(rows: Matrix) -> np.ndarray:
 
 
 # Family -> the configuration of its last fit.
-_checked: dict[str, Hyperparameters] = {}
+_checked: dict[str, Config] = {}
 
 
 @contextmanager
-def lean(family: str, config: Hyperparameters) -> Iterator[None]:
+def lean(family: str, config: Config) -> Iterator[None]:
     """Around an estimator's own fit, which checks its parameters: what is known to be right is not checked again.
 
     Not converged is a score like any other. Rows are finite (or NaN where a family wants them) by their encoding.

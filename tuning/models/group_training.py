@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, Self
 
-from tuning.models.base import Grown, Hyperparameters, Matrix
+from tuning.models.base import Config, EncodedRows, Grown
 from tuning.models.boosters import feature_types, load_booster, prediction_of
 from tuning.models.compute import threads
 from tuning.models.estimators import float32
@@ -40,7 +40,7 @@ class TrainingJob:
     shards: Sequence[str]
     weighted: bool
     types: Sequence[str]
-    params: Hyperparameters
+    params: Config
     rounds: int
     every: int
     model: bytes | None = None
@@ -59,10 +59,10 @@ class GroupTraining(Protocol):
 
 def grown_folds(
     training: GroupTraining,
-    folds: Sequence[tuple[Matrix, Matrix]],
+    folds: Sequence[tuple[EncodedRows, EncodedRows]],
     task: Task,
     states: Sequence[bytes | None],
-    config: Hyperparameters,
+    config: Config,
 ) -> Generator[tuple[Grown, ...], None, None]:
     """The steps of a trial that a worker group trains. folds, states: as of `SteppedFamily.grow_folds`."""
     steady = config.get("booster") in TREES
@@ -86,7 +86,7 @@ class _Unseen:
     steady: whether the trees before stay as they are.
     """
 
-    def __init__(self, rows: Matrix, task: Task, model: Booster | None, steady: bool) -> None:
+    def __init__(self, rows: EncodedRows, task: Task, model: Booster | None, steady: bool) -> None:
         import xgboost
 
         self.task, self.steady, self.done = task, steady, 0

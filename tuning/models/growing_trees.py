@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 import numpy as np
 
 from tuning.errors import RunError
-from tuning.models.base import Family, Grown, Hyperparameters, Matrix, Model, SteppedFamily, full_proba
+from tuning.models.base import Config, EncodedRows, Family, Grown, Model, SteppedFamily, full_proba
 from tuning.models.compute import threads
 from tuning.models.estimators import constant, float32, lean, single_class, sklearn_seed
 from tuning.models.skops_format import dump_skops, load_skops
@@ -53,10 +53,10 @@ class ForestFamily(SteppedFamily):
     total_steps = 10
 
     @abstractmethod
-    def build(self, params: Hyperparameters, task: Task) -> Forest:
+    def build(self, params: Config, task: Task) -> Forest:
         """The unfitted estimator."""
 
-    def fit(self, config: Hyperparameters, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Model:
+    def fit(self, config: Config, train: EncodedRows, task: Task, seed: int, steps: int | None = None) -> Model:
         if single_class(train, task):
             return constant(train)
         forest = self.build(self._params(config, seed, self.units(config, steps)), task)
@@ -66,9 +66,9 @@ class ForestFamily(SteppedFamily):
 
     def grow(
         self,
-        config: Hyperparameters,
-        train: Matrix,
-        valid: Matrix,
+        config: Config,
+        train: EncodedRows,
+        valid: EncodedRows,
         task: Task,
         seed: int,
         state: ForestState | None = None,
@@ -91,13 +91,13 @@ class ForestFamily(SteppedFamily):
             done = wanted
             yield _prediction(total / done, forest, task), partial(_frozen, forest, total)
 
-    def fitted(self, state: ForestState, train: Matrix, task: Task, seed: int) -> Model:
+    def fitted(self, state: ForestState, train: EncodedRows, task: Task, seed: int) -> Model:
         if single_class(train, task):
             return constant(train)
         return _copied(state[0]).set_params(warm_start=False, n_jobs=1)
 
-    def predict(self, model: Model, rows: Matrix, task: Task) -> Prediction:
-        return super().predict(model, Matrix(float32(rows), rows.y), task)
+    def predict(self, model: Model, rows: EncodedRows, task: Task) -> Prediction:
+        return super().predict(model, EncodedRows(float32(rows), rows.y), task)
 
     def save(self, model: Model) -> tuple[str, bytes]:
         """Its trees as a few arrays: skops would take longer for them than their training took."""
@@ -107,7 +107,7 @@ class ForestFamily(SteppedFamily):
         return _unpacked(content) if name == self.file else super().load(name, content)
 
     @staticmethod
-    def _params(config: Hyperparameters, seed: int, trees: int) -> Hyperparameters:
+    def _params(config: Config, seed: int, trees: int) -> Config:
         fixed = {"n_estimators": trees, "n_jobs": threads(), "random_state": sklearn_seed(seed)}
         return {**config, **fixed}
 

@@ -10,9 +10,8 @@ import pandas as pd
 
 from tuning.basics.documents import Json
 from tuning.errors import RunError
-from tuning.models.base import FRAME, Family, Hyperparameters, Matrix, Model
+from tuning.models.base import FRAME, Config, EncodedRows, Family, Model
 from tuning.models.bounds import Bounds
-from tuning.models.log_target import LOG, PLAIN, in_logarithms
 from tuning.models.own import OwnFamily
 from tuning.models.registry import family as find_family
 from tuning.preprocessing.columns import RawColumns, as_frame, to_raw
@@ -34,7 +33,6 @@ class Member:
         own: the family, where it is one of the user's own models.
         config: with the number of trees, rounds or epochs that count.
         weight: of its answers among those of all members.
-        target: whether it was fitted to the target or to its logarithm.
         bounds: between which numbers it answers; None where it may answer anything.
     """
 
@@ -43,16 +41,14 @@ class Member:
     encoder: Encoder
     fitted: Model
     own: Family | None = None
-    config: Hyperparameters = field(default_factory=dict)
+    config: Config = field(default_factory=dict)
     weight: float = 1.0
-    target: str = PLAIN
     bounds: Bounds | None = None
 
     @property
     def kind(self) -> Family:
         """Its family."""
-        family = self.own or find_family(self.family)
-        return in_logarithms(family) if self.target == LOG else family
+        return self.own or find_family(self.family)
 
     @property
     def takes(self) -> tuple[bool, tuple[Column, ...]]:
@@ -68,12 +64,12 @@ class Member:
         names = [column.name for column in self.columns if column.kind == TEXT]
         return {names[position]: rows for position, rows in self.encoder.unseen(raw).items()}
 
-    def encoded(self, raw: RawColumns) -> Matrix:
+    def encoded(self, raw: RawColumns) -> EncodedRows:
         """Rows as its model takes them."""
         X = self.encoder.transform(raw)
-        return Matrix(X, np.zeros(len(X)), categorical=self.encoder.categorical(raw))
+        return EncodedRows(X, np.zeros(len(X)), categorical=self.encoder.categorical(raw))
 
-    def prediction(self, rows: Matrix, task: Task) -> Prediction:
+    def prediction(self, rows: EncodedRows, task: Task) -> Prediction:
         """Its answer for encoded rows."""
         found = self.kind.predict(self.fitted, rows, task)
         return found if self.bounds is None else self.bounds.hold(found)
@@ -86,7 +82,6 @@ class Member:
             "columns": [[column.name, column.kind] for column in self.columns],
             "dates": {column.name: column.format for column in self.columns if column.format != ISO},
             "best_config": dict(self.config),
-            "target": self.target,
             "bounds": None if self.bounds is None else self.bounds.to_json(),
         }
 
@@ -113,6 +108,5 @@ def read_member(values: Json, encoder: Encoder, read: Callable[[str], bytes], al
         own=own,
         config=values["best_config"],
         weight=values.get("weight", 1.0),
-        target=values["target"],
         bounds=Bounds.from_json(values["bounds"]),
     )

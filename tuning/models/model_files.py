@@ -13,7 +13,7 @@ from tuning.errors import OtherFormatError, RunError
 from tuning.storage import packs
 from tuning.storage.run_directory import RunDirectory
 
-FORMAT = 5  # of a saved model's files; a change that older readers would misread makes it one higher
+FORMAT = 6  # of a saved model's files; a change that older readers would misread makes it one higher
 #: What `model.json` holds.
 Description: TypeAlias = Json
 

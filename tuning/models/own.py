@@ -18,7 +18,7 @@ import numpy as np
 
 from tuning.basics.wording import amount, did_you_mean, shorten
 from tuning.errors import DefinitionError, RunError, UntrustedCodeError
-from tuning.models.base import ANY_TASK, CLASSIFICATION, FRAME, Estimator, Family, Hyperparameters, Matrix, Model
+from tuning.models.base import ANY_TASK, CLASSIFICATION, FRAME, Config, EncodedRows, Estimator, Family, Model
 from tuning.models.compute import limited_threads, threads
 from tuning.models.estimators import constant, single_class, sklearn_seed, with_own_classes
 from tuning.models.skops_format import dump_skops
@@ -47,7 +47,7 @@ class OwnFamily(Family):
         self,
         name: str,
         source: object = None,
-        params: Hyperparameters | None = None,
+        params: Config | None = None,
         input: str = "auto",
         allow_code: bool = False,
     ) -> None:
@@ -59,7 +59,7 @@ class OwnFamily(Family):
             self.encoding = FRAME  # type: ignore[misc]  # one per instance, as above
             self.scale = False  # type: ignore[misc]  # one per instance, as above
 
-    def build(self, config: Hyperparameters, seed: int = 0) -> Estimator:
+    def build(self, config: Config, seed: int = 0) -> Estimator:
         """The unfitted estimator: on no more threads than there are, and with the seed where it draws and has none."""
         from search_spaces.values import own_copy  # a served model is not fitted, and does not bring this package
 
@@ -87,7 +87,7 @@ class OwnFamily(Family):
             )
         return estimator
 
-    def fit(self, config: Hyperparameters, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Model:
+    def fit(self, config: Config, train: EncodedRows, task: Task, seed: int, steps: int | None = None) -> Model:
         if single_class(train, task):
             return constant(train)
         estimator = self.build(config, sklearn_seed(seed))
@@ -96,7 +96,7 @@ class OwnFamily(Family):
             estimator.fit(train.X.copy(), train.y.copy(), **_weights(estimator, train))
         return estimator
 
-    def predict(self, model: Model, rows: Matrix, task: Task) -> Prediction:
+    def predict(self, model: Model, rows: EncodedRows, task: Task) -> Prediction:
         with limited_threads():
             careful = _Careful(model)
             prediction = with_own_classes(careful, rows, super().predict(careful, rows, task))
@@ -107,7 +107,7 @@ class OwnFamily(Family):
             )
         return replace(prediction, values=values.reshape(-1))
 
-    def probabilities(self, config: Hyperparameters) -> bool:
+    def probabilities(self, config: Config) -> bool:
         return hasattr(self.build(config), "predict_proba")
 
     def able(self) -> frozenset[str]:
@@ -180,7 +180,7 @@ def dump_pickle(value: object) -> bytes:
             cloudpickle.unregister_pickle_by_value(module)
 
 
-def _configure(estimator: Estimator, params: Hyperparameters, seed: int) -> None:
+def _configure(estimator: Estimator, params: Config, seed: int) -> None:
     known = estimator.get_params(deep=True)
     for name in params:
         if name not in known:
@@ -215,7 +215,7 @@ def _takes(function: Callable[..., object], name: str) -> bool:
     return name in parameters or any(item.kind is inspect.Parameter.VAR_KEYWORD for item in parameters.values())
 
 
-def _weights(estimator: Estimator, train: Matrix) -> dict[str, object]:
+def _weights(estimator: Estimator, train: EncodedRows) -> dict[str, object]:
     """The argument of `fit` for sample weights, for a pipeline that of its last step; none where it takes none."""
     if train.weight is None:
         return {}

@@ -17,7 +17,7 @@ import numpy as np
 
 from tuning.basics.documents import Json
 from tuning.errors import CustomerError, RunError
-from tuning.models.base import Family, Hyperparameters, Matrix, Model
+from tuning.models.base import Config, EncodedRows, Family, Model
 from tuning.models.bounds import Bounds
 from tuning.models.member import Member
 from tuning.models.registry import family as find_family
@@ -35,7 +35,7 @@ DESCRIPTION, MODEL_FILE = "pool.json", "pool-"  # names in a model's own folder;
 
 
 @dataclass(frozen=True)
-class Level:
+class TargetScale:
     """What a customer's target is measured by.
 
     center, spread: the median and the interquartile range of a number. shares: of the classes, none of them 0.
@@ -46,7 +46,7 @@ class Level:
     shares: tuple[float, ...] = ()
 
     @classmethod
-    def of(cls, y: np.ndarray, task: Task) -> Level:
+    def of(cls, y: np.ndarray, task: Task) -> TargetScale:
         """That of some rows; `CustomerError` where these have none."""
         if task.classification:
             counts = np.bincount(y, minlength=len(task.classes)) + 1.0  # a class that is not there is rare
@@ -80,7 +80,7 @@ class Level:
         return as_prediction(proba / proba.sum(axis=1, keepdims=True), task)
 
     @classmethod
-    def typical(cls, levels: Sequence[Level]) -> Level:
+    def typical(cls, levels: Sequence[TargetScale]) -> TargetScale:
         """The median of numbers' levels, the mean of the shares of classes."""
         if levels[0].shares:
             return cls(shares=tuple(np.mean([level.shares for level in levels], axis=0).tolist()))
@@ -92,7 +92,7 @@ class Level:
         return {"shares": list(self.shares)} if self.shares else {"center": self.center, "spread": self.spread}
 
     @classmethod
-    def from_dict(cls, values: Json) -> Level:
+    def from_dict(cls, values: Json) -> TargetScale:
         return cls(values.get("center", 0.0), values.get("spread", 1.0), tuple(values.get("shares", ())))
 
 
@@ -124,14 +124,14 @@ class PooledModel:
     fitted: Model = None
     files: Mapping[str, SharedFile] = field(default_factory=dict)
 
-    def rows(self, raw: RawColumns, level: Level) -> Matrix:
+    def rows(self, raw: RawColumns, level: TargetScale) -> EncodedRows:
         """A customer's rows as the booster takes them."""
         beside = level.columns(len(raw))
         X = np.hstack([beside, self.encoder.transform(raw)])
         categorical = tuple(place + beside.shape[1] for place in self.encoder.categorical(raw))
-        return Matrix(X, np.zeros(len(X)), categorical=categorical)
+        return EncodedRows(X, np.zeros(len(X)), categorical=categorical)
 
-    def member(self, level: Level, bounds: Bounds | None = None) -> PooledMember:
+    def member(self, level: TargetScale, bounds: Bounds | None = None) -> PooledMember:
         """The pool as a member of the model of a customer with that level. bounds: as of `Member`."""
         return PooledMember(POOL, self.columns, self.encoder, self.fitted, bounds=bounds, level=level, pool=self)
 
@@ -168,7 +168,7 @@ class PooledModel:
 class PooledMember(Member):
     """A pool as one customer's member. level: of the customer's target. pool: what it shares with the others."""
 
-    level: Level = Level()
+    level: TargetScale = TargetScale()
     pool: PooledModel | None = None
 
     @property
@@ -176,11 +176,11 @@ class PooledMember(Member):
         assert self.pool is not None
         return find_family(self.pool.family)
 
-    def encoded(self, raw: RawColumns) -> Matrix:
+    def encoded(self, raw: RawColumns) -> EncodedRows:
         assert self.pool is not None
         return self.pool.rows(raw, self.level)
 
-    def prediction(self, rows: Matrix, task: Task) -> Prediction:
+    def prediction(self, rows: EncodedRows, task: Task) -> Prediction:
         found = self.level.restored(self.kind.predict(self.fitted, rows, task), task)
         return found if self.bounds is None else self.bounds.hold(found)
 
@@ -193,7 +193,7 @@ class PooledMember(Member):
 def read_pooled(values: Json, read: Callable[[str], bytes]) -> PooledMember:
     """A member from what `PooledMember.described` said, and from its files. read: as of `read_member`."""
     pool = PooledModel.read(read(DESCRIPTION)).with_booster(values["model"], read(values["model"]))
-    member = pool.member(Level.from_dict(values["level"]), Bounds.from_json(values["bounds"]))
+    member = pool.member(TargetScale.from_dict(values["level"]), Bounds.from_json(values["bounds"]))
     return replace(member, weight=values["weight"])
 
 
@@ -218,13 +218,13 @@ class RunPool:
     folds: tuple[PooledModel, ...] = ()
     customers: Mapping[str, str] = field(default_factory=dict)
     left_out: Mapping[str, Note] = field(default_factory=dict)
-    typical: Level | None = None
+    typical: TargetScale | None = None
     fold_scores: tuple[float, ...] = ()
     typical_distance: float | None = None
 
 
 #: How the booster is trained, by the family; the first one that is installed is taken.
-BOOSTERS: Mapping[str, Hyperparameters] = {
+BOOSTERS: Mapping[str, Config] = {
     "catboost": {"iterations": 600, "learning_rate": 0.1, "depth": 6},
     "xgboost": {"n_estimators": 300, "learning_rate": 0.1, "max_depth": 6, "min_child_weight": 5, "reg_lambda": 5.0},
 }

@@ -9,7 +9,7 @@ from functools import cache
 from tuning.basics.wording import did_you_mean
 from tuning.errors import DefinitionError
 from tuning.models import families as folder
-from tuning.models.base import Family, Hyperparameters
+from tuning.models.base import Config, Family
 from tuning.models.worker_group import ActorGroup
 
 
@@ -32,7 +32,7 @@ def family(name: str) -> Family:
     return known[name]
 
 
-def group_of(config: Hyperparameters) -> ActorGroup | None:
+def group_of(config: Config) -> ActorGroup | None:
     """The actors that train a trial of a configuration; None where its own process does, as with a user's own model."""
     found = families().get(str(config.get("model")))
     return None if found is None else found.worker_group(config)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from tuning.models.base import Matrix
+from tuning.models.base import EncodedRows
 from tuning.storage.run_directory import RunDirectory
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def place_of_groups() -> GroupPlace | None:
     return _PLACES[-1] if _PLACES else None
 
 
-def shards_of(rows: Matrix, count: int, place: GroupPlace) -> list[str]:
+def shards_of(rows: EncodedRows, count: int, place: GroupPlace) -> list[str]:
     """The names of a matrix's shards in the run directory, written when they are not there yet.
 
     rows: to be divided: shard k has the rows k, k + count, k + 2 * count, … Their numbers are float32, which is what
@@ -87,7 +87,7 @@ def read_shards(names: Sequence[str], uri: str) -> pa.Table:
     return pa.concat_tables([pq.read_table(pa.BufferReader(directory.read(name))) for name in names])
 
 
-def _digest(rows: Matrix) -> str:
+def _digest(rows: EncodedRows) -> str:
     found = hashlib.blake2b(repr((rows.X.shape, rows.weight is None)).encode(), digest_size=16)
     for values in (rows.X, rows.y, rows.weight):
         if values is not None:
@@ -95,7 +95,7 @@ def _digest(rows: Matrix) -> str:
     return found.hexdigest()
 
 
-def _parquet(rows: Matrix, part: slice) -> bytes:
+def _parquet(rows: EncodedRows, part: slice) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 

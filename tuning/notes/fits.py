@@ -81,7 +81,6 @@ class FitCode(NoteCode):
         "{error}"
     )
     ALONG_SCHEDULE = "the winner was refitted along the {stages:of stage} of its schedule"
-    LOG_TARGET_IS_PLAIN = "target: log is plain here, as a target is not above 0"
     NOT_SEARCHED = "the configuration was known, so no trial was run"
 
     # What it is compared with.

@@ -12,9 +12,8 @@ from search_spaces.parameters import Choice, Constant, Parameter
 from tuning.basics.wording import raised
 from tuning.errors import DefinitionError, PlanError, RunError
 from tuning.evaluation.metrics import needs_probabilities
-from tuning.models.base import FRAME, Family, Matrix
+from tuning.models.base import FRAME, EncodedRows, Family
 from tuning.models.entries import ModelEntry
-from tuning.models.log_target import LOG, PLAIN, TARGET
 from tuning.models.own import OwnFamily
 from tuning.models.registry import families
 from tuning.models.registry import family as find_family
@@ -186,8 +185,6 @@ def check_configurations(
             for end in (0.0, 1.0 - 1e-9)
         ]
         configs = [default, *ends]
-        if name not in own:
-            configs = [_without_target(name, config, task) for config in configs]
         if process is not None and isinstance(family, OwnFamily) and not family.surely_savable:
             process.tried(name, _check_fits, family, configs, task)
         else:
@@ -209,25 +206,14 @@ def _check_fits(family: Family, configs: Sequence[dict[str, object]], task: str)
                 raise DefinitionError(f"{key}: {family.name!r} does not take {fixed | config}: {error}") from error
 
 
-def _without_target(name: str, config: Mapping[str, object], task: str) -> dict[str, object]:
-    """Return a built-in family's parameters without `target`, which is checked here: the family does not know it."""
-    target = config.get(TARGET, PLAIN)
-    if target not in (PLAIN, LOG) or (TARGET in config and task != REGRESSION):
-        raise DefinitionError(
-            f"search_space: target of {name!r} is {target!r}; it is plain or log, and only for regression. "
-            f"Write target: {{type: choice, values: [{PLAIN}, {LOG}]}}, or leave it out."
-        )
-    return {key: value for key, value in config.items() if key != TARGET}
-
-
 CLASSES = {REGRESSION: (), BINARY: ("a", "b"), MULTICLASS: ("a", "b", "c")}
 
 
-def _few_rows(task: str) -> Matrix:
+def _few_rows(task: str) -> EncodedRows:
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(24, 3))
     codes = np.arange(24) % max(1, len(CLASSES[task]))
-    return Matrix(rows, rows[:, 0] if task == REGRESSION else codes)
+    return EncodedRows(rows, rows[:, 0] if task == REGRESSION else codes)
 
 
 def check_installed(space: SearchSpace) -> None:

@@ -34,7 +34,6 @@ from tuning.errors import DefinitionError, PlanError
 from tuning.evaluation.fixed import FixedConfiguration
 from tuning.evaluation.objective import takes_state
 from tuning.models.base import SteppedFamily
-from tuning.models.log_target import TARGET
 from tuning.models.registry import family as find_family
 from tuning.notes import Note
 from tuning.planning import search_checks
@@ -258,7 +257,7 @@ def _check_population(specs: Sequence[SchedulerSpec], space: SearchSpace, code: 
         if code.objective is None:
             found = {name: code.families.get(name) or find_family(name) for name in names}
             stepped = {name: family for name, family in found.items() if isinstance(family, SteppedFamily)}
-            cohorts = [({MODEL: name}, family.frozen | {family.length, TARGET}) for name, family in stepped.items()]
+            cohorts = [({MODEL: name}, family.frozen | {family.length}) for name, family in stepped.items()]
         if not any(spec.usable(mutations(space, config, frozen, MODEL)) for config, frozen in cohorts):
             what = "number" if spec.name == "pb2" else "hyperparameter"
             raise PlanError(

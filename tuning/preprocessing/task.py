@@ -103,14 +103,6 @@ def average(predictions: Sequence[Prediction], weights: Sequence[float], task: T
     return replace(mean, held=np.logical_or.reduce(held)) if held else mean
 
 
-def calibrated(prediction: Prediction, temperature: float) -> Prediction:
-    """With probabilities to the power of 1 / temperature: surer below 1, less sure above, in the same order."""
-    if temperature == 1.0 or prediction.proba is None:
-        return prediction
-    proba = prediction.proba ** (1 / temperature)
-    return replace(prediction, proba=proba / proba.sum(axis=1, keepdims=True))
-
-
 def as_prediction(answer: np.ndarray, task: Task) -> Prediction:
     """Numbers (n,) or probabilities (n, classes) as a prediction."""
     return Prediction(answer.argmax(axis=1), answer) if task.classification else Prediction(answer)

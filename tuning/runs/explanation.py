@@ -32,7 +32,6 @@ from tuning.evaluation.refit import Refits
 from tuning.evaluation.study_data import StudyData
 from tuning.models.customer_model import CustomerModel
 from tuning.models.member import Member
-from tuning.models.model_files import describe_model
 from tuning.notes import EndCode, FileCode
 from tuning.preprocessing.dates import parse_dates
 from tuning.preprocessing.kinds import DATE, NUMBER, Column
@@ -263,7 +262,7 @@ class Winners(PlannedRows):
         refits = Refits(data)
         members = self._members(study, trials, refits)
         return Winner(
-            model=CustomerModel(customer, data.task, members, temperature=self._temperature(study)),
+            model=CustomerModel(customer, data.task, members),
             rows=rows.iloc[data.split.test].reset_index(drop=True),
             places=places[data.split.test],
             y=data.y[data.split.test],
@@ -272,12 +271,6 @@ class Winners(PlannedRows):
             seed=derive(spec.definition.seed, "importance", customer) % 2**32,
             refits=refits,
         )
-
-    def _temperature(self, study: StudyRecord) -> float:
-        """That of the saved model; 1 where none was saved."""
-        if study.model_path is None:
-            return 1.0
-        return float(describe_model(self.directory, study.model_path, study.model_sha256)["temperature"])
 
     def _members(self, study: StudyRecord, trials: Iterable[TrialRecord], refits: Refits) -> tuple[Member, ...]:
         """The members of a study's model, fitted on the rows of the search."""

@@ -13,7 +13,7 @@ from dataclasses import replace
 from tuning.basics.documents import Json
 from tuning.definition.definition import Definition
 from tuning.errors import StorageError
-from tuning.models.pooled import DESCRIPTION, MODEL_FILE, Level, PooledModel, RunPool, SharedFile
+from tuning.models.pooled import DESCRIPTION, MODEL_FILE, PooledModel, RunPool, SharedFile, TargetScale
 from tuning.models.registry import family as find_family
 from tuning.notes import from_row
 from tuning.storage.run_directory import RunDirectory
@@ -96,7 +96,7 @@ def read_pool(directory: RunDirectory) -> RunPool | None:
         )
         for file, path, sha256 in found["boosters"]
     ]
-    typical = None if (level := found["typical"]) is None else Level.from_dict(level)
+    typical = None if (level := found["typical"]) is None else TargetScale.from_dict(level)
     scores, distance = tuple(found["fold_scores"]), found["typical_distance"]
     return RunPool(None, models[0], tuple(models[1:]), found["customers"], left_out, typical, scores, distance)
 

@@ -21,7 +21,7 @@ from tuning.definition.customer_limits import Limits
 from tuning.definition.definition import Definition
 from tuning.definition.options import CustomerOptions, Options
 from tuning.definition.reach import PATH, Reference, reach_of
-from tuning.models.base import Matrix
+from tuning.models.base import EncodedRows
 from tuning.models.families import catboost, xgboost
 from tuning.models.registry import families
 from tuning.preprocessing.task import REGRESSION, Task
@@ -217,7 +217,7 @@ def test_numbers_of_own_models_are_their_own_matter() -> None:
 
 
 def test_where_roots_are_set_a_family_takes_no_such_parameter(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = Matrix(np.zeros((9, 1)), np.arange(9.0))
+    rows = EncodedRows(np.zeros((9, 1)), np.arange(9.0))
     monkeypatch.setenv(VARIABLE, "/data")
     for family, name in (("lightgbm", "fs"), ("catboost", "train_dir")):
         with pytest.raises(TypeError, match=f"'{name}' names a file or an address, which {family} opens by itself"):

@@ -16,7 +16,7 @@ from tuning.evaluation.constant import find_constant
 from tuning.evaluation.metrics import Metric
 from tuning.execution.study_run import conclude_study
 from tuning.execution.worker import Worker, WorkerContext
-from tuning.models.base import Matrix
+from tuning.models.base import EncodedRows
 from tuning.models.bounds import GivenBounds
 from tuning.models.families.constant import FAMILY
 from tuning.notes import FitCode, texts
@@ -63,7 +63,7 @@ def test_a_constant_is_that_of_scikit_learn_to_the_last_bit(strategy: str) -> No
     rng = np.random.default_rng(0)
     for rows in (1, 2, 3, 8, 9, 130, 1001):
         X, y = rng.normal(size=(rows, 3)), rng.normal(size=rows) * 1e3
-        ours = FAMILY.fit({"strategy": strategy}, Matrix(X, y), Task(REGRESSION), 0)
+        ours = FAMILY.fit({"strategy": strategy}, EncodedRows(X, y), Task(REGRESSION), 0)
         theirs = DummyRegressor(strategy=strategy).fit(X, y)
         assert list(vars(ours)) == list(vars(theirs))
         assert (ours.n_features_in_, ours.n_outputs_) == (theirs.n_features_in_, theirs.n_outputs_)

@@ -22,7 +22,7 @@ from tuning.evaluation.pooling import PoolRows, fitted_pool, pooled_answers
 from tuning.evaluation.study_data import StudyData, study_data
 from tuning.models.customer_model import load_model
 from tuning.models.model_files import saved_files
-from tuning.models.pooled import Level, RunPool
+from tuning.models.pooled import RunPool, TargetScale
 from tuning.notes import PlanCode, PoolCode
 from tuning.preprocessing.task import REGRESSION, Task
 from tuning.runs.pool_file import read_pool
@@ -77,7 +77,7 @@ def test_a_fold_of_the_pool_has_seen_neither_that_folds_rows_nor_a_hold_out_of_a
     def said(other: RunPool, number: int) -> np.ndarray:
         model = other.folds[number] if number < 3 else other.whole
         assert model is not None
-        member = model.member(Level(0.0, 1.0))
+        member = model.member(TargetScale(0.0, 1.0))
         data_rows = data["c0"].rows
         assert data_rows is not None
         return member.prediction(member.encoded(member.raw(data_rows)), Task(REGRESSION)).values

@@ -16,7 +16,7 @@ from tuning.cli.program import main
 from tuning.definition.definition import define
 from tuning.errors import RunError, UnknownCustomerError
 from tuning.evaluation.stand_in import stand_in
-from tuning.models.pooled import Level, RunPool
+from tuning.models.pooled import RunPool, TargetScale
 from tuning.notes import DataCode, PoolCode, texts
 from tuning.runs.outcome import sentences
 from tuning.runs.prediction.rows import predict_rows
@@ -213,9 +213,11 @@ def test_new_rows_of_somebody_unseen_go_through_prepare(tmp_path: Path) -> None:
 
 
 def test_a_level_is_typical_of_all_customers() -> None:
-    levels = [Level(0.0, 1.0), Level(10.0, 2.0), Level(1000.0, 9.0)]
-    assert Level.typical(levels) == Level(10.0, 2.0)
-    assert Level.typical([Level(shares=(0.2, 0.8)), Level(shares=(0.6, 0.4))]).shares == pytest.approx((0.4, 0.6))
+    levels = [TargetScale(0.0, 1.0), TargetScale(10.0, 2.0), TargetScale(1000.0, 9.0)]
+    assert TargetScale.typical(levels) == TargetScale(10.0, 2.0)
+    assert TargetScale.typical(
+        [TargetScale(shares=(0.2, 0.8)), TargetScale(shares=(0.6, 0.4))]
+    ).shares == pytest.approx((0.4, 0.6))
 
 
 def test_a_pool_of_before_knows_no_typical_customer() -> None:

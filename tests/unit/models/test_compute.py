@@ -19,7 +19,7 @@ from tuning.basics.environment import thread_environment
 from tuning.definition.options import Resources
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.study_data import train
-from tuning.models.base import Matrix
+from tuning.models.base import EncodedRows
 from tuning.models.compute import Compute, limited_threads, trains_with
 from tuning.models.own import OwnFamily
 from tuning.models.registry import families
@@ -39,10 +39,12 @@ PARALLEL = {
 }
 
 
-def fitted(name: str, **more: object) -> tuple[Any, Matrix]:
+def fitted(name: str, **more: object) -> tuple[Any, EncodedRows]:
     data, family = data_of(REGRESSION), families()[name]
     rows, unseen = data.folds(family)[0]
-    rows, unseen = (Matrix(each.X, each.y, each.weight, each.categorical) for each in (rows, unseen))  # nothing kept
+    rows, unseen = (
+        EncodedRows(each.X, each.y, each.weight, each.categorical) for each in (rows, unseen)
+    )  # nothing kept
     return family.fit({**PARALLEL[name], **more}, rows, data.task, 0), unseen
 
 

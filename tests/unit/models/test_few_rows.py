@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tuning.models.base import Matrix, Stage, SteppedFamily
+from tuning.models.base import EncodedRows, Stage, SteppedFamily
 from tuning.models.registry import families
 from tuning.preprocessing.task import REGRESSION, Task
 
@@ -26,7 +26,7 @@ def test_boosting_learns_from_thirty_rows_whatever_the_least_rows_of_a_leaf(name
     family = families()[name]
     assert isinstance(family, SteppedFamily)
     x = np.linspace(0.0, 1.0, 30)
-    rows = Matrix(x[:, None], (x > 0.5).astype(float))
+    rows = EncodedRows(x[:, None], (x > 0.5).astype(float))
     models = [family.fit(config, rows, STEP, 0), family.fit_stages([Stage(config, 0, family.total_steps)], rows, STEP)]
     for model in models:
         said = family.predict(model, rows, STEP).values
@@ -37,7 +37,7 @@ def test_boosting_learns_from_thirty_rows_whatever_the_least_rows_of_a_leaf(name
 @pytest.mark.parametrize("name", ["catboost", "hist_gradient_boosting", "lightgbm", "xgboost"])
 def test_boosting_learns_from_weights_that_sum_up_to_one(name: str) -> None:
     x = np.linspace(0.0, 1.0, 100)
-    rows = Matrix(x[:, None], (x > 0.5).astype(float), np.full(100, 0.01))
+    rows = EncodedRows(x[:, None], (x > 0.5).astype(float), np.full(100, 0.01))
     family = families()[name]
     said = family.predict(family.fit({}, rows, STEP, 0), rows, STEP).values
     assert said[:40] == pytest.approx(0.0, abs=0.1)
@@ -54,7 +54,10 @@ def test_a_text_of_many_values_and_no_meaning_does_not_drown_what_the_other_colu
     family = families()[name]
 
     def error(X: np.ndarray, categorical: tuple[int, ...]) -> float:
-        train, unseen = Matrix(X[:150], y[:150], None, categorical), Matrix(X[150:], y[150:], None, categorical)
+        train, unseen = (
+            EncodedRows(X[:150], y[:150], None, categorical),
+            EncodedRows(X[150:], y[150:], None, categorical),
+        )
         said = family.predict(family.fit({}, train, STEP, 0), unseen, STEP).values
         return float(np.mean((said - unseen.y) ** 2))
 

@@ -23,7 +23,7 @@ from tuning.definition.definition import define
 from tuning.errors import DefinitionError, PlanError, RunError
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.study_data import train
-from tuning.models.base import Matrix
+from tuning.models.base import EncodedRows
 from tuning.models.entries import Stored, freeze_models, own_families, parse_models, same_models
 from tuning.models.own import OwnFamily
 from tuning.planning.model_space import check_models, parameters_by_model, space_of
@@ -287,7 +287,7 @@ def test_a_column_of_numbers_is_scored_row_by_row(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("frame", [False, True])
 def test_what_an_estimator_writes_into_its_rows_changes_no_other_fit_and_no_score(frame: bool) -> None:
     def said(copy: bool) -> Prediction:
-        rows = Matrix(pd.DataFrame(X.copy()) if frame else X.copy(), y.copy(), np.ones(60))
+        rows = EncodedRows(pd.DataFrame(X.copy()) if frame else X.copy(), y.copy(), np.ones(60))
         mine = OwnFamily("mine", make_pipeline(StandardScaler(copy=copy), Careless(copy)))
         mine.fit({}, rows, task, 0)
         return mine.predict(mine.fit({}, rows, task, 0), rows, task)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from tuning.models.base import Matrix
+from tuning.models.base import EncodedRows
 from tuning.models.families.ridge import FAMILY
 from tuning.preprocessing.task import REGRESSION, Task
 
@@ -19,7 +19,7 @@ def test_the_model_is_that_of_scikit_learn_to_the_last_bit(rows: int, columns: i
         X = rng.normal(size=(rows, columns))
         X[:, 1] = X[:, 0]
         y = (1e3 * rng.normal(size=rows)).astype(dtype)
-        train = Matrix(X, y, rng.uniform(0.1, 2.0, rows) if weighted else None)
+        train = EncodedRows(X, y, rng.uniform(0.1, 2.0, rows) if weighted else None)
         before = X.copy(), y.copy()
         for alpha in (1e-6, 0.03, 1.0, 1e4):
             ours = FAMILY.fit({"alpha": alpha}, train, Task(REGRESSION), seed=0)
@@ -33,6 +33,6 @@ def test_the_model_is_that_of_scikit_learn_to_the_last_bit(rows: int, columns: i
 
 
 def test_a_penalty_that_scikit_learn_refuses_is_refused() -> None:
-    train = Matrix(np.eye(3), np.arange(3.0))
+    train = EncodedRows(np.eye(3), np.arange(3.0))
     with pytest.raises(ValueError, match="alpha"):
         FAMILY.fit({"alpha": -1.0}, train, Task(REGRESSION), seed=0)

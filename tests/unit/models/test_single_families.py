@@ -11,7 +11,7 @@ from model_cases import data_of
 
 from tuning.errors import RunError
 from tuning.evaluation.metrics import Metric
-from tuning.models.base import Matrix
+from tuning.models.base import EncodedRows
 from tuning.models.customer_model import CustomerModel, load_model
 from tuning.models.member import Member
 from tuning.models.registry import families
@@ -43,13 +43,13 @@ def test_a_missing_optional_package_is_named_with_its_extra(monkeypatch: pytest.
 def test_catboost_without_anything_to_learn_says_what_is_known_without(task: str) -> None:
     catboost, kind = families()["catboost"], Task(task, () if task == REGRESSION else ("p", "q", "r"))
     y = np.arange(12.0) if task == REGRESSION else np.arange(12) % 2
-    rows = Matrix(np.full((12, 2), np.nan), y, np.arange(12.0))
+    rows = EncodedRows(np.full((12, 2), np.nan), y, np.arange(12.0))
     answer = catboost.predict(catboost.load(*catboost.save(catboost.fit({}, rows, kind, 0))), rows, kind)
     if answer.proba is None:
         assert np.allclose(answer.values, np.average(y, weights=rows.weight))
     else:
         assert np.allclose(answer.proba, [30 / 66, 36 / 66, 0])
-    same_target = Matrix(np.random.default_rng(0).normal(size=(12, 2)), np.full(12, 3.0))
+    same_target = EncodedRows(np.random.default_rng(0).normal(size=(12, 2)), np.full(12, 3.0))
     if task == REGRESSION:
         assert np.allclose(catboost.predict(catboost.fit({}, same_target, kind, 0), same_target, kind).values, 3)
 
@@ -72,7 +72,7 @@ def test_linear_classes_with_the_same_probability_are_told_apart_as_scikit_learn
     sgd = families()["sgd"]
     _, rows, unseen = data.whole(sgd)
     model = sgd.fit({"loss": "modified_huber", "eta0": 0.1}, rows, data.task, 0)
-    far = Matrix(20 * unseen.X, unseen.y)
+    far = EncodedRows(20 * unseen.X, unseen.y)
     said = sgd.predict(model, far, data.task)
     assert said.proba is not None
     assert (said.values == model.predict(far.X)).all()

@@ -15,7 +15,7 @@ from shown_output import note_texts
 from tuning.definition.definition import define
 from tuning.errors import DefinitionError, PlanError, RunError, TuningError
 from tuning.models import families
-from tuning.models.base import Matrix
+from tuning.models.base import EncodedRows
 from tuning.models.families.xgboost import FAMILY as XGBOOST
 from tuning.models.families.xgboost_ray import FAMILY
 from tuning.models.group_training import TrainingJob
@@ -154,7 +154,7 @@ def test_what_a_trial_takes_is_said_once_and_cannot_vary() -> None:
 def test_without_ray_one_process_trains_what_xgboost_would() -> None:
     """So a debugger stops in it; what several processes train is compared in tests/ray/test_xgboost_ray.py."""
     X = np.random.default_rng(0).normal(size=(200, 3))
-    rows, unseen, task = Matrix(X[:150], X[:150, 0]), Matrix(X[150:], X[150:, 0]), Task(REGRESSION, ())
+    rows, unseen, task = EncodedRows(X[:150], X[:150, 0]), EncodedRows(X[150:], X[150:, 0]), Task(REGRESSION, ())
     config = {"n_estimators": 20}
     found = list(FAMILY.grow({**config, "actors": 2}, rows, unseen, task, 3))
     expected = list(XGBOOST.grow(config, rows, unseen, task, 3))
@@ -164,22 +164,22 @@ def test_without_ray_one_process_trains_what_xgboost_would() -> None:
 
 def test_shards_hold_each_row_once_and_are_written_once(tmp_path: Path) -> None:
     X = np.arange(21.0).reshape(7, 3)
-    rows, place = Matrix(X, X[:, 0] * 2, np.ones(7)), TrialPlace(None, str(tmp_path), "shards/one", 1.0)  # type: ignore[arg-type]  # no Ray here
+    rows, place = EncodedRows(X, X[:, 0] * 2, np.ones(7)), TrialPlace(None, str(tmp_path), "shards/one", 1.0)  # type: ignore[arg-type]  # no Ray here
     names = shards_of(rows, 2, place)
     frames = [pd.read_parquet(tmp_path / name) for name in names]
     assert [list(frame["f0"]) for frame in frames] == [[0, 6, 12, 18], [3, 9, 15]]
     assert list(frames[0].columns) == ["f0", "f1", "f2", "y", "weight"]
     assert read_shards(names, place.uri).to_pandas().equals(pd.concat(frames, ignore_index=True))
     before = [(tmp_path / name).stat().st_mtime_ns for name in names]
-    assert shards_of(Matrix(X.copy(), X[:, 0] * 2, np.ones(7)), 2, place) == names
+    assert shards_of(EncodedRows(X.copy(), X[:, 0] * 2, np.ones(7)), 2, place) == names
     assert [(tmp_path / name).stat().st_mtime_ns for name in names] == before
-    assert shards_of(Matrix(X, X[:, 0] * 3, np.ones(7)), 2, place) != names  # other labels
+    assert shards_of(EncodedRows(X, X[:, 0] * 3, np.ones(7)), 2, place) != names  # other labels
     assert len(list(tmp_path.rglob("*.parquet"))) == 4
 
 
 def test_numbers_beyond_float32_become_its_largest(tmp_path: Path) -> None:
     place = TrialPlace(None, str(tmp_path), "shards/one", 1.0)  # type: ignore[arg-type]  # no Ray here
-    table = read_shards(shards_of(Matrix(np.array([[1e300], [-1e300]]), np.zeros(2)), 1, place), place.uri)
+    table = read_shards(shards_of(EncodedRows(np.array([[1e300], [-1e300]]), np.zeros(2)), 1, place), place.uri)
     assert np.isfinite(table.column("f0").to_numpy()).all()
 
 

@@ -17,7 +17,7 @@ import pytest
 from tuning import RunResult, TuneRunner
 from tuning.errors import PlanError
 from tuning.evaluation.fixed import FixedConfiguration, FixedMember
-from tuning.models.base import Matrix
+from tuning.models.base import EncodedRows
 from tuning.models.registry import family
 from tuning.notes import PoolCode
 from tuning.preprocessing.task import Task
@@ -54,7 +54,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     found: list[int] = []
 
     def counting(original: Any) -> Any:
-        def fit(self: Any, config: Any, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Any:
+        def fit(self: Any, config: Any, train: EncodedRows, task: Task, seed: int, steps: int | None = None) -> Any:
             found.append(len(train.y))
             return original(self, config, train, task, seed, steps)
 

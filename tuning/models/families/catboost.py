@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from tuning.models.base import (
+    Config,
+    EncodedRows,
     Family,
     Grown,
-    Hyperparameters,
-    Matrix,
     Model,
     SteppedFamily,
     full_proba,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from catboost import CatBoost, Pool
 
 #: Stretches of a trial's training: parameters, and how many rounds were boosted with them.
-CatBoostStory: TypeAlias = tuple[tuple[Hyperparameters, int], ...]
+CatBoostStory: TypeAlias = tuple[tuple[Config, int], ...]
 
 OBJECTIVES = {REGRESSION: "RMSE", BINARY: "Logloss", MULTICLASS: "MultiClass"}
 # Other names of the length, which would contradict it.
@@ -60,7 +60,7 @@ class CatBoostFamily(SteppedFamily):
     opens = frozenset({"input_borders", "output_borders", "save_snapshot", "snapshot_file", "train_dir"})
     simpler = (("depth", "smaller"), ("l2_leaf_reg", "larger"), ("learning_rate", "smaller"))
 
-    def fit(self, config: Hyperparameters, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Model:
+    def fit(self, config: Config, train: EncodedRows, task: Task, seed: int, steps: int | None = None) -> Model:
         params = self._params(config, task, seed)
         if _nothing_to_learn(train, task):
             return _constant(train, task)
@@ -68,9 +68,9 @@ class CatBoostFamily(SteppedFamily):
 
     def grow(
         self,
-        config: Hyperparameters,
-        train: Matrix,
-        valid: Matrix,
+        config: Config,
+        train: EncodedRows,
+        valid: EncodedRows,
         task: Task,
         seed: int,
         state: CatBoostStory | int | None = None,
@@ -92,13 +92,13 @@ class CatBoostFamily(SteppedFamily):
             if done > at_start:
                 yield _prediction(model, raw, task), partial(_longer, story, params, done - at_start)
 
-    def exact(self, config: Hyperparameters) -> bool:
+    def exact(self, config: Config) -> bool:
         return False  # a state is how it was trained, and what is drawn depends on where that was interrupted
 
-    def fitted(self, state: CatBoostStory | int, train: Matrix, task: Task, seed: int) -> Model:
+    def fitted(self, state: CatBoostStory | int, train: EncodedRows, task: Task, seed: int) -> Model:
         return _boosted(train, state) if isinstance(state, tuple) else _constant(train, task)
 
-    def predict(self, model: Model, rows: Matrix, task: Task) -> Prediction:
+    def predict(self, model: Model, rows: EncodedRows, task: Task) -> Prediction:
         from catboost import CatBoost
 
         if not isinstance(model, CatBoost):
@@ -126,7 +126,7 @@ class CatBoostFamily(SteppedFamily):
         return super().load(name, content) if name == Family.file else CatBoost().load_model(blob=content)
 
     @staticmethod
-    def _params(config: Hyperparameters, task: Task, seed: int) -> Hyperparameters:
+    def _params(config: Config, task: Task, seed: int) -> Config:
         check_names(FAMILY, config, _known())
         return {
             "loss_function": OBJECTIVES[task.kind],
@@ -160,13 +160,13 @@ def _next_end(done: int, step: int, full: int) -> int:
     return full if full - wanted < wanted / 2 else wanted
 
 
-def _longer(story: CatBoostStory, params: Hyperparameters, rounds: int) -> CatBoostStory:
+def _longer(story: CatBoostStory, params: Config, rounds: int) -> CatBoostStory:
     if story and story[-1][0] == params:
         return (*story[:-1], (params, story[-1][1] + rounds))
     return (*story, (params, rounds))
 
 
-def _boosted(train: Matrix, story: CatBoostStory) -> CatBoost:
+def _boosted(train: EncodedRows, story: CatBoostStory) -> CatBoost:
     """A model that has trained these rounds, each stretch with its own parameters."""
     from catboost import CatBoost
 
@@ -197,7 +197,7 @@ def _prediction(model: CatBoost, raw: np.ndarray, task: Task) -> Prediction:
     return Prediction(values=proba.argmax(axis=1), proba=proba)
 
 
-def _nothing_to_learn(train: Matrix, task: Task) -> bool:
+def _nothing_to_learn(train: EncodedRows, task: Task) -> bool:
     """Whether there is one class only, or no column with two values: CatBoost refuses both."""
     if "catboost constant" not in train.cache:
         X = float32(train)
@@ -206,7 +206,7 @@ def _nothing_to_learn(train: Matrix, task: Task) -> bool:
     return train.cache["catboost constant"]
 
 
-def _constant(train: Matrix, task: Task) -> Model:
+def _constant(train: EncodedRows, task: Task) -> Model:
     if task.classification:
         return constant(train)
     from sklearn.dummy import DummyRegressor
@@ -214,7 +214,7 @@ def _constant(train: Matrix, task: Task) -> Model:
     return DummyRegressor().fit(train.X, train.y, train.weight)
 
 
-def _pool(rows: Matrix) -> Pool:
+def _pool(rows: EncodedRows) -> Pool:
     """Rows as CatBoost takes them: category codes are names to it, and a missing one is a category."""
     from catboost import FeaturesData, Pool
 

@@ -7,23 +7,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from tuning.models.base import Estimator, Hyperparameters, Matrix, Model
+from tuning.models.base import Config, EncodedRows, Estimator, Model
 from tuning.models.estimators import EstimatorFamily
 from tuning.preprocessing.encoding import medians
 from tuning.preprocessing.task import Task
 
-EASY: tuple[Hyperparameters, ...] = ({"strategy": "mean"}, {"strategy": "median"})
+EASY: tuple[Config, ...] = ({"strategy": "mean"}, {"strategy": "median"})
 
 
 class ConstantFamily(EstimatorFamily):
     name = "constant"
 
-    def build(self, config: Hyperparameters, train: Matrix, task: Task, seed: int) -> Estimator:
+    def build(self, config: Config, train: EncodedRows, task: Task, seed: int) -> Estimator:
         from sklearn.dummy import DummyClassifier, DummyRegressor
 
         return DummyClassifier(**config) if task.classification else DummyRegressor(**config)
 
-    def fit(self, config: Hyperparameters, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Model:
+    def fit(self, config: Config, train: EncodedRows, task: Task, seed: int, steps: int | None = None) -> Model:
         """What scikit-learn's dummy makes, to the last bit; of a target without weights without its checks."""
         if task.classification or train.weight is not None or config not in EASY:
             return super().fit(config, train, task, seed, steps)

@@ -5,7 +5,7 @@ Parameters: alpha, for a target of variance 1 as with `lasso` (default 0.01), an
 
 from __future__ import annotations
 
-from tuning.models.base import Estimator, Hyperparameters, Matrix
+from tuning.models.base import Config, EncodedRows, Estimator
 from tuning.models.estimators import LinearFamily, sklearn_seed
 from tuning.preprocessing.task import REGRESSION, Task
 
@@ -16,7 +16,7 @@ class ElasticNetFamily(LinearFamily):
     standardise_target = True
     simpler = (("alpha", "larger"), ("l1_ratio", "larger"))
 
-    def build(self, config: Hyperparameters, train: Matrix, task: Task, seed: int) -> Estimator:
+    def build(self, config: Config, train: EncodedRows, task: Task, seed: int) -> Estimator:
         from sklearn.linear_model import ElasticNet
 
         return ElasticNet(**{"alpha": 0.01, "random_state": sklearn_seed(seed), **config})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tuning.models.base import Hyperparameters
+from tuning.models.base import Config
 from tuning.models.growing_trees import ForestFamily
 from tuning.preprocessing.task import Task
 
@@ -20,7 +20,7 @@ class ExtraTreesFamily(ForestFamily):
     name = "extra_trees"
     simpler = (("max_depth", "smaller"), ("min_samples_leaf", "larger"))
 
-    def build(self, params: Hyperparameters, task: Task) -> Forest:
+    def build(self, params: Config, task: Task) -> Forest:
         from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
         return (ExtraTreesClassifier if task.classification else ExtraTreesRegressor)(**params)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from tuning.models.base import Grown, Hyperparameters, Matrix, Model, SteppedFamily
+from tuning.models.base import Config, EncodedRows, Grown, Model, SteppedFamily
 from tuning.models.compute import limited_threads
 from tuning.models.estimators import constant, lean, rows_of_a_leaf, single_class, sklearn_seed
 from tuning.preprocessing.task import Prediction, Task
@@ -43,7 +43,7 @@ class HistGradientBoostingFamily(SteppedFamily):
     frozen = frozenset({"max_bins", "loss"})
     simpler = (("max_leaf_nodes", "smaller"), ("min_samples_leaf", "larger"), ("l2_regularization", "larger"))
 
-    def fit(self, config: Hyperparameters, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Model:
+    def fit(self, config: Config, train: EncodedRows, task: Task, seed: int, steps: int | None = None) -> Model:
         if single_class(train, task):
             return constant(train)
         params = self._params(config, train, seed, self.units(config, steps))
@@ -52,9 +52,9 @@ class HistGradientBoostingFamily(SteppedFamily):
 
     def grow(
         self,
-        config: Hyperparameters,
-        train: Matrix,
-        valid: Matrix,
+        config: Config,
+        train: EncodedRows,
+        valid: EncodedRows,
         task: Task,
         seed: int,
         state: GrowingState | None = None,
@@ -75,15 +75,15 @@ class HistGradientBoostingFamily(SteppedFamily):
                 model.fit(train.X, train.y, sample_weight=train.weight)
             yield self.predict(model, valid, task), partial(_frozen, model)
 
-    def fitted(self, state: GrowingState, train: Matrix, task: Task, seed: int) -> Model:
+    def fitted(self, state: GrowingState, train: EncodedRows, task: Task, seed: int) -> Model:
         return constant(train) if single_class(train, task) else copy.copy(state[0]).set_params(warm_start=False)
 
-    def predict(self, model: Model, rows: Matrix, task: Task) -> Prediction:
+    def predict(self, model: Model, rows: EncodedRows, task: Task) -> Prediction:
         with limited_threads():
             return super().predict(model, rows, task)
 
     @staticmethod
-    def _params(config: Hyperparameters, train: Matrix, seed: int, iterations: int) -> dict[str, object]:
+    def _params(config: Config, train: EncodedRows, seed: int, iterations: int) -> dict[str, object]:
         categorical = [
             column for column in train.categorical if np.nanmax(train.X[:, column], initial=0) < MAX_CATEGORIES
         ]
@@ -114,7 +114,7 @@ def _growing(classification: bool) -> type[Estimator]:
 
     class Growing(estimator):  # type: ignore[misc,valid-type]  # scikit-learn is imported here only
         _bin_mapper: object  # which bin each number falls into
-        rows: Matrix  # the training rows, with what is kept about them
+        rows: EncodedRows  # the training rows, with what is kept about them
         trained: np.ndarray | None = None  # running predictions of the training rows, updated in place by `fit`
         unseen: np.ndarray | None = None  # running predictions of the validation rows
         counted = 0  # trees of each in `unseen`

@@ -5,7 +5,7 @@ Parameters: n_neighbors (clipped to the number of training rows), weights, p. Sa
 
 from __future__ import annotations
 
-from tuning.models.base import Estimator, Hyperparameters, Matrix, Model
+from tuning.models.base import Config, EncodedRows, Estimator, Model
 from tuning.models.compute import threads
 from tuning.models.estimators import EstimatorFamily
 from tuning.preprocessing.task import Prediction, Task
@@ -20,7 +20,7 @@ class KNeighborsFamily(EstimatorFamily):
     weighted = False
     simpler = (("n_neighbors", "larger"),)
 
-    def build(self, config: Hyperparameters, train: Matrix, task: Task, seed: int) -> Estimator:
+    def build(self, config: Config, train: EncodedRows, task: Task, seed: int) -> Estimator:
         from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
         rows, columns = train.X.shape
@@ -29,7 +29,7 @@ class KNeighborsFamily(EstimatorFamily):
         params["n_neighbors"] = min(params.get("n_neighbors", 5), rows)
         return (KNeighborsClassifier if task.classification else KNeighborsRegressor)(**params)
 
-    def predict(self, model: Model, rows: Matrix, task: Task) -> Prediction:
+    def predict(self, model: Model, rows: EncodedRows, task: Task) -> Prediction:
         from joblib import parallel_config
 
         with parallel_config(n_jobs=threads()):  # of searches in a tree; others have OpenMP's threads

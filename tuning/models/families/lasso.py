@@ -6,7 +6,7 @@ own default of 1 would leave nothing but the mean there, so ours is 0.01.
 
 from __future__ import annotations
 
-from tuning.models.base import Estimator, Hyperparameters, Matrix
+from tuning.models.base import Config, EncodedRows, Estimator
 from tuning.models.estimators import LinearFamily, sklearn_seed
 from tuning.preprocessing.task import REGRESSION, Task
 
@@ -17,7 +17,7 @@ class LassoFamily(LinearFamily):
     standardise_target = True
     simpler = (("alpha", "larger"),)
 
-    def build(self, config: Hyperparameters, train: Matrix, task: Task, seed: int) -> Estimator:
+    def build(self, config: Config, train: EncodedRows, task: Task, seed: int) -> Estimator:
         from sklearn.linear_model import Lasso
 
         return Lasso(**{"alpha": 0.01, "random_state": sklearn_seed(seed), **config})

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from tuning.models.base import Grown, Hyperparameters, Matrix, SteppedFamily, raw_prediction
+from tuning.models.base import Config, EncodedRows, Grown, SteppedFamily, raw_prediction
 from tuning.models.compute import threads
 from tuning.models.estimators import check_names, rows_of_a_leaf
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from lightgbm import Booster, Dataset
 
 #: Stretches of a trial's training: parameters, and how many rounds were boosted with them.
-LightGBMStory: TypeAlias = Sequence[tuple[Hyperparameters, int]]
+LightGBMStory: TypeAlias = Sequence[tuple[Config, int]]
 #: The rounds so far, the raw predictions of the validation rows, and the trees counted in them.
 LightGBMState: TypeAlias = "tuple[LightGBMStory, np.ndarray, int]"
 
@@ -75,14 +75,14 @@ class LightGBMFamily(SteppedFamily):
     opens = OPENS
     simpler = (("num_leaves", "smaller"), ("min_child_samples", "larger"), ("reg_lambda", "larger"))
 
-    def fit(self, config: Hyperparameters, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Booster:
+    def fit(self, config: Config, train: EncodedRows, task: Task, seed: int, steps: int | None = None) -> Booster:
         return _boosted(train, [(self._params(config, train, task, seed), self.units(config, steps))])
 
     def grow(
         self,
-        config: Hyperparameters,
-        train: Matrix,
-        valid: Matrix,
+        config: Config,
+        train: EncodedRows,
+        valid: EncodedRows,
         task: Task,
         seed: int,
         state: LightGBMState | None = None,
@@ -109,10 +109,10 @@ class LightGBMFamily(SteppedFamily):
                 counted = trees
             yield raw_prediction(raw, task), partial(_frozen, story, raw, counted)
 
-    def fitted(self, state: LightGBMState, train: Matrix, task: Task, seed: int) -> Booster:
+    def fitted(self, state: LightGBMState, train: EncodedRows, task: Task, seed: int) -> Booster:
         return _boosted(train, state[0])
 
-    def predict(self, model: Booster, rows: Matrix, task: Task) -> Prediction:
+    def predict(self, model: Booster, rows: EncodedRows, task: Task) -> Prediction:
         return raw_prediction(model.predict(rows.X, raw_score=True, num_threads=threads()), task)
 
     def save(self, model: Booster) -> tuple[str, bytes]:
@@ -124,7 +124,7 @@ class LightGBMFamily(SteppedFamily):
         return lightgbm.Booster(model_str=content.decode())
 
     @staticmethod
-    def _params(config: Hyperparameters, train: Matrix, task: Task, seed: int) -> Hyperparameters:
+    def _params(config: Config, train: EncodedRows, task: Task, seed: int) -> Config:
         check_names(FAMILY, config, _known())
         params = {
             "objective": OBJECTIVES[task.kind],
@@ -158,7 +158,7 @@ def _frozen(story: LightGBMStory, raw: np.ndarray, counted: int) -> LightGBMStat
     return story, raw, counted
 
 
-def _boosted(train: Matrix, story: LightGBMStory) -> Booster:
+def _boosted(train: EncodedRows, story: LightGBMStory) -> Booster:
     """A Booster that has trained these rounds, each stretch with its own parameters but for the frozen ones."""
     import lightgbm
 
@@ -173,7 +173,7 @@ def _boosted(train: Matrix, story: LightGBMStory) -> Booster:
     return booster
 
 
-def _dataset(rows: Matrix, params: Hyperparameters) -> Dataset:
+def _dataset(rows: EncodedRows, params: Config) -> Dataset:
     import lightgbm
 
     binning = {name: params[name] for name in BINNING if name in params}

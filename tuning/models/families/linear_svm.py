@@ -6,7 +6,7 @@ probabilities; with `probability: true` they are calibrated by cross-validation 
 
 from __future__ import annotations
 
-from tuning.models.base import Estimator, Hyperparameters, Matrix
+from tuning.models.base import Config, EncodedRows, Estimator
 from tuning.models.estimators import LinearFamily, calibrated, sklearn_seed
 from tuning.preprocessing.task import Task
 
@@ -16,10 +16,10 @@ class LinearSVMFamily(LinearFamily):
     standardise_target = True
     simpler = (("C", "smaller"),)
 
-    def probabilities(self, config: Hyperparameters) -> bool:
+    def probabilities(self, config: Config) -> bool:
         return bool(config.get("probability", False))
 
-    def build(self, config: Hyperparameters, train: Matrix, task: Task, seed: int) -> Estimator:
+    def build(self, config: Config, train: EncodedRows, task: Task, seed: int) -> Estimator:
         from sklearn.svm import LinearSVC, LinearSVR
 
         params = {name: value for name, value in config.items() if name != "probability"}

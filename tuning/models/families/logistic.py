@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tuning.models.base import CLASSIFICATION, Estimator, Hyperparameters, Matrix
+from tuning.models.base import CLASSIFICATION, Config, EncodedRows, Estimator
 from tuning.models.estimators import EstimatorFamily, sklearn_seed
 from tuning.preprocessing.task import Task
 
@@ -12,7 +12,7 @@ class LogisticFamily(EstimatorFamily):
     tasks = CLASSIFICATION
     simpler = (("C", "smaller"),)
 
-    def build(self, config: Hyperparameters, train: Matrix, task: Task, seed: int) -> Estimator:
+    def build(self, config: Config, train: EncodedRows, task: Task, seed: int) -> Estimator:
         from sklearn.linear_model import LogisticRegression
 
         return LogisticRegression(**{"max_iter": 200, "random_state": sklearn_seed(seed), **config})

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tuning.models.base import Estimator, Hyperparameters, Matrix, Model
+from tuning.models.base import Config, EncodedRows, Estimator, Model
 from tuning.models.epoch_training import EpochFamily
 from tuning.preprocessing.task import Task
 
@@ -29,7 +29,7 @@ class MLPFamily(EpochFamily):
     frozen = frozenset({"width", "depth", "hidden_layer_sizes", "solver"})
     simpler = (("depth", "smaller"), ("width", "smaller"), ("alpha", "larger"))
 
-    def build(self, config: Hyperparameters, task: Task) -> Estimator:
+    def build(self, config: Config, task: Task) -> Estimator:
         from sklearn.neural_network import MLPClassifier, MLPRegressor
 
         params = dict(config)
@@ -40,7 +40,7 @@ class MLPFamily(EpochFamily):
         return (MLPClassifier if task.classification else MLPRegressor)(hidden_layer_sizes=layers, **params)
 
     def train_epochs(
-        self, model: Model, config: Hyperparameters, train: Matrix, y: np.ndarray, task: Task, epochs: int
+        self, model: Model, config: Config, train: EncodedRows, y: np.ndarray, task: Task, epochs: int
     ) -> None:
         """As `partial_fit` does it, which checks and encodes the same rows again for half of an epoch's time."""
         check: Callable[..., Checked] = model._validate_input
@@ -57,7 +57,7 @@ class MLPFamily(EpochFamily):
         finally:
             del model._validate_input
 
-    def reconfigure(self, model: Model, config: Hyperparameters, task: Task) -> Model:
+    def reconfigure(self, model: Model, config: Config, task: Task) -> Model:
         before = {name: getattr(model, name) for name in ("hidden_layer_sizes", "solver")}
         model = super().reconfigure(model, config, task).set_params(**before)
         # The optimizer was made by the first epoch and keeps its own learning rate.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tuning.models.base import Hyperparameters
+from tuning.models.base import Config
 from tuning.models.growing_trees import ForestFamily
 from tuning.preprocessing.task import Task
 
@@ -20,7 +20,7 @@ class RandomForestFamily(ForestFamily):
     name = "random_forest"
     simpler = (("max_depth", "smaller"), ("min_samples_leaf", "larger"))
 
-    def build(self, params: Hyperparameters, task: Task) -> Forest:
+    def build(self, params: Config, task: Task) -> Forest:
         from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
         return (RandomForestClassifier if task.classification else RandomForestRegressor)(**params)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tuning.models.base import Estimator, Hyperparameters, Matrix, Model
+from tuning.models.base import Config, EncodedRows, Estimator, Model
 from tuning.models.compute import limited_threads
 from tuning.models.estimators import LinearFamily
 from tuning.preprocessing.task import REGRESSION, Task
@@ -17,12 +17,12 @@ class RidgeFamily(LinearFamily):
     tasks = frozenset({REGRESSION})
     simpler = (("alpha", "larger"),)
 
-    def build(self, config: Hyperparameters, train: Matrix, task: Task, seed: int) -> Estimator:
+    def build(self, config: Config, train: EncodedRows, task: Task, seed: int) -> Estimator:
         from sklearn.linear_model import Ridge
 
         return Ridge(**config)
 
-    def fit(self, config: Hyperparameters, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Model:
+    def fit(self, config: Config, train: EncodedRows, task: Task, seed: int, steps: int | None = None) -> Model:
         """What `Ridge.fit` makes, to the last bit, by the functions that it calls itself: the input's checks are most
         of a small fit."""
         alpha = config.get("alpha")
@@ -39,7 +39,7 @@ class RidgeFamily(LinearFamily):
         return model
 
 
-def _by_ridge_regression(train: Matrix, alpha: float) -> np.ndarray:
+def _by_ridge_regression(train: EncodedRows, alpha: float) -> np.ndarray:
     import sklearn
     from sklearn.linear_model import ridge_regression
 
@@ -51,7 +51,7 @@ def _by_ridge_regression(train: Matrix, alpha: float) -> np.ndarray:
     return found
 
 
-def _by_cholesky(train: Matrix, alpha: float) -> np.ndarray | None:
+def _by_cholesky(train: EncodedRows, alpha: float) -> np.ndarray | None:
     """The coefficients by LAPACK itself, of products that all penalties share; None where scikit-learn does more.
 
     That is with weights, with more columns than rows, and where the method fails.
@@ -79,7 +79,7 @@ def _average(values: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
     return found
 
 
-def _centred(train: Matrix) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+def _centred(train: EncodedRows) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """(X, y, mean of X, mean of y) with the means taken off, computed once for all penalties."""
     if "centred" not in train.cache:
         y = np.asarray(train.y, dtype=train.X.dtype)

@@ -6,7 +6,7 @@ learning_rate ("invscaling" by default); max_iter sets the epochs of a full tria
 
 from __future__ import annotations
 
-from tuning.models.base import Estimator, Hyperparameters, Matrix, Model
+from tuning.models.base import Config, EncodedRows, Estimator, Model
 from tuning.models.epoch_training import EpochFamily
 from tuning.models.estimators import with_own_classes
 from tuning.preprocessing.task import Prediction, Task
@@ -21,10 +21,10 @@ class SGDFamily(EpochFamily):
     frozen = frozenset({"average", "loss"})
     simpler = (("alpha", "larger"),)
 
-    def probabilities(self, config: Hyperparameters) -> bool:
+    def probabilities(self, config: Config) -> bool:
         return config.get("loss", "log_loss") in WITH_PROBABILITIES
 
-    def build(self, config: Hyperparameters, task: Task) -> Estimator:
+    def build(self, config: Config, task: Task) -> Estimator:
         from sklearn.linear_model import SGDClassifier, SGDRegressor
 
         params = {"learning_rate": "invscaling", "eta0": 0.01, **config}
@@ -33,14 +33,14 @@ class SGDFamily(EpochFamily):
             return SGDClassifier(**{"loss": "log_loss", **params})
         return SGDRegressor(**params)
 
-    def predict(self, model: Model, rows: Matrix, task: Task) -> Prediction:
+    def predict(self, model: Model, rows: EncodedRows, task: Task) -> Prediction:
         prediction = super().predict(model, rows, task)
         # Its probabilities are cut off at 0 and 1, so several classes may have the same.
         return (
             with_own_classes(model, rows, prediction) if getattr(model, "loss", "") == "modified_huber" else prediction
         )
 
-    def reconfigure(self, model: Model, config: Hyperparameters, task: Task) -> Model:
+    def reconfigure(self, model: Model, config: Config, task: Task) -> Model:
         before = {name: getattr(model, name) for name in self.frozen}
         return super().reconfigure(model, config, task).set_params(**before)
 

@@ -7,7 +7,7 @@ takes time that grows with the square of the rows.
 
 from __future__ import annotations
 
-from tuning.models.base import Estimator, Hyperparameters, Matrix
+from tuning.models.base import Config, EncodedRows, Estimator
 from tuning.models.estimators import EstimatorFamily, calibrated
 from tuning.preprocessing.task import Task
 
@@ -16,10 +16,10 @@ class SVMFamily(EstimatorFamily):
     name = "svm"
     simpler = (("C", "smaller"), ("gamma", "smaller"))
 
-    def probabilities(self, config: Hyperparameters) -> bool:
+    def probabilities(self, config: Config) -> bool:
         return bool(config.get("probability", False))
 
-    def build(self, config: Hyperparameters, train: Matrix, task: Task, seed: int) -> Estimator:
+    def build(self, config: Config, train: EncodedRows, task: Task, seed: int) -> Estimator:
         from sklearn.compose import TransformedTargetRegressor
         from sklearn.preprocessing import StandardScaler
         from sklearn.svm import SVC, SVR

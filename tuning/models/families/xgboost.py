@@ -24,7 +24,7 @@ from contextlib import closing
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from tuning.models.base import Grown, Hyperparameters, Matrix, State, SteppedFamily
+from tuning.models.base import Config, EncodedRows, Grown, State, SteppedFamily
 from tuning.models.boosters import feature_types, load_booster, prediction_of
 from tuning.models.compute import on_gpu, threads
 from tuning.models.estimators import check_names, float32
@@ -61,7 +61,7 @@ class XGBoostFamily(SteppedFamily):
     worker_groups = True
     simpler = (("max_depth", "smaller"), ("min_child_weight", "larger"), ("reg_lambda", "larger"))
 
-    def fit(self, config: Hyperparameters, train: Matrix, task: Task, seed: int, steps: int | None = None) -> Booster:
+    def fit(self, config: Config, train: EncodedRows, task: Task, seed: int, steps: int | None = None) -> Booster:
         import xgboost
 
         if (place := self._place(config)) is not None:
@@ -73,13 +73,7 @@ class XGBoostFamily(SteppedFamily):
         return xgboost.train(params, _training(train, params["max_bin"]), num_boost_round=self.units(config, steps))
 
     def grow(
-        self,
-        config: Hyperparameters,
-        train: Matrix,
-        valid: Matrix,
-        task: Task,
-        seed: int,
-        state: State = None,
+        self, config: Config, train: EncodedRows, valid: EncodedRows, task: Task, seed: int, state: State = None
     ) -> Iterator[Grown]:
         import xgboost
 
@@ -99,14 +93,14 @@ class XGBoostFamily(SteppedFamily):
                 partial(booster.save_raw, "ubj"),
             )
 
-    def exact(self, config: Hyperparameters) -> bool:
+    def exact(self, config: Config) -> bool:
         # What draws columns and rows goes through all rounds, and is not in a model.
         return all(value == 1 for name, value in config.items() if name.startswith(("colsample_", "subsample")))
 
     def grow_folds(
         self,
-        config: Hyperparameters,
-        folds: Sequence[tuple[Matrix, Matrix]],
+        config: Config,
+        folds: Sequence[tuple[EncodedRows, EncodedRows]],
         task: Task,
         seed: int,
         states: Sequence[State],
@@ -116,14 +110,14 @@ class XGBoostFamily(SteppedFamily):
         training = self.train(place, config, [rows for rows, _ in folds], task, seed, states)
         return grown_folds(training, folds, task, states, config)
 
-    def _place(self, config: Hyperparameters) -> GroupPlace | None:
+    def _place(self, config: Config) -> GroupPlace | None:
         return None if self.worker_group(config) is None else place_of_groups()
 
     def train(
         self,
         place: GroupPlace,
-        config: Hyperparameters,
-        rows: Sequence[Matrix],
+        config: Config,
+        rows: Sequence[EncodedRows],
         task: Task,
         seed: int,
         states: Sequence[State],
@@ -137,7 +131,7 @@ class XGBoostFamily(SteppedFamily):
         return place.train(works, worker_group, self.name)
 
     def _work(
-        self, config: Hyperparameters, rows: Matrix, task: Task, seed: int, shards: Sequence[str], state: State = None
+        self, config: Config, rows: EncodedRows, task: Task, seed: int, shards: Sequence[str], state: State = None
     ) -> TrainingJob:
         """What a worker group is to train on rows. shards: their files. state: to go on from."""
         params = {name: value for name, value in self._params(config, rows, task, seed).items() if name != "nthread"}
@@ -152,12 +146,12 @@ class XGBoostFamily(SteppedFamily):
             model=bytes(state) if state else None,
         )
 
-    def fitted(self, state: State, train: Matrix, task: Task, seed: int) -> Booster:
+    def fitted(self, state: State, train: EncodedRows, task: Task, seed: int) -> Booster:
         import xgboost
 
         return xgboost.Booster({"nthread": threads()}, model_file=state)
 
-    def predict(self, model: Booster, rows: Matrix, task: Task) -> Prediction:
+    def predict(self, model: Booster, rows: EncodedRows, task: Task) -> Prediction:
         import xgboost
 
         matrix = xgboost.DMatrix(
@@ -172,7 +166,7 @@ class XGBoostFamily(SteppedFamily):
         return load_booster(content)
 
     @staticmethod
-    def _params(config: Hyperparameters, train: Matrix, task: Task, seed: int) -> Hyperparameters:
+    def _params(config: Config, train: EncodedRows, task: Task, seed: int) -> Config:
         config = without_group(config)
         check_names(FAMILY, config, _known())
         params = {
@@ -208,20 +202,20 @@ def _known() -> frozenset[str]:
     return frozenset({*xgboost.XGBModel().get_params(), *CORE_NAMES})
 
 
-def _hessian(rows: Matrix, task: Task) -> float:
+def _hessian(rows: EncodedRows, task: Task) -> float:
     """What all rows weigh in leaves before the first tree: their weights, a quarter of them for even odds."""
     weight = float(len(rows.X) if rows.weight is None else rows.weight.sum())
     return 0.25 * weight if task.classification else weight
 
 
-def _has_many_categories(rows: Matrix) -> bool:
+def _has_many_categories(rows: EncodedRows) -> bool:
     if "many categories" not in rows.cache:
         codes = rows.X[:, list(rows.categorical)]
         rows.cache["many categories"] = bool((codes >= MANY_CATEGORIES).any())
     return rows.cache["many categories"]
 
 
-def _training(rows: Matrix, bins: int) -> QuantileDMatrix:
+def _training(rows: EncodedRows, bins: int) -> QuantileDMatrix:
     import xgboost
 
     if ("xgboost", bins) not in rows.cache:
@@ -238,7 +232,7 @@ def _training(rows: Matrix, bins: int) -> QuantileDMatrix:
     return rows.cache["xgboost", bins]
 
 
-def _validation(rows: Matrix, train: Matrix, bins: int) -> QuantileDMatrix:
+def _validation(rows: EncodedRows, train: EncodedRows, bins: int) -> QuantileDMatrix:
     import xgboost
 
     if ("xgboost", bins) not in rows.cache:

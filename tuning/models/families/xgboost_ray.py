@@ -8,7 +8,7 @@ bundles.
 from __future__ import annotations
 
 from tuning.basics.environment import installed_version
-from tuning.models.base import Hyperparameters
+from tuning.models.base import Config
 from tuning.models.families.xgboost import XGBoostFamily
 from tuning.models.worker_group import ActorGroup
 
@@ -34,7 +34,7 @@ class XGBoostRayFamily(XGBoostFamily):
     def untrainable(self) -> str:
         return unsuitable()
 
-    def worker_group(self, config: Hyperparameters) -> ActorGroup:
+    def worker_group(self, config: Config) -> ActorGroup:
         return ActorGroup.of(config)
 
 
