@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from tuning import RunResult, TuneRunner
 from tuning.cli.program import main
-from tuning.evaluation.leaks import is_too_good
+from tuning.evaluation.doubts import is_too_good
 from tuning.notes import FitCode, texts
 
 QUICK = {"algorithm": "random", "scheduler": "fifo", "trials": 2, "mlflow": False, "report": False, "slots": 1}
@@ -73,13 +73,11 @@ def test_a_score_that_is_too_good_is_said(tmp_path: Path) -> None:
     (tmp_path / "d.yaml").write_text("data: '*.csv'\ntarget: survived\nsearch_space: logistic\ntrials: 1\n")
     arguments = ["run", tmp_path / "d.yaml", "--run-dir", tmp_path / "run", "--in-process", "--set", "mlflow=false"]
     answer = CliRunner().invoke(main, [str(argument) for argument in arguments])
-    said = (
-        "1 model is perfect on every fold. 'alive' alone does as well as the model of 'leak': look at it there before"
-    )
+    said = "1 model is perfect on every fold. 'alive' alone tells the target of every row of 'leak': look at it there"
     assert said in answer.stderr
     notes = {record.customer: texts(record.notes) for record in RunResult(str(tmp_path / "run")).study_records}
     assert notes["leak"] == (
-        "alone as good as the whole model: 'alive'; leave out what is not known before the target: `drop: [alive]`"
+        "tells the target of every row: 'alive'; leave out what is not known before the target: `drop: [alive]`"
     )
     assert "`drop: [alive]`" in CliRunner().invoke(main, ["show", str(tmp_path / "run"), "leak"]).output
     assert "<code>drop: [alive]</code>" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
@@ -90,10 +88,10 @@ def test_a_score_that_is_too_good_is_said(tmp_path: Path) -> None:
     )  # folds may be lucky, and a column that tells tells there, too
 
 
-def test_a_column_that_alone_reaches_the_models_score_is_named(tmp_path: Path) -> None:
+def test_a_column_that_alone_tells_the_target_is_named(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     price, rooms = rng.normal(100, 10, 200), rng.normal(size=200)
-    frame = pd.DataFrame({"rooms": rooms, "with tax": 1.19 * price + rng.normal(scale=0.5, size=200), "price": price})
+    frame = pd.DataFrame({"rooms": rooms, "with tax": 1.19 * price, "price": price})
     runner = TuneRunner(
         data=frame, target="price", metric="r2", search_space="ridge", trials=1, mlflow=False, report=False
     )

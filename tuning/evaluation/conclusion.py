@@ -17,11 +17,10 @@ from tuning.definition.baselines import GivenBaseline, is_first_trial
 from tuning.errors import reason_of
 from tuning.evaluation.baseline import ScoredBaseline, find_baseline
 from tuning.evaluation.constant import ConstantPrediction, find_constant
-from tuning.evaluation.contradictions import Promise, contradiction_note
+from tuning.evaluation.doubts import contradiction_note, leak_note
 from tuning.evaluation.ensemble import Ensemble, find_ensemble, left_out
 from tuning.evaluation.fixed import FixedMember
 from tuning.evaluation.hold_out_error import gain_error, hold_out_error, hold_out_score, scores_without
-from tuning.evaluation.leaks import leak_note
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.pooling import pooled_answers
 from tuning.evaluation.refit import AllRows, Refits, residuals_of
@@ -161,9 +160,8 @@ def _searched(
     test_error = hold_out_error(scores)
     nothing = None if constant is None else constant.score
     leak = leak_note(data, metric, winner.score, outcome.cv_error, nothing, test_score)
-    promised = winner.score if outcome.ensemble is None else outcome.ensemble.score
-    promise = Promise(promised or 0.0, tuple(winner.fold_scores))
-    against = contradiction_note(promise, data, metric, test_score, test_error, constant, mean, leaks=bool(leak))
+    promised = (winner.score if outcome.ensemble is None else outcome.ensemble.score) or 0.0
+    against = contradiction_note(promised, winner.fold_scores, test_score, test_error, constant, data, metric)
     held_back = None if all(member.bounds is None for member in members) else mean.held_back
     seconds = sum(refits.predict_seconds[record.trial] for record, _ in picked)
     return _Refitted(

@@ -81,7 +81,7 @@ def _contradicted(counts: RunCounts) -> list[str]:
     it, its_note = ("it", "its note") if found == 1 else ("them", "their notes")
     return [
         f"{who} contradicted by the hold-out rows: much worse there than the folds promised, and not by chance. Before "
-        f"you use {it}, find out why; {its_note} and the report say what the cause may be."
+        f"you use {it}, find out why; {its_note} and the report say what to look at."
     ]
 
 
@@ -116,19 +116,19 @@ def _too_good(counts: RunCounts) -> list[str]:
     found, leaking, models = counts["too_good"], counts["leaking"], counts["succeeded"]
     told = [f"{amount(found, 'model')} {'is' if found == 1 else 'are'} perfect on every fold."] * bool(found)
     if everywhere := [name for name, leak in leaking.items() if 2 * leak["customers"] > models]:
-        from tuning.evaluation.leaks import drop_text  # with pandas, which the copy into MLflow does without
+        from tuning.evaluation.doubts import drop_text  # with pandas, which the copy into MLflow does without
 
         names = ", ".join(
             f"{name!r} ({leaking[name]['customers']:,} of {amount(models, 'model')})" for name in everywhere
         )
-        told.append(f"A column may tell the target, as it alone does as well as the model: {names}.")
-        told.append(f"What is not known before the target: leave it out with {drop_text(everywhere)}.")
+        told.append(f"A column alone tells the target of every row: {names}.")
+        told.append(f"What is not known before it: leave it out with {drop_text(everywhere)}.")
     for name, leak in leaking.items():
         if name not in everywhere:
             more = leak["customers"] - len(leak["first"])
             whose = some_names(leak["first"]) + (f" and {more:,} more" if more else "")
             told.append(
-                f"{name!r} alone does as well as the model of {whose}: look at it there before you use that model."
+                f"{name!r} alone tells the target of every row of {whose}: look at it there before you use that model."
             )
     if found and not leaking:
         told.append("A column may tell the target: find it, and leave it out with `drop`.")

@@ -13,9 +13,8 @@ import pyarrow.compute as pc
 
 from tuning.basics.wording import amount, some_names
 from tuning.definition.baselines import GivenBaseline, baseline_name, column_of
-from tuning.evaluation.leaks import is_too_good
+from tuning.evaluation.doubts import is_too_good
 from tuning.notes import FitCode, Shown, codes_shown
-from tuning.notes.fits import CONTRADICTIONS
 from tuning.records.gains import LEAST_OF_CLASS
 from tuning.records.schema import OK, POOLED, TrialRecord
 from tuning.records.tables import has_note
@@ -34,7 +33,7 @@ COUNTED = list(dict.fromkeys((*_OWN, *ANSWERED, *JUDGED)))
 
 
 class Leak(TypedDict):
-    """customers: for whom a column alone does as well as the model; first: some of these."""
+    """customers: for whom a column alone tells the target; first: some of these."""
 
     customers: int
     first: list[str]
@@ -129,7 +128,7 @@ def run_counts(
         "model_bytes": pc.sum(best["model_bytes"], min_count=0).as_py(),
         "fixed": _count(pc.and_(ok, fixed)),
         "constants": _count(pc.and_(ok, constant)),
-        "contradicted": _count(has_note(best["notes"], *CONTRADICTIONS)),
+        "contradicted": _count(has_note(best["notes"], FitCode.CONTRADICTED)),
         "leaking": _leaking(best),
         "too_good": 0 if plan.of_objective else _too_good(plan.metric, best),
         "typical": typical_of(best),

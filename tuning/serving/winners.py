@@ -18,7 +18,6 @@ from tuning.basics.documents import Json
 from tuning.errors import CustomerError, PlanError, RunError, UntrustedCodeError
 from tuning.models.model_files import saved_files
 from tuning.notes import FitCode, Note, ServingCode, from_row
-from tuning.notes.fits import CONTRADICTIONS
 from tuning.records.schema import MODEL, OK, POOLED, QUARANTINED
 from tuning.runs.leaderboard import model_name
 from tuning.runs.plan_file import RecordedPlan, frozen_definition, read_plan
@@ -35,7 +34,7 @@ _NEEDED = [
     *("customer", "study", "status", "reason", "family", "ensemble", "notes", "rows", "test_score"),
     *("constant_test_score", "gain_over_constant", "model_path", "model_sha256"),
 ]
-_TOLD = {*CONTRADICTIONS, FitCode.CONSTANT_MODEL}  # notes of a run that a champion keeps
+_TOLD = {FitCode.CONTRADICTED, FitCode.CONSTANT_MODEL}  # notes of a run that a champion keeps
 
 
 class Learned(TypedDict):

@@ -19,8 +19,7 @@ import pyarrow.compute as pc
 
 from tuning.basics.wording import amount, command, is_served, shorten
 from tuning.definition.baselines import baseline_name
-from tuning.notes import Note, NoteCode, from_row
-from tuning.notes.fits import CONTRADICTIONS
+from tuning.notes import FitCode, Note, NoteCode, from_row
 from tuning.records.columns import Figure, View
 from tuning.records.figures import shown_in
 from tuning.records.gains import is_error
@@ -218,10 +217,10 @@ def _with_notes(rows: pa.Table, column: str) -> Iterator[tuple[str, Note]]:
 
 
 def _contradicted(result: RunResult) -> list[Section]:
-    """The models that the hold-out contradicts, by cause; before all else, since nobody should use them unread."""
+    """Return the models that the hold-out contradicts; before all else, since nobody should use them unread."""
     studies = result.board().standings.best_studies(["customer", "notes"])
-    found = studies.filter(has_note(studies["notes"], *CONTRADICTIONS))
-    told = [(name, note) for name, note in _with_notes(found, "notes") if note.code in CONTRADICTIONS]
+    found = studies.filter(has_note(studies["notes"], FitCode.CONTRADICTED))
+    told = [(name, note) for name, note in _with_notes(found, "notes") if note.code is FitCode.CONTRADICTED]
     if not told:
         return []
     what = "models that are much worse on the hold-out rows than the folds promised, and not by chance"
