@@ -8,49 +8,31 @@ to learn, is always known. What does not beat the constant on the folds gives wa
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from tuning.basics.wording import raised
 from tuning.definition.baselines import GivenBaseline, is_first_trial
 from tuning.errors import reason_of
-from tuning.evaluation.baseline import ScoredBaseline, find_baseline
+from tuning.evaluation.baseline import find_baseline
 from tuning.evaluation.constant import ConstantPrediction, find_constant
 from tuning.evaluation.doubts import contradiction_note, leak_note
 from tuning.evaluation.ensemble import Ensemble, find_ensemble, left_out
 from tuning.evaluation.fixed import FixedMember
-from tuning.evaluation.hold_out_error import gain_error, hold_out_error, hold_out_score, scores_without
+from tuning.evaluation.hold_out_error import gain_error, scores_without
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.pooling import pooled_answers
-from tuning.evaluation.refit import AllRows, Refits, residuals_of
+from tuning.evaluation.refit import AllRows, Refits
+from tuning.evaluation.scored_model import model_of, on_hold_out, residuals_of
 from tuning.evaluation.study_data import StudyData
 from tuning.evaluation.winner import SimpleFirst, StudyOutcome, choose
-from tuning.models.customer_model import ALL_ROWS, CustomerModel
+from tuning.models.customer_model import ALL_ROWS
 from tuning.models.member import Member
-from tuning.models.residuals import Residuals
 from tuning.notes import FitCode, Note, PoolCode
 from tuning.notes.note import ordered
-from tuning.preprocessing.task import Prediction, average
+from tuning.preprocessing.task import Prediction
 from tuning.records.schema import FINISHED, MODEL, TrialRecord
-
-
-@dataclass(frozen=True)
-class _Refitted:
-    """A model fitted on the search rows, with its answers on the hold-out.
-
-    scores: of `scores_without`. notes: on the model. The rest: as of `StudyOutcome` and `CustomerModel`.
-    """
-
-    members: tuple[Member, ...]
-    residuals: Residuals | None
-    test_score: float | None
-    scores: np.ndarray | None
-    notes: tuple[Note | None, ...]
-    test_error: float | None = None
-    refit_seconds: float | None = None
-    predict_ms_per_row: float | None = None
-    held_back: int | None = None
 
 
 def conclude(
@@ -75,106 +57,82 @@ def conclude(
     data, pool_note = _with_answers_of_the_pool(data, customer)
     refits = Refits(data)
     ensemble, lost = _together(records, winner, data, metric, refits, alive)
-    outcome = replace(outcome, ensemble=ensemble)
-    unseen = None if data.task.classification else left_out(_picked(outcome), data, metric)
+    picked = ((winner, 1),) if ensemble is None else ensemble.members
+    unseen = None if data.task.classification else left_out(picked, data, metric)
     if data.kept is not None:
         data.kept.clear()
     constant = find_constant(data, metric)
     baseline, baseline_note = find_baseline(given, records, constant, refits, data, metric)
     if or_constant and constant is not None and (why := _gives_way(winner, ensemble, constant)):
-        outcome, lost = replace(outcome, is_constant=True, ensemble=None), []
-        model = _constant(constant, why, data, metric)
+        outcome, scores = _constant(outcome, constant, why, data, metric, customer)
+        lost = []
     else:
-        model = _searched(outcome, refits, unseen, constant, data, metric)
+        outcome = replace(outcome, ensemble=ensemble)
+        outcome, scores = _searched(outcome, picked, refits, unseen, constant, metric, customer)
         if ensemble is None:
             first = "the baseline" if is_first_trial(given) else "the first configuration"
             lost = [*filter(None, (_kept_note(winner, records, first), _schedule_note(winner))), *lost]
-    notes = (*model.notes, *lost, pool_note, baseline_note, *data.notes)
     return replace(
         outcome,
-        test_score=model.test_score,
         baseline=baseline,
-        model=CustomerModel(
-            customer,
-            data.task,
-            model.members,
-            data.example,
-            data.preparation,
-            residuals=model.residuals,
-            width=data.width,
-        ),
-        notes=ordered(notes),
+        notes=ordered([*outcome.notes, *lost, pool_note, baseline_note, *data.notes]),
         constant=constant,
-        test_error=model.test_error,
-        gain_error=_gain_error(model, baseline, data, metric),
+        gain_error=None if baseline is None else gain_error(scores, baseline.said, baseline.test_score, data, metric),
         gain_over_constant_error=None
         if constant is None
-        else gain_error(model.scores, constant.answers(data), constant.test_score, data, metric),
-        refit_seconds=model.refit_seconds,
-        predict_ms_per_row=model.predict_ms_per_row,
-        held_back=model.held_back,
+        else gain_error(scores, constant.answers(data), constant.test_score, data, metric),
     )
 
 
-def _gain_error(model: _Refitted, baseline: ScoredBaseline | None, data: StudyData, metric: Metric) -> float | None:
-    return None if baseline is None else gain_error(model.scores, baseline.said, baseline.test_score, data, metric)
-
-
-def _picked(outcome: StudyOutcome) -> Sequence[tuple[TrialRecord, int]]:
-    """Return the trials of the model, each with how often it was picked."""
-    assert outcome.winner is not None
-    return ((outcome.winner, 1),) if outcome.ensemble is None else outcome.ensemble.members
-
-
-def _constant(constant: ConstantPrediction, why: Note, data: StudyData, metric: Metric) -> _Refitted:
-    """Return the constant as the model. why: it is."""
+def _constant(
+    outcome: StudyOutcome, constant: ConstantPrediction, why: Note, data: StudyData, metric: Metric, customer: str
+) -> tuple[StudyOutcome, np.ndarray | None]:
+    """Return the outcome with the constant as its model, and the scores of `scores_without`. why: it is."""
     mean = constant.answers(data)
+    residuals = residuals_of(constant.left_out(data), mean.values, data)
     undefined = FitCode.NO_TEST_SCORE(metric=metric.name, rows=len(data.split.test))
-    return _Refitted(
-        (constant.member(data, all_rows=False),),
-        residuals_of(constant.left_out(data), mean.values, data),
-        constant.test_score,
-        scores_without(mean, data, metric),
-        (why, undefined if constant.test_score is None else None),
+    found = replace(
+        outcome,
+        is_constant=True,
+        model=model_of((constant.member(data, all_rows=False),), data, customer, residuals),
+        test_score=constant.test_score,
+        notes=(why, undefined) if constant.test_score is None else (why,),
     )
+    return found, scores_without(mean, data, metric)
 
 
 def _searched(
     outcome: StudyOutcome,
+    picked: Sequence[tuple[TrialRecord, int]],
     refits: Refits,
     unseen: np.ndarray | None,
     constant: ConstantPrediction | None,
-    data: StudyData,
     metric: Metric,
-) -> _Refitted:
-    """Return the winner or the ensemble, refitted. unseen: its predictions of rows that the folds left out."""
-    picked, winner = _picked(outcome), outcome.winner
+    customer: str,
+) -> tuple[StudyOutcome, np.ndarray | None]:
+    """Return the outcome with the winner or the ensemble, refitted, and the scores of `scores_without`.
+
+    picked: its trials, each with how often it was picked. unseen: its predictions of rows that the folds left out.
+    """
+    data, winner = refits.data, outcome.winner
     assert winner is not None
-    fitted = [refits.of(record) for record, _ in picked]
-    weights = [weight / sum(weight for _, weight in picked) for _, weight in picked]
-    members = tuple(replace(member, weight=weight) for (member, _), weight in zip(fitted, weights, strict=True))
+    fitted, picks = [refits.of(record) for record, _ in picked], sum(times for _, times in picked)
+    members = [replace(member, weight=times / picks) for (member, _), (_, times) in zip(fitted, picked, strict=True)]
     said = [prediction for _, prediction in fitted]
-    mean = average(said, weights, data.task)
-    test_score, no_score = hold_out_score(mean, data, metric)
-    scores = None if test_score is None else scores_without(mean, data, metric)
-    test_error = hold_out_error(scores)
-    nothing = None if constant is None else constant.score
+    outcome, scores = on_hold_out(outcome, members, said, unseen, data, metric, customer)
+    test_score, nothing = outcome.test_score, None if constant is None else constant.score
     leak = leak_note(data, metric, winner.score, outcome.cv_error, nothing, test_score)
     promised = (winner.score if outcome.ensemble is None else outcome.ensemble.score) or 0.0
-    against = contradiction_note(promised, winner.fold_scores, test_score, test_error, constant, data, metric)
-    held_back = None if all(member.bounds is None for member in members) else mean.held_back
-    seconds = sum(refits.predict_seconds[record.trial] for record, _ in picked)
-    return _Refitted(
-        members,
-        residuals_of(unseen, mean.values, data),
-        test_score,
-        scores,
-        (against, leak, _held_note(members, said, held_back), no_score),
-        test_error,
+    against = contradiction_note(promised, winner.fold_scores, test_score, outcome.test_error, constant, data, metric)
+    found = replace(
+        outcome,
+        notes=tuple(filter(None, (against, leak, _held_note(members, said, outcome.held_back), *outcome.notes))),
         refit_seconds=sum(refits.fit_seconds[record.trial] for record, _ in picked),
-        predict_ms_per_row=1000 * seconds / len(data.split.test),
-        held_back=held_back,
+        predict_ms_per_row=1000
+        * sum(refits.predict_seconds[record.trial] for record, _ in picked)
+        / len(data.split.test),
     )
+    return found, scores
 
 
 def _kept_note(winner: TrialRecord, records: Sequence[TrialRecord], what: str) -> Note | None:

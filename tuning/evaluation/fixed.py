@@ -8,17 +8,9 @@ from dataclasses import dataclass, replace
 
 from tuning.basics.documents import Json
 from tuning.basics.seeds import trial_seed
+from tuning.models.base import Stage
 from tuning.models.pooled import POOL
 from tuning.records.schema import MODEL, Config, TrialRecord
-
-
-@dataclass(frozen=True)
-class FixedStage:
-    """A stretch of the way of a trial of a population: with this configuration and seed up to so many steps."""
-
-    config: Config
-    seed: int
-    steps: int
 
 
 @dataclass(frozen=True)
@@ -37,7 +29,7 @@ class FixedMember:
     seed: int
     steps: int | None = None
     weight: float = 1.0
-    stages: tuple[FixedStage, ...] = ()
+    stages: tuple[Stage, ...] = ()
 
     @classmethod
     def of(cls, record: TrialRecord, weight: float = 1.0) -> FixedMember:
@@ -50,7 +42,7 @@ class FixedMember:
         return str(self.config[MODEL])
 
 
-def _stages(record: TrialRecord) -> Sequence[FixedStage]:
+def _stages(record: TrialRecord) -> Sequence[Stage]:
     """Up to an exploit the donor trained, with its own seed: `lineage` names it, and each entry of `schedule` but the
     last ends with one."""
     schedule = record.changes
@@ -58,11 +50,11 @@ def _stages(record: TrialRecord) -> Sequence[FixedStage]:
     seeds = [*(trial_seed(record.study_seed, donor) for donor in donors), record.seed]
     last = record.best_step or len(record.steps)
     ends = [*(begin for begin, _ in schedule[1:]), last]
-    stages: list[FixedStage] = []
+    stages: list[Stage] = []
     for (_, config), seed, end in zip(schedule, seeds, ends, strict=True) if schedule else ():
         steps = min(end, last)
         if steps > (stages[-1].steps if stages else 0):
-            stages.append(FixedStage(config, seed, steps))
+            stages.append(Stage(config, seed, steps))
     return stages
 
 
@@ -120,7 +112,7 @@ class FixedConfiguration:
                     each["seed"],
                     each["steps"],
                     each["weight"],
-                    tuple(FixedStage(*stage) for stage in each["stages"]),
+                    tuple(Stage(*stage) for stage in each["stages"]),
                 )
                 for each in found
             ),

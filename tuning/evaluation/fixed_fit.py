@@ -11,19 +11,19 @@ from dataclasses import replace
 
 from tuning.errors import CustomerError
 from tuning.evaluation.fixed import FixedConfiguration
-from tuning.evaluation.hold_out_error import hold_out_error, hold_out_score, scores_without
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.out_of_fold import PooledAnswers
 from tuning.evaluation.pooling import pooled_answers
-from tuning.evaluation.refit import AllRows, fitted_member, residuals_of
+from tuning.evaluation.refit import AllRows, fitted_member
+from tuning.evaluation.scored_model import model_of, on_hold_out
 from tuning.evaluation.study_data import StudyData
 from tuning.evaluation.winner import StudyOutcome
-from tuning.models.customer_model import ALL_ROWS, CustomerModel
+from tuning.models.customer_model import ALL_ROWS
 from tuning.models.member import Member
 from tuning.models.pooled import POOL
-from tuning.notes import FitCode, Note, PoolCode
+from tuning.notes import FitCode, PoolCode
 from tuning.notes.note import ordered
-from tuning.preprocessing.task import Prediction, average
+from tuning.preprocessing.task import Prediction
 
 
 def fit_fixed(
@@ -56,22 +56,13 @@ def fit_fixed(
             members.append(fitted_member(each, data, encoder, search))
             seconds += time.perf_counter() - start
             said.append(members[-1].prediction(unseen, data.task))
-    model = CustomerModel(customer, data.task, tuple(members), data.example, data.preparation, width=data.width)
-    notes: list[Note | None] = [FitCode.NOT_SEARCHED(), *data.notes]
-    outcome = StudyOutcome(None, None, model=model, fixed=fixed)
+    outcome = StudyOutcome(None, None, fixed=fixed)
     if all_rows:
-        return replace(outcome, model=replace(model, final_fit=ALL_ROWS), notes=ordered(notes))
-    mean = average(said, [member.weight for member in members], data.task)
-    score, note = hold_out_score(mean, data, metric)
-    return replace(
-        outcome,
-        model=replace(model, residuals=residuals_of(None, mean.values, data)),
-        test_score=score,
-        test_error=None if score is None else hold_out_error(scores_without(mean, data, metric)),
-        notes=ordered([*notes, note]),
-        refit_seconds=seconds,
-        held_back=None if all(member.bounds is None for member in members) else mean.held_back,
-    )
+        model = replace(model_of(members, data, customer, None), final_fit=ALL_ROWS)
+        return replace(outcome, model=model, notes=ordered([FitCode.NOT_SEARCHED(), *data.notes]))
+    outcome, _ = on_hold_out(outcome, members, said, None, data, metric, customer)
+    notes = ordered([FitCode.NOT_SEARCHED(), *data.notes, *outcome.notes])
+    return replace(outcome, notes=notes, refit_seconds=seconds)
 
 
 def _answers_of_the_pool(data: StudyData, customer: str) -> PooledAnswers:

@@ -8,15 +8,11 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
-from tuning.errors import CustomerError
 from tuning.evaluation.fixed import FixedMember
 from tuning.evaluation.study_data import StudyData, parameters_of
 from tuning.models.base import EncodedRows, Model, Stage, SteppedFamily
 from tuning.models.member import Member
-from tuning.models.pooled import POOL, PooledMember, TargetScale
-from tuning.models.residuals import Residuals
+from tuning.models.pooled import POOL, PooledMember
 from tuning.preprocessing.encoding import Encoder
 from tuning.preprocessing.task import Prediction
 from tuning.records.schema import TrialRecord
@@ -95,31 +91,3 @@ def _fit(fixed: FixedMember, data: StudyData, rows: EncodedRows) -> Model:
         stages = [Stage(parameters_of(stage.config), stage.seed, stage.steps) for stage in fixed.stages]
         return family.fit_stages(stages, rows, data.task)
     return family.fit(parameters_of(fixed.config), rows, data.task, fixed.seed, steps=fixed.steps)
-
-
-def residuals_of(left_out: np.ndarray | None, held_out: np.ndarray, data: StudyData) -> Residuals | None:
-    """How far targets lie from what a regression said of rows that it had not seen; None where there are none.
-
-    left_out: what it said of the rows that the folds leave out, one fold after the other; None where that was not kept.
-    held_out: of the hold-out rows.
-    """
-    if data.task.classification:
-        return None
-    answers, rows = [held_out], [data.split.test]
-    if left_out is not None:
-        answers.insert(0, left_out)
-        rows[:0] = [data.split.search[valid] for _, valid in data.split.folds]
-    positions = np.concatenate(rows)
-    weight = None if data.weight is None else data.weight[positions]
-    within = data.bounds_of(EncodedRows(np.empty((len(data.y), 0)), data.y))
-    return Residuals.of(np.concatenate(answers), data.y[positions], weight, within, _typical_distance(data))
-
-
-def _typical_distance(data: StudyData) -> float | None:
-    """The mean distance of the typical customer in this one's unit, where the run's pool knows it."""
-    if data.pool is None or data.pool.typical_distance is None:
-        return None
-    try:
-        return data.pool.typical_distance * TargetScale.of(data.y[data.split.search], data.task).spread
-    except CustomerError:  # its targets have no width to measure by
-        return None
