@@ -13,7 +13,7 @@ from __future__ import annotations
 import importlib.util
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -21,12 +21,11 @@ from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias
 
 import numpy as np
 
+from tuning.basics.documents import Config as Config
 from tuning.models.skops_format import dump_skops, load_skops
 from tuning.models.worker_group import GROUP_FIELDS, ActorGroup
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task
 
-#: Name -> value, under the estimator's own argument names.
-Config: TypeAlias = Mapping[str, Any]
 #: What a family's `fit` returns (a scikit-learn estimator, a Booster); only that family looks into it.
 Model: TypeAlias = Any
 #: What the training of a growing model continues from; only the family that made it looks into it.

@@ -11,9 +11,9 @@ import json
 import math
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
 
 from schedulers.direction import loss_of
+from tuning.basics.documents import Config as Config
 from tuning.basics.documents import Json
 from tuning.basics.wording import score_text
 from tuning.notes import Note
@@ -42,7 +42,6 @@ POOLED = "pool"  # of a customer without a model of its own, whom the run's pool
 POOL_STUDY = "/pool"  # in place of a study's id: of the trial that the run's pool is
 RUNNING, UNFINISHED = "running", "unfinished"  # of a customer without an ended study, on the leaderboard
 
-Config = Mapping[str, Any]  # a value per hyperparameter
 MODEL = "model"  # the hyperparameter that names the model family
 
 
