@@ -289,12 +289,15 @@ def _planted_model(folder: Path, name: str, content: bytes, own: bool) -> RunDir
     """A run directory with a model as `model.json` would describe it, all digests right."""
     import hashlib
 
-    directory = RunDirectory(str(folder))
+    directory, columns, family = RunDirectory(str(folder)), [["a", "number"]], "mine" if own else "ridge"
     description = {
-        "format": FORMAT, "customer": "acme", "family": "mine" if own else "ridge", "own": own, "task": "regression",
-        "classes": [], "columns": [["a", "number"]], "model": name, "dates": {}, "best_config": {},
-        "bounds": None, "example": None, "prepare": None, "final_fit": "all", "residuals": None,
-        "encoder": {"encoding": "frame", "scale": False, "texts": []},
+        "format": FORMAT, "customer": "acme", "family": family, "task": "regression", "classes": [], "width": 0,
+        "columns": columns, "example": None, "prepare": None, "final_fit": "all", "residuals": None, "shared": {},
+        "encoders": [{"encoding": "frame", "scale": False, "texts": []}],
+        "members": [{
+            "family": family, "own": own, "columns": columns, "dates": {}, "best_config": {}, "bounds": None,
+            "weight": 1.0, "encoder": 0, "model": name,
+        }],
         "sha256": {name: hashlib.sha256(content).hexdigest()},
     }  # fmt: skip
     directory.write(f"models/acme/{name}", content)

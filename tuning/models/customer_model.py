@@ -95,8 +95,12 @@ class CustomerModel(OfModel):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """What `predict` looks for in a frame."""
-        return _columns(self.members)
+        """What `predict` looks for in a frame; what one of the members takes as text is text."""
+        found: dict[str, Column] = {}
+        for column in (column for member in self.members for column in member.columns):
+            if column.name not in found or column.kind == TEXT:
+                found[column.name] = column
+        return tuple(found.values())
 
     @property
     def text(self) -> list[str]:
@@ -206,34 +210,40 @@ class CustomerModel(OfModel):
         raise CustomerError(FileCode.NO_FRAME(columns=names, width=self.width, shape=[*frame.shape]))
 
     def save(self, directory: Writes, folder: str) -> Saved:
-        """Write the folder's files."""
+        """Write the folder's files; an encoder that several members share is written once."""
+        own = [member for member in self.members if not isinstance(member, PooledMember)]
+        saved = [member.kind.save(member.fitted) for member in own]
+        alone = len(self.members) == 1
+        files = {name if alone else f"{place}-{name}": content for place, (name, content) in enumerate(saved, start=1)}
+        shared = {name: file for member in self.members for name, file in _shared_files(member)}
+        encoders = list({id(member.encoder): member.encoder for member in own}.values())
+        places, names = {id(encoder): place for place, encoder in enumerate(encoders)}, iter(files)
+        members = [
+            member.described()
+            if isinstance(member, PooledMember)
+            else {**member.described(), "encoder": places[id(member.encoder)], "model": next(names)}
+            for member in self.members
+        ]
+        digests = {file: hashlib.sha256(data).hexdigest() for file, data in files.items()}
         description: dict[str, object] = {
             "format": FORMAT,
             "customer": self.customer,
             "task": self.task.kind,
             "classes": list(self.task.classes),
+            "family": self.family,
+            "columns": [[column.name, column.kind] for column in self.columns],
+            "encoders": [encoder.to_dict() for encoder in encoders],
+            "members": members,
             "example": example_json(self.example),
             "prepare": None if self.preparation is None else self.preparation.to_json(),
             "final_fit": self.final_fit,
             "width": self.width,
             "residuals": None if self.residuals is None else self.residuals.to_json(),
+            "sha256": {**digests, **{name: file.sha256 for name, file in shared.items()}},
+            "shared": {name: file.path for name, file in shared.items()},
         }
-        own = [member for member in self.members if not isinstance(member, PooledMember)]
-        shared = {name: file for member in self.members for name, file in _shared_files(member)}
-        saved = [member.kind.save(member.fitted) for member in own]
-        if len(self.members) == 1 and own:
-            (member,), ((name, content),) = own, saved
-            files = {name: content}
-            description |= {**member.described(), "encoder": member.encoder.to_dict(), "model": name}
-        else:
-            files = {f"{number}-{name}": content for number, (name, content) in enumerate(saved, start=1)}
-            description |= _ensemble_json(self.members, list(files))
         for file, data in files.items():
             directory.write(f"{folder}/{file}", data)
-        digests = {file: hashlib.sha256(data).hexdigest() for file, data in files.items()}
-        description["sha256"] = {**digests, **{name: file.sha256 for name, file in shared.items()}}
-        if shared:
-            description["shared"] = {name: file.path for name, file in shared.items()}
         document = json.dumps(description, ensure_ascii=False, sort_keys=True).encode()
         directory.write(f"{folder}/model.json", document)
         return Saved(folder, hashlib.sha256(document).hexdigest(), sum(map(len, [document, *files.values()])))
@@ -261,39 +271,6 @@ def described_as(families: Sequence[str]) -> str:
     return f"{ENSEMBLE} of {len(families)} ({', '.join(dict.fromkeys(families))})"
 
 
-def _columns(members: Sequence[Member]) -> tuple[Column, ...]:
-    """Those that any of the members looks at; what one takes as text is text."""
-    found: dict[str, Column] = {}
-    for column in (column for member in members for column in member.columns):
-        if column.name not in found or column.kind == TEXT:
-            found[column.name] = column
-    return tuple(found.values())
-
-
-def _ensemble_json(members: Sequence[Member], files: Sequence[str]) -> dict[str, object]:
-    """What is different for each member; an encoder that several share is written once."""
-    own = [member for member in members if not isinstance(member, PooledMember)]
-    encoders = list({id(member.encoder): member.encoder for member in own}.values())
-    places = {id(encoder): place for place, encoder in enumerate(encoders)}
-    names = iter(files)
-    return {
-        "family": ENSEMBLE if len(members) > 1 else members[0].family,
-        "columns": [[column.name, column.kind] for column in _columns(members)],
-        "encoders": [encoder.to_dict() for encoder in encoders],
-        "members": [
-            {**member.described(), "weight": member.weight}
-            if isinstance(member, PooledMember)
-            else {
-                **member.described(),
-                "weight": member.weight,
-                "encoder": places[id(member.encoder)],
-                "model": next(names),
-            }
-            for member in members
-        ],
-    }
-
-
 def _shared_files(member: Member) -> Iterator[tuple[str, SharedFile]]:
     if isinstance(member, PooledMember) and member.pool is not None:
         yield from member.pool.files.items()
@@ -317,15 +294,10 @@ def load_model(
     def member(values: Description) -> Member:
         if "level" in values:
             return read_pooled(values, read)
-        return read_member(values, encoders[values.get("encoder", 0)], read, allow_code)
+        return read_member(values, encoders[values["encoder"]], read, allow_code)
 
-    if "members" in description:
-        encoders = [Encoder.from_dict(values) for values in description["encoders"]]
-        given = description["members"]
-    else:
-        encoders = [Encoder.from_dict(description["encoder"])]
-        given = [{**description, "encoder": 0}]
-    example, members = read_example(description["example"]), tuple(map(member, given))
+    encoders = [Encoder.from_dict(values) for values in description["encoders"]]
+    example, members = read_example(description["example"]), tuple(map(member, description["members"]))
     return CustomerModel(
         customer=description["customer"],
         task=Task(description["task"], tuple(description["classes"])),
@@ -334,6 +306,6 @@ def load_model(
         preparation=Preparation.from_json(description["prepare"], example),
         final_fit=description["final_fit"],
         residuals=Residuals.from_json(description["residuals"]),
-        width=description.get("width", 0),
+        width=description["width"],
         size=sum(sizes),
     )

@@ -82,6 +82,7 @@ class Member:
             "columns": [[column.name, column.kind] for column in self.columns],
             "dates": {column.name: column.format for column in self.columns if column.format != ISO},
             "best_config": dict(self.config),
+            "weight": self.weight,
             "bounds": None if self.bounds is None else self.bounds.to_json(),
         }
 
@@ -107,6 +108,6 @@ def read_member(values: Json, encoder: Encoder, read: Callable[[str], bytes], al
         fitted=family.load(name.rpartition("-")[2], read(name)),
         own=own,
         config=values["best_config"],
-        weight=values.get("weight", 1.0),
+        weight=values["weight"],
         bounds=Bounds.from_json(values["bounds"]),
     )

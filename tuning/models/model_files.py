@@ -50,7 +50,7 @@ def saved_files(directory: RunDirectory, folder: str, sha256: str | None) -> Ite
 def place_of(directory: RunDirectory, folder: str, name: str, description: Description) -> str:
     """Where a file of a saved model is: what customers share lies once in the run, and in the folder of a model that
     was taken out of it."""
-    shared = description.get("shared", {}).get(name)
+    shared = description["shared"].get(name)
     return shared if shared is not None and directory.exists(shared) else f"{folder}/{name}"
 
 
@@ -63,8 +63,7 @@ def inputs(description: Description) -> dict[str, bool]:
 
 def parts(description: Description) -> list[tuple[str, str]]:
     """(family, file) of each fitted model that a saved one consists of."""
-    found = description.get("members", [description])
-    return [(values.get("booster", values["family"]), values["model"]) for values in found]
+    return [(values.get("booster", values["family"]), values["model"]) for values in description["members"]]
 
 
 def read_checked(directory: RunDirectory, name: str, sha256: str | None) -> bytes:

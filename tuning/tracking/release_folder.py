@@ -97,10 +97,10 @@ class _Writing:
         for file in saved_files(source, champion.model_path, champion.model_sha256):
             if file.name == "model.json":
                 description = json.loads(file.content)
-                shared = description.get("shared", {})
+                shared = description["shared"]
                 self.columns |= dict.fromkeys(inputs(description))
                 self.parts.update(parts(description))
-                if self.example is None and description.get("example"):
+                if self.example is None and description["example"]:
                     self.example = champion.customer, description["example"]
             if (place := shared.get(file.name)) is None:
                 self.writer.write(f"{folder}/{file.name}", file.content)
