@@ -7,8 +7,9 @@ ends, such as that of trials before a resume, is made again by the same training
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from schedulers.direction import Mode, worth_of
 from tuning.models.pooled import PooledMember
 from tuning.preprocessing.task import Prediction, Task
 from tuning.records.schema import Config, canonical
+
+#: Hears of a step of a trial: its number, its score, and the predictions of each fold's rows.
+Watch: TypeAlias = Callable[[int, float, Sequence[Prediction]], None]
 
 MOST_TRIALS = 20
 MOST_BYTES = 64 * 2**20  # of one study; with very many rows and classes fewer trials are kept
@@ -65,8 +69,23 @@ class KeptPredictions:
         return cls(task, mode, min(MOST_TRIALS, MOST_BYTES // size))
 
     def watch(self, config: Config, seed: int) -> Watch:
-        """Hears of a trial's steps from the first one on."""
-        return Watch(self, (canonical(config), seed))
+        """Return what hears of a trial's steps from the first one on, and keeps its predictions at the best so far.
+
+        The first of equally good steps counts, as in the trial's record.
+        """
+        best = worth_of(-math.inf, self.mode)
+
+        def hear(step: int, score: float, predictions: Sequence[Prediction]) -> None:
+            nonlocal best
+            if not math.isfinite(score) or not worth_of(score, self.mode) > worth_of(best, self.mode):
+                return
+            best = score
+            answers = [each.proba if self.task.classification else each.values for each in predictions]
+            folds = tuple(answer.copy() for answer in answers if answer is not None)
+            if len(folds) == len(answers):  # else a classifier without probabilities
+                self.keep(config, seed, OutOfFold(step, score, folds))
+
+        return hear
 
     def of(self, config: Config, seed: int) -> OutOfFold | None:
         """What is kept of a trial; None where nothing is."""
@@ -76,36 +95,8 @@ class KeptPredictions:
         """Let go of everything."""
         self._kept.clear()
 
-    def better(self, score: float, other: float) -> bool:
-        """Whether a score is better than another one."""
-        return worth_of(score, self.mode) > worth_of(other, self.mode)
-
     def keep(self, config: Config, seed: int, found: OutOfFold) -> None:
-        """Take in what was kept elsewhere."""
-        self.replace((canonical(config), seed), found)
-
-    def replace(self, key: tuple[str, int], found: OutOfFold) -> None:
-        """Take in what a trial has come to, in place of the worst one where there are too many."""
-        self._kept[key] = found
+        """Keep what a trial has come to, in place of the worst one where there are too many."""
+        self._kept[canonical(config), seed] = found
         if len(self._kept) > self.most:
             del self._kept[min(self._kept, key=lambda each: worth_of(self._kept[each].score, self.mode))]
-
-
-class Watch:
-    """Keeps what a trial says at its best step so far; the first of equally good ones counts, as in its record."""
-
-    __slots__ = ("_best", "_kept", "_key")
-
-    def __init__(self, kept: KeptPredictions, key: tuple[str, int]) -> None:
-        self._kept, self._key = kept, key
-        self._best = worth_of(-math.inf, kept.mode)
-
-    def __call__(self, step: int, score: float, predictions: Sequence[Prediction]) -> None:
-        """A step's score and what was said of each fold's rows."""
-        if not math.isfinite(score) or not self._kept.better(score, self._best):
-            return
-        self._best = score
-        answers = [each.proba if self._kept.task.classification else each.values for each in predictions]
-        folds = tuple(answer.copy() for answer in answers if answer is not None)
-        if len(folds) == len(answers):  # else a classifier without probabilities
-            self._kept.replace(self._key, OutOfFold(step, score, folds))

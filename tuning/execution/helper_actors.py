@@ -23,6 +23,7 @@ from tuning.execution.study_run import NoHelpersError, UnfinishedStudyError, spa
 from tuning.execution.worker import TrialData, WorkerContext, WorkerRun, open_worker, unblock_sigterm
 from tuning.models.compute import trains_with
 from tuning.notes import EndCode
+from tuning.records.schema import Config
 from tuning.runs.plan_file import read_batch
 from tuning.steps import Step
 from tuning.study.helpers import (
@@ -62,12 +63,12 @@ class HelperJob:
 class OutOfFoldOutbox(KeptPredictions):
     """Out-of-fold predictions of a helper's trials, on their way to the worker that keeps them."""
 
-    last: tuple[tuple[str, int], OutOfFold] | None = None
+    last: tuple[Config, int, OutOfFold] | None = None
 
-    def replace(self, key: tuple[str, int], found: OutOfFold) -> None:
-        self.last = (key, found) if self.most else None
+    def keep(self, config: Config, seed: int, found: OutOfFold) -> None:
+        self.last = (config, seed, found) if self.most else None
 
-    def taken(self) -> tuple[tuple[str, int], OutOfFold] | None:
+    def taken(self) -> tuple[Config, int, OutOfFold] | None:
         """Return the trial and its predictions that came last, once."""
         last, self.last = self.last, None
         return last
@@ -76,7 +77,7 @@ class OutOfFoldOutbox(KeptPredictions):
 def keep_predictions(data: TrialData, found: object) -> None:
     """Keep in a worker what an outbox of its helpers has given."""
     if isinstance(data, StudyData) and data.kept is not None and isinstance(found, tuple):
-        data.kept.replace(*found)
+        data.kept.keep(*found)
 
 
 class HelperActor:
