@@ -9,7 +9,6 @@
 `covered`: the share of all unseen rows within their interval, and the mean of customers' shares. `score` is the median
 interval score (Gneiting and Raftery, JASA 102, 2007: width, and 2 / (1 - level) times what lies beyond) against that of
 the interval between two quantiles of the given targets, which knows no column; smaller is better, 1 is no better.
-With a pool, `beside` is the mean score against that of the same models without what the pool knows of others.
 """
 
 from __future__ import annotations
@@ -30,7 +29,6 @@ import numpy as np
 from benchmarks.quality.rounds import Round, rounds
 from benchmarks.quality.sets import TARGET, NotHereError, sets
 from benchmarks.quality.tools import METRICS, SPLITS
-from tuning.models.residuals import Residuals
 
 if TYPE_CHECKING:
     from tuning import RunResult
@@ -43,15 +41,13 @@ SETS = "taxi,california,diamonds,friedman"
 class Told:
     """What the intervals of one customer's unseen rows came to.
 
-    inside: which held the target. score, plain, alone: interval scores, of ours, of the given targets' quantiles, and
-    of ours without what the pool knows of others.
+    inside: which held the target. score, plain: interval scores, of ours and of the given targets' quantiles.
     """
 
     set: str
     inside: np.ndarray
     score: float
     plain: float
-    alone: float
 
 
 def interval_score(low: np.ndarray, high: np.ndarray, y: np.ndarray, level: float) -> float:
@@ -87,16 +83,12 @@ def searched(name: str, chosen: list[Round], keys: dict[str, object]) -> Iterato
 def told_of(one: Round, model: CustomerModel, level: float) -> Told:
     """Of the intervals of a customer's unseen rows."""
     low, high = ends_of(one, model, level)
-    assert model.residuals is not None
-    saved = {**model.residuals.to_json(), "mean": None}
-    alone = replace(model, residuals=Residuals.from_json(saved))
     known = np.quantile(one.given[TARGET], [(1 - level) / 2, (1 + level) / 2])
     return Told(
         one.customer.set,
         (low <= one.truth) & (one.truth <= high),
         interval_score(low, high, one.truth, level),
         interval_score(*np.broadcast_arrays(*known, one.truth), level),
-        interval_score(*ends_of(one, alone, level), one.truth, level),
     )
 
 
@@ -115,11 +107,6 @@ def figures(found: list[Told]) -> dict[str, float]:
         "covered": float(np.concatenate([one.inside for one in found]).mean()),
         "covered_mean": float(shares.mean()),
         "score": float(np.median([one.score / one.plain for one in found if one.plain])),
-        "beside": float(
-            np.exp(np.mean([np.log(one.score / one.alone) for one in found if one.score and one.alone])) - 1
-        ),
-        "better": sum(one.score < 0.999 * one.alone for one in found),
-        "worse": sum(one.score > 1.001 * one.alone for one in found),
     }
 
 
@@ -155,15 +142,12 @@ def main(
     rows = {name: figures([one for one in told if one.set == name]) for name in dict.fromkeys(one.set for one in told)}
     rows["all"] = {**figures(told), "core_s_per_customer": time.process_time() / customers}
     lines = [
-        f"| level {level:g} | customers | rows | covered, rows | covered, mean of customers | score | beside |",
-        "|---" * 7 + "|",
+        f"| level {level:g} | customers | rows | covered, rows | covered, mean of customers | score |",
+        "|---" * 6 + "|",
     ]
     for name, row in rows.items():
         shares = f"{100 * row['covered']:.1f} % | {100 * row['covered_mean']:.1f} %"
-        lines.append(
-            f"| {name} | {row['customers']} | {row['rows']} | {shares} | {row['score']:.2f} "
-            f"| {100 * row['beside']:+.1f} % ({row['better']} / {row['worse']}) |"
-        )
+        lines.append(f"| {name} | {row['customers']} | {row['rows']} | {shares} | {row['score']:.2f} |")
     click.echo("\n".join(lines), err=output == "json")
     if output == "json":
         click.echo(json.dumps({"level": level, **rows}))

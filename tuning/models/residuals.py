@@ -1,7 +1,7 @@
 """Between which numbers the target of a new row lies: from what a model said of rows that it had not seen.
 
 Split conformal prediction (Lei et al., JASA 113, 2018) with the residuals of cross-validation (Barber et al., Annals of
-Statistics 49, 2021, "jackknife" there: fold models are not kept). A model keeps at most forty quantiles of them.
+Statistics 49, 2021, "jackknife" there: fold models are not kept).
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from tuning.models.bounds import Bounds
 from tuning.preprocessing.task import Task
 
 PREDICTION, LOW, HIGH = "prediction", "prediction_low", "prediction_high"
-QUANTILES = 40  # at most, that are kept
-OUTERMOST = 0.001  # of very many rows: so much of them lies beyond the outermost of these
+SHARES = 1 - np.geomspace(1, 0.001, 40)  # of which quantiles are kept, closer together towards the largest
 FEW = 5  # rows; where an interval leaves out fewer, its ends are the mean distance times a shape
 TYPICAL_WEIGHS = 10.0  # rows: so much the typical customer's mean distance counts beside a customer's own
 SMALLEST = 0.05  # predictions nearer to 0 than this share of them are as uncertain as that one
@@ -44,40 +43,22 @@ def check_interval(interval: float | None, task: Task | None = None) -> None:
 
 
 @dataclass(frozen=True)
-class Growth:
-    """How residuals grow with predictions: by a power of their size, held between two sizes.
-
-    Attributes:
-        power: 0 where they are equally large everywhere.
-        low, high: the sizes; beyond them residuals are taken to be as there.
-    """
-
-    power: float = 0.0
-    low: float = 1.0
-    high: float = 1.0
-
-    def __call__(self, answers: np.ndarray) -> np.ndarray:
-        """(n,) how large the residuals of predictions are, beside those of the largest one."""
-        return (np.clip(np.abs(answers), self.low, self.high) / self.high) ** self.power
-
-
-@dataclass(frozen=True)
 class Residuals:
     """How far the targets of unseen rows lay from what a model said of them.
 
     Attributes:
         rows: how many there were; of weighted ones how many equal ones would tell as much (Kish 1965).
-        quantiles: of these distances, divided by `growth`, the smallest first: those of `_ranks(rows)`.
-        growth: of the distances with the prediction.
+        quantiles: of these distances, divided by how large they are at their predictions, at `SHARES`.
+        growth: (power, low, high): distances grow by this power of the prediction's size, held between two sizes.
         bounds: between which numbers intervals lie; None where nothing holds them.
         mean: of these distances; of few rows drawn to that of the typical customer, where a pool knows that.
     """
 
     rows: int
     quantiles: tuple[float, ...]
-    growth: Growth = Growth()
-    bounds: Bounds | None = None
-    mean: float = 0.0
+    growth: tuple[float, float, float]
+    bounds: Bounds | None
+    mean: float
 
     @classmethod
     def of(
@@ -88,7 +69,7 @@ class Residuals:
         bounds: Bounds | None,
         typical: float | None = None,
     ) -> Residuals | None:
-        """Those of rows with these predictions and targets; None where no row counts.
+        """Return those of rows with these predictions and targets; None where no row counts.
 
         typical: the mean distance of the typical customer, in this one's unit; None where nobody knows it.
         """
@@ -97,15 +78,12 @@ class Residuals:
         if not counts.any():
             return None
         answers, weight = answers[counts], weight[counts] / weight[counts].sum()
-        distances = np.abs(y[counts] - answers)
-        growth = _growth(answers, distances, weight)
-        raw = float(weight @ distances)
-        distances = distances / growth(answers)
-        order = np.argsort(distances, kind="stable")
         rows = max(1, round(1 / float((weight**2).sum())))
-        # A row of weight w stands for w of the ranks 1 to `rows`, and lies in the middle of them.
-        ranks = 0.5 + (np.cumsum(weight[order]) - weight[order] / 2) * rows
-        quantiles = np.interp(_ranks(rows), ranks, distances[order])
+        distances = np.abs(y[counts] - answers)
+        growth, raw = _growth(answers, distances, weight), float(weight @ distances)
+        distances = distances / _sizes(answers, growth)
+        shares = np.minimum(1.0, SHARES * (1 + 1 / rows))
+        quantiles = np.quantile(distances, shares, weights=weight, method="inverted_cdf")
         mean = float(weight @ distances)
         if typical is not None and raw > 0.0:
             mean *= (typical / raw) ** (TYPICAL_WEIGHS / (rows + TYPICAL_WEIGHS))
@@ -113,7 +91,7 @@ class Residuals:
 
     def ends(self, answers: np.ndarray, interval: float) -> tuple[np.ndarray, np.ndarray]:
         """(low, high) of predictions. interval: the share of targets that is to lie between them."""
-        distance = self._distance(interval) * self.growth(answers)
+        distance = self._distance(interval) * _sizes(answers, self.growth)
         low, high = answers - distance, answers + distance
         if self.bounds is None:
             return low, high
@@ -123,50 +101,43 @@ class Residuals:
 
     def to_json(self) -> dict[str, object]:
         """As a saved model has them."""
-        growth = self.growth
-        return {
-            "rows": self.rows,
-            "quantiles": self.quantiles,
-            "growth": [growth.power, growth.low, growth.high] if growth.power else None,
-            "bounds": None if self.bounds is None else self.bounds.to_json(),
-            "mean": self.mean,
-        }
+        return {**vars(self), "bounds": None if self.bounds is None else self.bounds.to_json()}
 
     @classmethod
     def from_json(cls, values: Json | None) -> Residuals | None:
         """The opposite of `to_json`; None of a model that has none."""
         if values is None:
             return None
-        growth, bounds = Growth(*values["growth"] or ()), Bounds.from_json(values["bounds"])
-        return cls(values["rows"], tuple(values["quantiles"]), growth, bounds, values["mean"])
+        power, low, high = values["growth"]
+        bounds = Bounds.from_json(values["bounds"])
+        return cls(values["rows"], tuple(values["quantiles"]), (power, low, high), bounds, values["mean"])
 
     def _distance(self, interval: float) -> float:
-        """Within which a share of all targets lies: of n distances the one of rank (n + 1) × share.
+        """Within which a share of all targets lies.
 
-        Few rows do not know their largest distances, but their mean; `_shape` says how distances lie around that.
+        Few rows do not know their largest distances, but their mean. Those of many customers together are around that
+        Student's t with four degrees of freedom (Shaw, Journal of Computational Finance 9, 2006).
         """
-        known = 1 - FEW / (self.rows + 1)
-        share = max(0.0, min(interval, known, 1 - OUTERMOST))
-        distance = float(np.interp((self.rows + 1) * share, (0.0, *_ranks(self.rows)), (0.0, *self.quantiles)))
-        if share == interval:
+        known = max(0.0, min(1 - FEW / (self.rows + 1), SHARES[-1]))
+        distance = float(np.interp(min(interval, known), SHARES, self.quantiles))
+        if interval <= known:
             return distance
-        if interval > known:
-            return max(distance, self.mean * _shape(interval))  # a larger share has no smaller interval
-        return distance * _shape(interval) / _shape(share)
+        root = math.sqrt(1 - interval**2)
+        shape = 2 * math.sqrt(math.cos(math.acos(root) / 3) / root - 1)
+        return max(distance, self.mean * shape)  # a larger share has no smaller interval
 
 
 def _short(value: float) -> float:
     return float(f"{value:.{DIGITS}g}")
 
 
-def _ranks(rows: int) -> np.ndarray:
-    """Of the quantiles that are kept of so many distances: all of few, else closer together towards the largest."""
-    if rows <= QUANTILES:
-        return np.arange(1.0, rows + 1)
-    return rows + 1 - np.geomspace(rows, max(1.0, OUTERMOST * rows), QUANTILES)
+def _sizes(answers: np.ndarray, growth: tuple[float, float, float]) -> np.ndarray:
+    """(n,) how large the residuals of predictions are, beside those of the largest one."""
+    power, low, high = growth
+    return (np.clip(np.abs(answers), low, high) / high) ** power
 
 
-def _growth(answers: np.ndarray, distances: np.ndarray, weight: np.ndarray) -> Growth:
+def _growth(answers: np.ndarray, distances: np.ndarray, weight: np.ndarray) -> tuple[float, float, float]:
     """The power with which distances of that size are likeliest, as of Laplace's distribution; 0 unless clearly so.
 
     weight: of rows, 1 together.
@@ -174,20 +145,12 @@ def _growth(answers: np.ndarray, distances: np.ndarray, weight: np.ndarray) -> G
     sizes = np.sort(np.abs(answers))
     low, high = float(sizes[int(SMALLEST * len(sizes))]), float(sizes[-1])
     if not 0.0 < low < high or not distances.any():
-        return Growth()
-    found, best = Growth(), math.inf
-    for power in POWERS:
-        growth = Growth(power, low, high)
-        size = growth(answers)
-        unlikely = math.log(float(weight @ (distances / size))) + float(weight @ np.log(size))
-        unlikely += (MARGIN if power else 0.0) * float((weight**2).sum())
-        if unlikely < best:
-            found, best = growth, unlikely
-    return found if found.power else Growth()
+        return 0.0, 1.0, 1.0
 
+    def cost(power: float) -> float:
+        size = _sizes(answers, (power, low, high))
+        margin = MARGIN * float((weight**2).sum()) if power else 0.0
+        return math.log(float(weight @ (distances / size))) + float(weight @ np.log(size)) + margin
 
-def _shape(share: float) -> float:
-    """Within how much of their mean a share of distances lies: those of many customers together are Student's t with
-    four degrees of freedom (Shaw, Journal of Computational Finance 9, 2006)."""
-    root = math.sqrt(1 - share**2)
-    return 2 * math.sqrt(math.cos(math.acos(root) / 3) / root - 1)
+    power = min(POWERS, key=cost)
+    return (power, low, high) if power else (0.0, 1.0, 1.0)
