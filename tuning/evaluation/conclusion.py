@@ -23,7 +23,7 @@ from tuning.evaluation.fixed import FixedMember
 from tuning.evaluation.hold_out_error import gain_error, scores_without
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.pooling import pooled_answers
-from tuning.evaluation.refit import AllRows, Refits
+from tuning.evaluation.refit import Refits, on_all_rows
 from tuning.evaluation.scored_model import model_of, on_hold_out, residuals_of
 from tuning.evaluation.study_data import StudyData
 from tuning.evaluation.winner import SimpleFirst, StudyOutcome, choose
@@ -213,18 +213,16 @@ def fitted_on_all(outcome: StudyOutcome, data: StudyData, alive: Callable[[], No
     if outcome.constant is not None and outcome.is_constant:
         members = (outcome.constant.member(data, all_rows=True),)
         return replace(outcome, model=replace(model, members=members, final_fit=ALL_ROWS))
-    all_rows = AllRows(data)
     if ensemble is None:
         alive()
-        return replace(
-            outcome, model=replace(model, members=(all_rows.of(model.members[0], winner),), final_fit=ALL_ROWS)
-        )
+        members = (on_all_rows(model.members[0], winner, data),)
+        return replace(outcome, model=replace(model, members=members, final_fit=ALL_ROWS))
     found: list[tuple[Member, tuple[TrialRecord, int]]] = []
     notes = list(outcome.notes)
     for member, (record, weight) in zip(model.members, ensemble.members, strict=True):
         alive()
         try:
-            found.append((all_rows.of(member, record), (record, weight)))
+            found.append((on_all_rows(member, record, data), (record, weight)))
         except Exception as error:
             notes.append(FitCode.LAST_REFIT_FAILED(trial=record.trial, family=record.family, error=raised(error)))
             if len(notes) - len(outcome.notes) >= len(ensemble.members):

@@ -19,10 +19,10 @@ from tuning.evaluation.metrics import Metric
 from tuning.evaluation.study_data import StudyData, parameters_of
 from tuning.models.base import EncodedRows
 from tuning.models.bounds import GivenBounds, bounds_of
-from tuning.models.families.constant import FAMILY, statistic_of
+from tuning.models.families.constant import FAMILY
 from tuning.models.member import Member
 from tuning.preprocessing.columns import to_raw
-from tuning.preprocessing.encoding import Encoder
+from tuning.preprocessing.encoding import Encoder, medians
 from tuning.preprocessing.task import Prediction, Task
 from tuning.records.schema import MODEL, Config
 
@@ -135,7 +135,9 @@ def _score(config: Config, data: StudyData, metric: Metric, train: np.ndarray, o
 def _answer(config: Config, data: StudyData, train: np.ndarray, rows: int) -> Prediction:
     given = EncodedRows(np.empty((len(train), 0)), data.y[train], data.fit_weight(train))
     if not data.task.classification and data.weight is None:  # what scikit-learn's dummy says, without its checks
-        said = Prediction(values=np.full(rows, statistic_of(given.y, config["strategy"])[0]))
+        column = given.y.reshape(-1, 1)
+        found = medians(column) if config["strategy"] == "median" else np.add.reduce(column) / len(column)
+        said = Prediction(values=np.full(rows, found[0]))
     else:
         model = FAMILY.fit(parameters_of(config), given, data.task, 0)
         said = FAMILY.predict(model, EncodedRows(np.empty((rows, 0)), np.zeros(rows)), data.task)

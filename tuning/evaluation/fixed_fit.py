@@ -14,7 +14,7 @@ from tuning.evaluation.fixed import FixedConfiguration
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.out_of_fold import PooledAnswers
 from tuning.evaluation.pooling import pooled_answers
-from tuning.evaluation.refit import AllRows, fitted_member
+from tuning.evaluation.refit import fitted_member
 from tuning.evaluation.scored_model import model_of, on_hold_out
 from tuning.evaluation.study_data import StudyData
 from tuning.evaluation.winner import StudyOutcome
@@ -41,7 +41,7 @@ def fit_fixed(
     """
     members: list[Member] = []
     said: list[Prediction] = []
-    seconds, rows = 0.0, AllRows(data)
+    seconds = 0.0
     for each in fixed.members:
         alive()
         if each.family == POOL:
@@ -49,11 +49,11 @@ def fit_fixed(
             members.append(replace(answers.member, weight=each.weight))
             said.append(answers.prediction)
         elif all_rows:
-            members.append(rows.fitted(each))
+            members.append(fitted_member(each, data, all_rows=True))
         else:
-            encoder, search, unseen = data.whole(data.family(each.family))
+            unseen = data.whole(data.family(each.family))[2]
             start = time.perf_counter()
-            members.append(fitted_member(each, data, encoder, search))
+            members.append(fitted_member(each, data, all_rows=False))
             seconds += time.perf_counter() - start
             said.append(members[-1].prediction(unseen, data.task))
     outcome = StudyOutcome(None, None, fixed=fixed)

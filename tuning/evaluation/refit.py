@@ -10,11 +10,10 @@ from dataclasses import dataclass, field, replace
 
 from tuning.evaluation.fixed import FixedMember
 from tuning.evaluation.study_data import StudyData, parameters_of
-from tuning.models.base import EncodedRows, Model, Stage, SteppedFamily
+from tuning.models.base import EncodedRows, Family, Model, Stage, SteppedFamily
 from tuning.models.member import Member
 from tuning.models.pooled import POOL, PooledMember
-from tuning.preprocessing.encoding import Encoder
-from tuning.preprocessing.task import Prediction
+from tuning.preprocessing.task import Prediction, Task
 from tuning.records.schema import TrialRecord
 
 
@@ -37,9 +36,9 @@ class Refits:
             return self.data.pooled.member, self.data.pooled.prediction
         if record.trial not in self._members:
             fixed = FixedMember.of(record)
-            encoder, rows, unseen = self.data.whole(self.data.family(fixed.family))
+            unseen = self.data.whole(self.data.family(fixed.family))[2]
             start = time.perf_counter()
-            member = fitted_member(fixed, self.data, encoder, rows)
+            member = fitted_member(fixed, self.data, all_rows=False)
             before = time.perf_counter()
             prediction = member.prediction(unseen, self.data.task)
             self.predict_seconds[record.trial] = time.perf_counter() - before
@@ -48,36 +47,22 @@ class Refits:
         return self._members[record.trial]
 
 
-@dataclass
-class AllRows:
-    """The models of configurations fitted on all rows."""
-
-    data: StudyData
-    _encoded: dict[tuple[str, bool], tuple[Encoder, EncodedRows]] = field(default_factory=dict)
-
-    def of(self, member: Member, record: TrialRecord) -> Member:
-        """A trial's model of the search rows, fitted on all rows; the pool is what it is."""
-        if isinstance(member, PooledMember):
-            return member
-        return replace(self.fitted(FixedMember.of(record)), weight=member.weight)
-
-    def fitted(self, fixed: FixedMember) -> Member:
-        """The model of a configuration, fitted on all rows."""
-        family = self.data.family(fixed.family)
-        if family.preprocessing not in self._encoded:
-            self._encoded[family.preprocessing] = self.data.everything(family)
-        encoder, rows = self._encoded[family.preprocessing]
-        return fitted_member(fixed, self.data, encoder, rows)
+def on_all_rows(member: Member, record: TrialRecord, data: StudyData) -> Member:
+    """Return a trial's model of the search rows, fitted on all rows; the pool is what it is."""
+    if isinstance(member, PooledMember):
+        return member
+    return replace(fitted_member(FixedMember.of(record), data, all_rows=True), weight=member.weight)
 
 
-def fitted_member(fixed: FixedMember, data: StudyData, encoder: Encoder, rows: EncodedRows) -> Member:
-    """The model of a configuration. rows: to learn from, encoded by the encoder."""
+def fitted_member(fixed: FixedMember, data: StudyData, *, all_rows: bool) -> Member:
+    """Return the model of a configuration, fitted on the search rows or on all."""
     family = data.family(fixed.family)
+    encoder, rows = data.everything(family) if all_rows else data.whole(family)[:2]
     return Member(
         family=family.name,
         columns=data.columns_of(family),
         encoder=encoder,
-        fitted=_fit(fixed, data, rows),
+        fitted=_fit(fixed, family, rows, data.task),
         own=data.own.get(fixed.family),
         config=fixed.config if fixed.steps is None else family.at_step(fixed.config, fixed.steps),
         weight=fixed.weight,
@@ -85,9 +70,8 @@ def fitted_member(fixed: FixedMember, data: StudyData, encoder: Encoder, rows: E
     )
 
 
-def _fit(fixed: FixedMember, data: StudyData, rows: EncodedRows) -> Model:
-    family = data.family(fixed.family)
+def _fit(fixed: FixedMember, family: Family, rows: EncodedRows, task: Task) -> Model:
     if isinstance(family, SteppedFamily) and fixed.stages:
         stages = [Stage(parameters_of(stage.config), stage.seed, stage.steps) for stage in fixed.stages]
-        return family.fit_stages(stages, rows, data.task)
-    return family.fit(parameters_of(fixed.config), rows, data.task, fixed.seed, steps=fixed.steps)
+        return family.fit_stages(stages, rows, task)
+    return family.fit(parameters_of(fixed.config), rows, task, fixed.seed, steps=fixed.steps)

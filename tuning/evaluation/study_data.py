@@ -82,6 +82,7 @@ class StudyData:
     width: int = 0
     _folds: dict[tuple[str, bool], list[tuple[EncodedRows, EncodedRows]]] = field(default_factory=dict)
     _whole: dict[tuple[str, bool], tuple[Encoder, EncodedRows, EncodedRows]] = field(default_factory=dict)
+    _everything: dict[tuple[str, bool], tuple[Encoder, EncodedRows]] = field(default_factory=dict)
 
     def family(self, name: str) -> Family:
         """An own model's family, or the built-in one of that name."""
@@ -123,8 +124,11 @@ class StudyData:
 
     def everything(self, family: Family) -> tuple[Encoder, EncodedRows]:
         """(encoder, all rows) for the model that is kept."""
-        rows = np.arange(len(self.y))
-        return self._encoded(family.preprocessing, rows, rows[:0])[:2]
+        key = family.preprocessing
+        if key not in self._everything:
+            rows = np.arange(len(self.y))
+            self._everything[key] = self._encoded(key, rows, rows[:0])[:2]
+        return self._everything[key]
 
     def _encoded(
         self, key: tuple[str, bool], train: np.ndarray, other: np.ndarray
