@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
-from tuning.basics.documents import Json
+from pydantic import TypeAdapter
+
 from tuning.basics.seeds import trial_seed
 from tuning.models.base import Stage
 from tuning.models.pooled import POOL
@@ -86,35 +88,16 @@ class FixedConfiguration:
         return json.dumps([{"trial": None, "family": each.family, "weight": each.weight} for each in self.members])
 
     def to_json(self) -> str:
-        """A JSON list of its members, in an object where it is only scored; the same one is always the same text."""
-        members = [
-            {
-                "config": dict(each.config),
-                "seed": each.seed,
-                "steps": each.steps,
-                "weight": each.weight,
-                "stages": [[dict(stage.config), stage.seed, stage.steps] for stage in each.stages],
-            }
-            for each in self.members
-        ]
-        whole = {"members": members, "only_scored": True} if self.only_scored else members
+        """Return it as JSON; the same one is always the same text."""
+        whole = _adapter().dump_python(self)
         return json.dumps(whole, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> FixedConfiguration:
         """The opposite of `to_json`."""
-        whole = json.loads(text)
-        found: list[Json] = whole["members"] if isinstance(whole, dict) else whole
-        return cls(
-            tuple(
-                FixedMember(
-                    each["config"],
-                    each["seed"],
-                    each["steps"],
-                    each["weight"],
-                    tuple(Stage(*stage) for stage in each["stages"]),
-                )
-                for each in found
-            ),
-            isinstance(whole, dict),
-        )
+        return _adapter().validate_json(text)
+
+
+@cache
+def _adapter() -> TypeAdapter[FixedConfiguration]:
+    return TypeAdapter(FixedConfiguration)

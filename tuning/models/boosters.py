@@ -8,10 +8,11 @@ import numpy as np
 
 from tuning.models.base import EncodedRows
 from tuning.models.compute import threads
+from tuning.models.estimators import float32
 from tuning.preprocessing.task import BINARY, REGRESSION, Prediction, Task
 
 if TYPE_CHECKING:
-    from xgboost import Booster
+    from xgboost import Booster, DMatrix
 
 
 def feature_types(rows: EncodedRows) -> list[str]:
@@ -20,6 +21,13 @@ def feature_types(rows: EncodedRows) -> list[str]:
     for column in rows.categorical:
         types[column] = "c"
     return types
+
+
+def plain_matrix(rows: EncodedRows) -> DMatrix:
+    """Return rows that a Booster predicts, without bins."""
+    import xgboost
+
+    return xgboost.DMatrix(float32(rows), feature_types=feature_types(rows), enable_categorical=True, nthread=threads())
 
 
 def load_booster(content: bytes) -> Booster:

@@ -12,9 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol, Self
 
 from tuning.models.base import Config, EncodedRows, Grown
-from tuning.models.boosters import feature_types, load_booster, prediction_of
-from tuning.models.compute import threads
-from tuning.models.estimators import float32
+from tuning.models.boosters import load_booster, plain_matrix, prediction_of
 from tuning.preprocessing.task import Prediction, Task
 
 if TYPE_CHECKING:
@@ -87,12 +85,8 @@ class _Unseen:
     """
 
     def __init__(self, rows: EncodedRows, task: Task, model: Booster | None, steady: bool) -> None:
-        import xgboost
-
         self.task, self.steady, self.done = task, steady, 0
-        self.rows = xgboost.DMatrix(
-            float32(rows), feature_types=feature_types(rows), enable_categorical=True, nthread=threads()
-        )
+        self.rows = plain_matrix(rows)
         if model is not None:
             self._add(model)
 

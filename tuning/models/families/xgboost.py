@@ -25,7 +25,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from tuning.models.base import Config, EncodedRows, Grown, State, SteppedFamily
-from tuning.models.boosters import feature_types, load_booster, prediction_of
+from tuning.models.boosters import feature_types, load_booster, plain_matrix, prediction_of
 from tuning.models.compute import on_gpu, threads
 from tuning.models.estimators import check_names, float32
 from tuning.models.group_training import GroupTraining, TrainingJob, grown_folds
@@ -70,7 +70,7 @@ class XGBoostFamily(SteppedFamily):
                 ((model,),) = deque(training, maxlen=1)
             return load_booster(model)
         params = self._params(config, train, task, seed)
-        return xgboost.train(params, _training(train, params["max_bin"]), num_boost_round=self.units(config, steps))
+        return xgboost.train(params, _binned(train, params["max_bin"]), num_boost_round=self.units(config, steps))
 
     def grow(
         self, config: Config, train: EncodedRows, valid: EncodedRows, task: Task, seed: int, state: State = None
@@ -78,7 +78,7 @@ class XGBoostFamily(SteppedFamily):
         import xgboost
 
         params = self._params(config, train, task, seed)
-        rows, unseen = _training(train, params["max_bin"]), _validation(valid, train, params["max_bin"])
+        rows, unseen = _binned(train, params["max_bin"]), _binned(valid, params["max_bin"], train)
         booster = xgboost.Booster(params, [rows, unseen], model_file=state)
         done = booster.num_boosted_rounds()
         while done < self.units(config):
@@ -152,12 +152,7 @@ class XGBoostFamily(SteppedFamily):
         return xgboost.Booster({"nthread": threads()}, model_file=state)
 
     def predict(self, model: Booster, rows: EncodedRows, task: Task) -> Prediction:
-        import xgboost
-
-        matrix = xgboost.DMatrix(
-            float32(rows), feature_types=feature_types(rows), enable_categorical=True, nthread=threads()
-        )
-        return prediction_of(model.predict(matrix), task)
+        return prediction_of(model.predict(plain_matrix(rows)), task)
 
     def save(self, model: Booster) -> tuple[str, bytes]:
         return self.file, bytes(model.save_raw("ubj"))
@@ -215,30 +210,15 @@ def _has_many_categories(rows: EncodedRows) -> bool:
     return rows.cache["many categories"]
 
 
-def _training(rows: EncodedRows, bins: int) -> QuantileDMatrix:
+def _binned(rows: EncodedRows, bins: int, train: EncodedRows | None = None) -> QuantileDMatrix:
+    """Return rows as XGBoost trains on them. train: those that set the bins of rows to be predicted."""
     import xgboost
 
     if ("xgboost", bins) not in rows.cache:
+        of_training = {"label": rows.y, "weight": rows.weight, "base_margin": rows.offset}
         rows.cache["xgboost", bins] = xgboost.QuantileDMatrix(
             float32(rows),
-            label=rows.y,
-            weight=rows.weight,
-            base_margin=rows.offset,
-            max_bin=bins,
-            feature_types=feature_types(rows),
-            enable_categorical=True,
-            nthread=threads(),
-        )
-    return rows.cache["xgboost", bins]
-
-
-def _validation(rows: EncodedRows, train: EncodedRows, bins: int) -> QuantileDMatrix:
-    import xgboost
-
-    if ("xgboost", bins) not in rows.cache:
-        rows.cache["xgboost", bins] = xgboost.QuantileDMatrix(
-            float32(rows),
-            ref=_training(train, bins),
+            **(of_training if train is None else {"ref": _binned(train, bins)}),
             max_bin=bins,
             feature_types=feature_types(rows),
             enable_categorical=True,
