@@ -42,7 +42,7 @@ class ScoredBaseline:
 
     @classmethod
     def of_trial(cls, record: TrialRecord) -> ScoredBaseline:
-        """A trial that finished, as its record tells it."""
+        """Return a trial that finished, as its record tells it."""
         assert record.score is not None
         return cls(record.family, record.score)
 
@@ -92,7 +92,7 @@ def _why_no_trial(first: TrialRecord | None) -> Note | None:
 
 
 def given_prediction(data: StudyData, metric: Metric) -> Prediction:
-    """What the user has predicted for all of a customer's rows; `CustomerError` says what is wrong with it.
+    """Return what the user has predicted for all of a customer's rows; `CustomerError` says what is wrong with it.
 
     Of a regression they are numbers. Under a metric that needs more than labels they are probabilities of the positive
     class; under others labels, or, where not all of them are labels of the two classes, such probabilities.

@@ -54,7 +54,7 @@ class ConstantPrediction:
         return answer_of(self.config)
 
     def answers(self, data: StudyData) -> Prediction:
-        """What it answers to the hold-out rows."""
+        """Return what it answers to the hold-out rows."""
         return _answer(self.config, data, data.split.search, len(data.split.test))
 
     def member(self, data: StudyData, *, all_rows: bool) -> Member:
@@ -71,13 +71,13 @@ class ConstantPrediction:
 
 
 def answer_of(config: Config) -> str:
-    """What a constant answers, in words."""
+    """Return what a constant answers, in words."""
     statistic = config.get("strategy")
     return "the shares of the classes" if statistic is None else f"the {statistic} of the target"
 
 
 def find_constant(data: StudyData, metric: Metric) -> ConstantPrediction | None:
-    """The best constant; None where the metric is not defined for one."""
+    """Return the best constant; None where the metric is not defined for one."""
     split = data.split
     try:
         config = max(
@@ -95,7 +95,7 @@ def find_constant(data: StudyData, metric: Metric) -> ConstantPrediction | None:
 
 
 def constant_of(y: np.ndarray, task: Task, metric: Metric, bounds: GivenBounds) -> Member:
-    """The constant of some targets, however few, which asks for no column; the best one where the metric tells.
+    """Return the constant of some targets, however few, which asks for no column; the best one where the metric tells.
 
     bounds: as a definition has them.
     """

@@ -20,7 +20,7 @@ Score = Callable[["np.ndarray", Prediction, Task], float]
 
 
 def quick_score(name: str, y: np.ndarray, prediction: Prediction, task: Task) -> float | None:
-    """The unweighted score, or None where scikit-learn's scorer has to be asked."""
+    """Return the unweighted score, or None where scikit-learn's scorer has to be asked."""
     if not task.classification:
         of_numbers = REGRESSION.get(name)
         score = math.nan if of_numbers is None else float(of_numbers(y, prediction.values))
@@ -31,14 +31,14 @@ def quick_score(name: str, y: np.ndarray, prediction: Prediction, task: Task) ->
 
 
 def quick_scores(name: str, y: np.ndarray, values: np.ndarray) -> np.ndarray | None:
-    """The same for several answers (k, n) to a regression at once; None where one of them has no quick score."""
+    """Return the same for several answers (k, n) to a regression at once; None where one of them has no quick score."""
     function = REGRESSION.get(name)
     scores = None if function is None else function(y, values)
     return scores if scores is not None and np.isfinite(scores).all() else None
 
 
 def _mean(values: np.ndarray) -> np.ndarray:
-    """What `values.mean(axis=-1)` is, in a third of the time for a few rows."""
+    """Return what `values.mean(axis=-1)` is, in a third of the time for a few rows."""
     found: np.ndarray = np.add.reduce(values, axis=-1) / values.shape[-1]
     return found
 

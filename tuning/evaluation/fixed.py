@@ -35,7 +35,7 @@ class FixedMember:
 
     @classmethod
     def of(cls, record: TrialRecord, weight: float = 1.0) -> FixedMember:
-        """What fits a recorded trial's model again, up to its best step."""
+        """Return what fits a recorded trial's model again, up to its best step."""
         return cls(record.config, record.seed, record.best_step, weight, tuple(_stages(record)))
 
     @property
@@ -94,7 +94,7 @@ class FixedConfiguration:
 
     @classmethod
     def from_json(cls, text: str) -> FixedConfiguration:
-        """The opposite of `to_json`."""
+        """Return the opposite of `to_json`."""
         return _adapter().validate_json(text)
 
 

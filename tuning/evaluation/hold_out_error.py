@@ -28,7 +28,7 @@ def hold_out_score(prediction: Prediction, data: StudyData, metric: Metric) -> t
 
 
 def scores_without(prediction: Prediction, data: StudyData, metric: Metric) -> np.ndarray | None:
-    """(20,) the scores of a prediction for the hold-out rows, each without another twentieth of them.
+    """Return (20,) the scores of a prediction for the hold-out rows, each without another twentieth of them.
 
     None with fewer rows than that, and where the metric is not defined without one of the groups.
     """
@@ -60,7 +60,7 @@ def hold_out_error(scores: np.ndarray | None) -> float | None:
 def gain_error(
     scores: np.ndarray | None, other: Prediction | None, score: float | None, data: StudyData, metric: Metric
 ) -> float | None:
-    """The standard error of a gain, in its unit.
+    """Return the standard error of a gain, in its unit.
 
     scores: of the model, by `scores_without`. other: what it is compared with. score: of that.
     """

@@ -57,7 +57,7 @@ class Metric:
         return mode_of(self.name) if self.function is None else self.own_mode
 
     def score(self, y: np.ndarray, prediction: Prediction, weight: np.ndarray | None = None) -> float:
-        """The score of a prediction for true values (numbers, or class codes), rows counting by their weight."""
+        """Return the score of a prediction for true values (numbers, or class codes), rows counting by their weight."""
         if self.function is not None:
             return self._user_score(self.function, y, prediction, weight)
         if weight is None:
@@ -73,7 +73,7 @@ class Metric:
         return 0.0 - score if is_error(self.name) else score
 
     def scores(self, y: np.ndarray, answers: np.ndarray) -> np.ndarray | None:
-        """The scores of answers (k, n) to a regression at once; None where each has to be scored by itself."""
+        """Return the scores of answers (k, n) to a regression at once; None where each has to be scored by itself."""
         if self.function is not None or self.task.classification:
             return None
         return quick_scores(self.name, y, answers)
@@ -148,7 +148,7 @@ def _as_score(value: object, name: str) -> float:
 
 
 def sure_of(codes: np.ndarray, task: Task) -> Prediction:
-    """The prediction of these classes (n,), each with a probability of nearly 1."""
+    """Return the prediction of these classes (n,), each with a probability of nearly 1."""
     proba = np.full((len(codes), len(task.classes)), 0.1 / len(task.classes))
     proba[np.arange(len(codes)), codes] += 0.9
     return Prediction(values=codes, proba=proba)
@@ -183,7 +183,7 @@ def _scorer(name: str) -> Callable[..., float]:
 
 @cache
 def _names() -> list[str]:
-    """The metrics that scikit-learn has a scorer of."""
+    """Return the metrics that scikit-learn has a scorer of."""
     from sklearn.metrics import get_scorer_names
 
     return sorted(ALIASES.get(name, name) for name in get_scorer_names())
@@ -195,7 +195,7 @@ def mode_of(name: str) -> Mode:
 
 
 def resolve_metric(name: str | None, task: str, weighted: bool = False) -> str:
-    """The metric's name: the task's default when None, an alias resolved, an unknown or unfit one refused.
+    """Return the metric's name: the task's default when None, an alias resolved, an unknown or unfit one refused.
 
     weighted: it has to take sample weights.
     """
@@ -215,7 +215,7 @@ def resolve_metric(name: str | None, task: str, weighted: bool = False) -> str:
 
 
 def is_of_classes(name: str | None) -> bool | None:
-    """Whether a metric, or an alias of one, is for classes and not for numbers; None where that is not known."""
+    """Return whether a metric, or an alias of one, is for classes and not for numbers; None where that is not known."""
     resolved = ALIASES.get(name or "", name)
     tasks = [task for task in TASKS if resolved in _names() and _scores(resolved, task)]
     return REGRESSION not in tasks if tasks else None
@@ -268,7 +268,7 @@ def _is_of_numbers(name: str) -> bool:
 
 
 def _takes(name: str, values: np.ndarray) -> bool:
-    """Whether a metric scores these values, which are both the true and the predicted ones."""
+    """Return whether a metric scores these values, which are both the true and the predicted ones."""
     shim = _shim_classes()[False](Prediction(values=values), 0)
     try:
         _scorer(name)(shim, _ScoredRows(len(values)), values)
@@ -278,7 +278,7 @@ def _takes(name: str, values: np.ndarray) -> bool:
 
 
 def score_range(name: str) -> tuple[float, float]:
-    """The worst and the best score that one of scikit-learn's metrics can give, as far as its name tells."""
+    """Return the worst and the best score that one of scikit-learn's metrics can give, as far as its name tells."""
     if is_error(name):
         return math.inf, 0.0
     if name.startswith(BETWEEN_0_AND_1):
@@ -295,12 +295,12 @@ def needs_probabilities(name: str, task: str, function: Callable[..., float] | N
 
 
 def needs_scores(name: str, task: str, function: Callable[..., float] | None = None) -> bool:
-    """Whether predicted labels alone cannot be scored by a metric; function: as of `needs_probabilities`."""
+    """Return whether predicted labels alone cannot be scored by a metric; function: as of `needs_probabilities`."""
     return _refuses(name, task, function, None)
 
 
 def _refuses(name: str, task: str, function: Callable[..., float] | None, decision: np.ndarray | None) -> bool:
-    """Whether labels with such decision values cannot be scored."""
+    """Return whether labels with such decision values cannot be scored."""
     if function is not None:
         return bool(getattr(function, "needs_proba", False))
     classes = 2 if task == BINARY else 3

@@ -40,7 +40,7 @@ OFFERED = ("config", "data", "files", "seed", "state")
 
 
 def resolve_objective(found: object, given: object) -> Objective:
-    """What a trial calls: the function that was found, or what makes trainers like the one that was.
+    """Return what a trial calls: the function that was found, or what makes trainers like the one that was.
 
     given: what the definition says, such as its name.
     """
@@ -109,7 +109,7 @@ def _arrived(content: bytes, places: list[str]) -> PortableFunction:
 
 
 def takes_state(objective: Objective) -> bool:
-    """Whether its trials can go on from another one's state; True also where its signature does not say."""
+    """Return whether its trials can go on from another one's state; True also where its signature does not say."""
     try:
         return "state" in inspect.signature(objective).parameters
     except (TypeError, ValueError):
@@ -117,7 +117,7 @@ def takes_state(objective: Objective) -> bool:
 
 
 def reads_files(objective: Objective) -> bool:
-    """Whether it takes a customer's files instead of its rows."""
+    """Return whether it takes a customer's files instead of its rows."""
     try:
         wanted = inspect.signature(objective).parameters
     except (TypeError, ValueError):  # it does not say
@@ -137,7 +137,7 @@ def steps_of(
     files: tuple[str, ...] = (),
     home: Home | None = None,
 ) -> Iterator[Step]:
-    """The steps of one trial of an objective, which a full trial has `steps` of.
+    """Yield the steps of one trial of an objective, which a full trial has `steps` of.
 
     One beyond them fails the trial (`RunError`), several end the study (`StudyError`). Of a trainer of Ray Train one
     is left out: callbacks such as `RayTrainReportCallback` report the last round again after going on from a
@@ -207,7 +207,7 @@ def _step(number: int, value: object, metric: str) -> Step:
 
 
 def _checked(step: Step) -> Step:
-    """A step that a user has made, with what records can hold."""
+    """Return a step that a user has made, with what records can hold."""
     score = _number(step.score)
     if not isinstance(step.step, Integral) or not 0 < step.step < 2**31 or score is None:
         raise DefinitionError(
@@ -224,7 +224,7 @@ def _checked(step: Step) -> Step:
 
 
 def _figures(values: Mapping[object, object]) -> dict[str, float]:
-    """Those that are numbers, by names that are text."""
+    """Return those that are numbers, by names that are text."""
     numbers = {encodable(str(name)): _number(value) for name, value in values.items()}
     return {name: number for name, number in numbers.items() if number is not None}
 

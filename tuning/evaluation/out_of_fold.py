@@ -88,7 +88,7 @@ class KeptPredictions:
         return hear
 
     def of(self, config: Config, seed: int) -> OutOfFold | None:
-        """What is kept of a trial; None where nothing is."""
+        """Return what is kept of a trial; None where nothing is."""
         return self._kept.get((canonical(config), seed))
 
     def clear(self) -> None:

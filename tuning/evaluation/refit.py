@@ -30,7 +30,7 @@ class Refits:
     _members: dict[int, tuple[Member, Prediction]] = field(default_factory=dict)
 
     def of(self, record: TrialRecord) -> tuple[Member, Prediction]:
-        """A trial's model and its predictions of the hold-out rows."""
+        """Return a trial's model and its predictions of the hold-out rows."""
         if record.family == POOL and self.data.pooled is not None:
             self.fit_seconds[record.trial] = self.predict_seconds[record.trial] = 0.0  # paid for by the run
             return self.data.pooled.member, self.data.pooled.prediction

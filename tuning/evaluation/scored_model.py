@@ -55,7 +55,7 @@ def model_of(members: Sequence[Member], data: StudyData, customer: str, residual
 
 
 def residuals_of(left_out: np.ndarray | None, held_out: np.ndarray, data: StudyData) -> Residuals | None:
-    """How far targets lie from what a regression said of rows that it had not seen; None where there are none.
+    """Return how far targets lie from what a regression said of rows that it had not seen; None where there are none.
 
     left_out: what it said of the rows that the folds leave out, one fold after the other; None where that was not kept.
     held_out: of the hold-out rows.
@@ -73,7 +73,7 @@ def residuals_of(left_out: np.ndarray | None, held_out: np.ndarray, data: StudyD
 
 
 def _typical_distance(data: StudyData) -> float | None:
-    """The mean distance of the typical customer in this one's unit, where the run's pool knows it."""
+    """Return the mean distance of the typical customer in this one's unit, where the run's pool knows it."""
     if data.pool is None or data.pool.typical_distance is None:
         return None
     try:

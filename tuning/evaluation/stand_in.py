@@ -33,7 +33,7 @@ def stand_in(
     frame: pd.DataFrame | None = None,
     preparation: Preparation | None = None,
 ) -> CustomerModel | None:
-    """The model of a customer without one; None where the run has no pool that can be asked.
+    """Return the model of a customer without one; None where the run has no pool that can be asked.
 
     `CustomerError` says why it cannot answer this one. frame: the customer's rows after `prepare`, where there are any.
     preparation: what new rows go through.
@@ -58,7 +58,7 @@ def stand_in(
 
 
 def is_typical(model: CustomerModel, pool: RunPool) -> bool:
-    """Whether the numbers of a model are in the typical customer's unit, as its own is not known."""
+    """Return whether the numbers of a model are in the typical customer's unit, as its own is not known."""
     (member,) = model.members
     return isinstance(member, PooledMember) and not model.task.classification and member.level == pool.typical
 
@@ -68,7 +68,7 @@ def _names(pool: PooledModel) -> list[str]:
 
 
 def _targets(frame: pd.DataFrame, definition: Definition, task: Task) -> np.ndarray:
-    """(n,) the targets that are there: numbers, or codes of the pool's classes."""
+    """Return (n,) the targets that are there: numbers, or codes of the pool's classes."""
     if definition.target not in frame.columns:
         return np.empty(0)
     check_plain(frame[definition.target])

@@ -85,7 +85,7 @@ class StudyData:
     _everything: dict[tuple[str, bool], tuple[Encoder, EncodedRows]] = field(default_factory=dict)
 
     def family(self, name: str) -> Family:
-        """An own model's family, or the built-in one of that name."""
+        """Return an own model's family, or the built-in one of that name."""
         return self.own.get(name) or find_family(name)
 
     @property
@@ -96,17 +96,17 @@ class StudyData:
         return int(np.bincount(self.y[self.split.test], minlength=len(self.task.classes)).min())
 
     def bounds_of(self, rows: EncodedRows) -> Bounds | None:
-        """Between which numbers a model of these rows answers; None where it may answer anything."""
+        """Return between which numbers a model of these rows answers; None where it may answer anything."""
         return None if self.task.classification else bounds_of(rows, self.bounds, self.above)
 
     def columns_of(self, family: Family) -> tuple[Column, ...]:
-        """The columns that a family's models look at."""
+        """Return the columns that a family's models look at."""
         if family.encoding == FRAME and self.raw.frame is not None:
             return all_columns(self.raw.frame)
         return self.columns
 
     def folds(self, family: Family) -> list[tuple[EncodedRows, EncodedRows]]:
-        """(train, valid) of each fold, encoded as the family wants it."""
+        """Return (train, valid) of each fold, encoded as the family wants it."""
         key = family.preprocessing
         if key not in self._folds:
             search = self.split.search
@@ -116,14 +116,14 @@ class StudyData:
         return self._folds[key]
 
     def whole(self, family: Family) -> tuple[Encoder, EncodedRows, EncodedRows]:
-        """(encoder, search rows, hold-out rows) for the test score."""
+        """Return (encoder, search rows, hold-out rows) for the test score."""
         key = family.preprocessing
         if key not in self._whole:
             self._whole[key] = self._encoded(key, self.split.search, self.split.test)
         return self._whole[key]
 
     def everything(self, family: Family) -> tuple[Encoder, EncodedRows]:
-        """(encoder, all rows) for the model that is kept."""
+        """Return (encoder, all rows) for the model that is kept."""
         key = family.preprocessing
         if key not in self._everything:
             rows = np.arange(len(self.y))
@@ -133,7 +133,7 @@ class StudyData:
     def _encoded(
         self, key: tuple[str, bool], train: np.ndarray, other: np.ndarray
     ) -> tuple[Encoder, EncodedRows, EncodedRows]:
-        """Rows to learn from and rows to score, encoded with what the former teach."""
+        """Return rows to learn from and rows to score, encoded with what the former teach."""
         rows = self.raw.rows(train)
         weight = None if self.weight is None else self.weight[other]
         encoder = Encoder(*key).fit(rows)
@@ -255,7 +255,7 @@ def _header(names: tuple[str, ...]) -> pd.Index:
 
 
 def _bounds_note(y: np.ndarray, wanted: GivenBounds, task: Task) -> Note | None:
-    """What was said about a target that goes beyond it."""
+    """Return what was said about a target that goes beyond it."""
     if task.classification or isinstance(wanted, str):
         return None
     low, high = (end if value is None else value for value, end in zip(wanted, (-math.inf, math.inf), strict=True))
@@ -264,7 +264,7 @@ def _bounds_note(y: np.ndarray, wanted: GivenBounds, task: Task) -> Note | None:
 
 
 def _label_notes(task: Task, positive: Label | None, weights: ClassWeights | None) -> Iterator[Note]:
-    """What was said about classes that this customer does not have."""
+    """Yield what was said about classes that this customer does not have."""
     if task.positive is not None and positive is not None and find_label(positive, task.classes) is None:
         yield DataCode.OTHER_POSITIVE(positive=task.positive, wanted=positive)
     if isinstance(weights, Mapping) and task.classification:
@@ -301,7 +301,7 @@ def keep_scorable_folds(data: StudyData, metric: Metric) -> StudyData:
 
 
 def train(config: Config, data: StudyData, metric: Metric, seed: int, state: State | None = None) -> Iterator[Step]:
-    """The generator of one trial's steps for a built-in family.
+    """Yield the steps of one trial.
 
     Stepped families advance all folds in lockstep and are scored at every step; for the others step k is
     fold k, and the score the mean of the folds so far.
@@ -359,11 +359,11 @@ def _held(prediction: Prediction, bounds: Bounds | None) -> Prediction:
 
 
 def _state(step: int, getters: list[Callable[[], object]]) -> dict[str, object]:
-    """What goes on from here; to be asked for before the next step is."""
+    """Return what goes on from here; to be asked for before the next step is."""
     return {"step": step, "folds": [get() for get in getters]}
 
 
 def full_steps(config: Config, data: StudyData) -> int:
-    """How many steps a trial with this configuration has when nobody stops it."""
+    """Return how many steps a trial with this configuration has when nobody stops it."""
     family, params = data.family(config[MODEL]), parameters_of(config)
     return family.steps(params) if isinstance(family, SteppedFamily) else len(data.split.folds)

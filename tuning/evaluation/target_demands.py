@@ -40,7 +40,7 @@ DEMANDS = {
 
 
 def demand_of(metric: str | None) -> TargetDemand | None:
-    """The demand of a metric, or of an alias of one; None where it scores any target."""
+    """Return the demand of a metric, or of an alias of one; None where it scores any target."""
     return DEMANDS.get(ALIASES.get(metric or "", metric or ""))
 
 

@@ -75,7 +75,7 @@ class StudyOutcome:
 
 
 def choose(records: Sequence[TrialRecord], simple_first: SimpleFirst | None = None) -> StudyOutcome:
-    """The winner by score alone; of equal ones the earliest, so the first trial when nothing is better.
+    """Return the winner by score alone; of equal ones the earliest, so the first trial when nothing is better.
 
     simple_first: for the rule of one standard error (Breiman et al., Classification and Regression Trees, 1984,
     section 3.4.3): of the trials whose score is within one standard error (over the folds) of the best one's, the
@@ -113,7 +113,7 @@ def _simplicity(record: TrialRecord, simple_first: SimpleFirst) -> tuple[int, in
 
 
 def _complexity(value: object, direction: str) -> float:
-    """What is no number (no limit on the depth, a rule of the library) is the most complex value."""
+    """Return a smaller number for a simpler value; what is no number, such as no limit on the depth, is the largest."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return math.inf
     return -float(value) if direction == "larger" else float(value)

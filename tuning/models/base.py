@@ -112,7 +112,7 @@ class Family(ABC):
         return (self.encoding, self.scale)
 
     def missing(self) -> str:
-        """What has to be installed before this family can be used, as a sentence; empty when nothing."""
+        """Return what has to be installed before this family can be used, as a sentence; empty when nothing."""
         if not self.requires or importlib.util.find_spec(self.requires) is not None:
             return ""
         return (
@@ -124,27 +124,27 @@ class Family(ABC):
         return self.missing()
 
     def probabilities(self, config: Config) -> bool:
-        """Whether a classifier with this configuration has probabilities (log loss needs them)."""
+        """Return whether a classifier with this configuration has probabilities (log loss needs them)."""
         return True
 
     def worker_group(self, config: Config) -> ActorGroup | None:
-        """The actors that train a trial of this configuration; None where its own process does."""
+        """Return the actors that train a trial of this configuration; None where its own process does."""
         return ActorGroup.of(config) if self.worker_groups and any(name in config for name in GROUP_FIELDS) else None
 
     def at_step(self, config: Config, steps: int) -> Config:
-        """The configuration that says by itself what a refit up to a step gives."""
+        """Return the configuration that says by itself what a refit up to a step gives."""
         return config
 
     @abstractmethod
     def fit(self, config: Config, train: EncodedRows, task: Task, seed: int, steps: int | None = None) -> Model:
-        """A fitted model; `steps` is the number of steps for stepped families (None: the whole budget).
+        """Return a fitted model; `steps` is the number of steps for stepped families (None: the whole budget).
 
         Also of a handful of rows, of a single class, of classes that the rows lack, and of values up to 1e39. A
         value of a parameter that it cannot take is a `TypeError` or `ValueError` of the library.
         """
 
     def predict(self, model: Model, rows: EncodedRows, task: Task) -> Prediction:
-        """What a fitted model says about rows; `rows.y` is not looked at."""
+        """Return what a fitted model says about rows; `rows.y` is not looked at."""
         if not task.classification:
             return Prediction(values=model.predict(rows.X))
         decision = None
@@ -156,11 +156,11 @@ class Family(ABC):
         return Prediction(values=model.predict(rows.X), decision=decision)
 
     def save(self, model: Model) -> tuple[str, bytes]:
-        """(file name, content) of a fitted model; scikit-learn estimators go through skops."""
+        """Return (file name, content) of a fitted model; scikit-learn estimators go through skops."""
         return self.file, dump_skops(model)
 
     def load(self, name: str, content: bytes) -> Model:
-        """The opposite of `save`, through the allow-list of types."""
+        """Return the opposite of `save`, through the allow-list of types."""
         return load_skops(content)
 
 
@@ -203,7 +203,7 @@ class SteppedFamily(Family):
         return math.ceil(self.units(config) / self.step_length)
 
     def exact(self, config: Config) -> bool:
-        """Whether `grow` continues from a state to the last digit as if it had never stopped."""
+        """Return whether `grow` continues from a state to the last digit as if it had never stopped."""
         return True
 
     @abstractmethod
@@ -235,10 +235,10 @@ class SteppedFamily(Family):
 
     @abstractmethod
     def fitted(self, state: State, train: EncodedRows, task: Task, seed: int) -> Model:
-        """The model in a state that `grow` returned for these rows, as `fit` would have returned it."""
+        """Return the model in a state that `grow` returned for these rows, as `fit` would have returned it."""
 
     def fit_stages(self, stages: Sequence[Stage], train: EncodedRows, task: Task) -> Model:
-        """The model of a trial whose configuration changed on its way, trained by the same way on these rows.
+        """Return the model of a trial whose configuration changed on its way, trained by the same way on these rows.
 
         stages: in order, at least one, each longer than the one before it.
         """
@@ -252,7 +252,7 @@ class SteppedFamily(Family):
         return self.fitted(state, train, task, stages[-1].seed)
 
     def repeat(self, model: Model, config: Config, valid: EncodedRows, task: Task, state: State) -> Iterator[Grown]:
-        """The steps of a model that does not grow: one class in the training rows, and nothing to learn."""
+        """Yield the steps of a model that does not grow: one class in the training rows, and nothing to learn."""
         prediction = Family.predict(self, model, valid, task)
         for step in range((state or 0) + 1, self.steps(config) + 1):
             yield prediction, partial(int, step)
@@ -267,7 +267,7 @@ def full_decision(decision: np.ndarray, task: Task) -> np.ndarray | None:
 
 
 def full_proba(proba: np.ndarray, seen: np.ndarray, task: Task) -> np.ndarray:
-    """Probabilities over all classes of the task, also those that were missing in the training rows."""
+    """Return probabilities over all classes of the task, also those that were missing in the training rows."""
     if proba.shape[1] == len(task.classes):
         return proba
     full = np.zeros((len(proba), len(task.classes)))
@@ -276,7 +276,7 @@ def full_proba(proba: np.ndarray, seen: np.ndarray, task: Task) -> np.ndarray:
 
 
 def raw_prediction(raw: np.ndarray, task: Task) -> Prediction:
-    """What sums of trees say: numbers, log odds of the positive class, or (n, classes) logits."""
+    """Return what sums of trees say: numbers, log odds of the positive class, or (n, classes) logits."""
     from scipy.special import expit, softmax
 
     if task.kind == REGRESSION:

@@ -31,7 +31,7 @@ def plain_matrix(rows: EncodedRows) -> DMatrix:
 
 
 def load_booster(content: bytes) -> Booster:
-    """The Booster in a file's content."""
+    """Return the Booster in a file's content."""
     import xgboost
 
     return xgboost.Booster({"nthread": threads()}, model_file=bytearray(content))
@@ -43,7 +43,7 @@ def rounds_of(content: bytes | None) -> int:
 
 
 def prediction_of(raw: np.ndarray, task: Task) -> Prediction:
-    """What a Booster's prediction means."""
+    """Return what a Booster's prediction means."""
     if task.kind == REGRESSION:
         return Prediction(values=raw.astype(np.float64))
     if task.kind == BINARY:

@@ -29,7 +29,7 @@ class Bounds:
     high: float
 
     def hold(self, prediction: Prediction) -> Prediction:
-        """The prediction, held within; NaN stays as it is."""
+        """Return the prediction, held within; NaN stays as it is."""
         values = prediction.values
         if not len(values) or (values.min() >= self.low and values.max() <= self.high):
             return prediction
@@ -44,7 +44,7 @@ class Bounds:
 
     @classmethod
     def from_json(cls, values: Sequence[float | None] | None) -> Bounds | None:
-        """The opposite of `to_json`; None of a model that has none."""
+        """Return the opposite of `to_json`; None of a model that has none."""
         if values is None:
             return None
         low, high = values
@@ -52,7 +52,7 @@ class Bounds:
 
 
 def bounds_of(train: EncodedRows, wanted: GivenBounds, above: float = -math.inf) -> Bounds | None:
-    """Those of a model that is fitted on some rows; None where it may answer anything.
+    """Return those of a model that is fitted on some rows; None where it may answer anything.
 
     above: what the metric asks answers to be above. The least one is then a thousandth of the way to the mean.
     """

@@ -41,12 +41,12 @@ def trains_with(compute: Compute) -> Iterator[None]:
 
 
 def threads() -> int:
-    """How many threads a model trains and predicts with now."""
+    """Return how many threads a model trains and predicts with now."""
     return _GIVEN[-1].threads
 
 
 def on_gpu() -> bool:
-    """Whether models that can train on a GPU do so now."""
+    """Return whether models that can train on a GPU do so now."""
     return _GIVEN[-1].gpu
 
 
@@ -72,7 +72,7 @@ def _threads_set(count: int) -> Iterator[None]:
 
 @cache
 def _others(count: int) -> ThreadpoolController | None:
-    """What sets the number of threads of the loaded libraries; None when all have this one already."""
+    """Return what sets the number of threads of the loaded libraries; None when all have this one already."""
     from threadpoolctl import ThreadpoolController
 
     controller = ThreadpoolController()

@@ -121,7 +121,7 @@ class CustomerModel(OfModel):
     def predict(self, frame: FrameLike, interval: float) -> pd.DataFrame: ...
 
     def predict(self, frame: FrameLike, interval: float | None = None) -> np.ndarray | pd.DataFrame:
-        """(n,) numbers, or class labels as they stood in the data.
+        """Return (n,) numbers, or class labels as they stood in the data.
 
         frame: rows as they were before `prepare`. Columns that only the target is made of may be absent. Arrays,
         nested lists and sparse matrices are taken by a model of such, as `tuning.tune` makes it. interval: of a
@@ -138,17 +138,17 @@ class CustomerModel(OfModel):
         return pd.DataFrame({PREDICTION: found.values, LOW: low, HIGH: high}, index=index)
 
     def known_ends(self, prediction: Prediction, interval: float) -> tuple[np.ndarray, np.ndarray]:
-        """The same among the rows of many customers: NaN without `residuals`."""
+        """Return the same among the rows of many customers: NaN without `residuals`."""
         if self.residuals is not None:
             return self.ends(prediction, interval)
         missing = np.full(len(prediction.values), np.nan)
         return missing, missing
 
     def ends(self, prediction: Prediction, interval: float) -> tuple[np.ndarray, np.ndarray]:
-        """(low, high) of a prediction's intervals; `RunError` without `residuals`."""
-        whose = f"customer {self.customer!r}" if self.customer else "a customer that is not known"
+        """Return (low, high) of a prediction's intervals; `RunError` without `residuals`."""
+        who = f"customer {self.customer!r}" if self.customer else "a customer that is not known"
         if self.residuals is None and self.family == POOL:
-            raise RunError(f"for {whose} the run's pool answers, without intervals. Leave `interval` out.")
+            raise RunError(f"for {who} the run's pool answers, without intervals. Leave `interval` out.")
         if self.residuals is None:
             raise RunError(
                 f"the model of customer {self.customer!r} has no intervals: all "
@@ -157,7 +157,7 @@ class CustomerModel(OfModel):
         return self.residuals.ends(prediction.values, interval)
 
     def predict_proba(self, frame: FrameLike) -> np.ndarray:
-        """(n, classes) probabilities, in the order of `classes_`; an error when the model has none."""
+        """Return (n, classes) probabilities, in the order of `classes_`; an error when the model has none."""
         proba = self.prediction(frame).proba
         if proba is None:
             raise RunError(f"the {self.family} model of customer {self.customer!r} has no probabilities.")
@@ -178,7 +178,7 @@ class CustomerModel(OfModel):
         return float(metric(y, self.predict(frame), sample_weight=sample_weight))
 
     def labels(self, prediction: Prediction) -> np.ndarray:
-        """(n,) what `predict` gives back of a prediction."""
+        """Return (n,) what `predict` gives back of a prediction."""
         return np.asarray(self.task.classes)[prediction.values] if self.task.classification else prediction.values
 
     def prediction(self, frame: FrameLike) -> Prediction:
@@ -202,7 +202,7 @@ class CustomerModel(OfModel):
         return replace(mean, unseen=unseen)
 
     def _named(self, rows: FrameLike) -> pd.DataFrame:
-        """The rows with columns by name: those of an array have them only where the model was made of one."""
+        """Return the rows with columns by name: those of an array have them only where the model was made of one."""
         frame = to_frame(rows)
         if hasattr(rows, "columns") or frame.shape[1] == self.width:
             return frame
@@ -279,7 +279,7 @@ def _shared_files(member: Member) -> Iterator[tuple[str, SharedFile]]:
 def load_model(
     directory: RunDirectory, folder: str, sha256: str | None = None, *, allow_code: bool = False
 ) -> CustomerModel:
-    """A saved model; every file's digest is checked before its content is looked at.
+    """Return a saved model; every file's digest is checked before its content is looked at.
 
     allow_code: also one that was saved with cloudpickle, which runs the code in it.
     """

@@ -68,7 +68,7 @@ class ModelEntry:
         return isinstance(self.estimator, str) and ":" not in self.estimator
 
     def to_dict(self) -> str | dict[str, object]:
-        """The entry's YAML form; an estimator that cannot be written down is shown by its own text."""
+        """Return the entry's YAML form; an estimator that cannot be written down is shown by its own text."""
         if self.built_in and self.search_space is None and not self.worker_group:
             return str(self.estimator)
         path, params = _described(self.estimator) or (repr(self.estimator), {})
@@ -237,7 +237,7 @@ def _space(value: object, where: str) -> SearchSpace | None:
 
 
 def _with_unique_names(entries: Sequence[ModelEntry]) -> tuple[ModelEntry, ...]:
-    """Names made from estimators: the class's, with its changed parameters where that is not enough."""
+    """Return names made from estimators: the class's, with its changed parameters where that is not enough."""
     short = [entry.name or _class_name(entry.estimator) for entry in entries]
     names = [
         entry.name or (plain if short.count(plain) == 1 or short.index(plain) == position else _long_name(entry))
@@ -268,7 +268,7 @@ def _long_name(entry: ModelEntry) -> str:
 
 
 def _described(estimator: object) -> tuple[str, Config] | None:
-    """(import path, changed parameters) where this says everything, else None."""
+    """Return (import path, changed parameters) where this says everything, else None."""
     if isinstance(estimator, str):
         return estimator, {}
     if isinstance(estimator, Stored):
@@ -305,7 +305,7 @@ def _same(value: object, default: object) -> bool:
 
 
 def freeze_models(entries: Sequence[ModelEntry], directory: RunDirectory) -> tuple[ModelEntry, ...]:
-    """The entries as the run's directory can hold them: objects written down or stored, files of code copied."""
+    """Return the entries as the run's directory can hold them: objects written down or stored, files of code copied."""
     return tuple(_frozen(entry, directory) for entry in entries)
 
 
@@ -322,7 +322,7 @@ def _frozen(entry: ModelEntry, directory: RunDirectory) -> ModelEntry:
 
 
 def same_models(before: Sequence[ModelEntry], now: Sequence[ModelEntry], directory: RunDirectory) -> bool:
-    """Whether a run's entries say the same as those of a definition."""
+    """Return whether a run's entries say the same as those of a definition."""
     if len(before) != len(now):
         return False
     return all(_same_entry(there, here, directory) for there, here in zip(before, now, strict=True))
@@ -341,7 +341,7 @@ def _same_entry(there: ModelEntry, here: ModelEntry, directory: RunDirectory) ->
 def own_families(
     entries: Sequence[ModelEntry], directory: RunDirectory | None = None, allow_code: bool = False
 ) -> dict[str, Family]:
-    """The families of the entries that are not built in, by name.
+    """Return the families of the entries that are not built in, by name.
 
     directory: of the run, where stored estimators and copied files are; None before there is one.
     """

@@ -29,10 +29,10 @@ class EpochFamily(SteppedFamily):
 
     @abstractmethod
     def build(self, config: Config, task: Task) -> Estimator:
-        """The untrained estimator."""
+        """Return the untrained estimator."""
 
     def reconfigure(self, model: Model, config: Config, task: Task) -> Model:
-        """A model trained so far, to continue with another configuration."""
+        """Return a model trained so far, to continue with another configuration."""
         params = self.build(config, task).get_params()
         return model.set_params(**{name: value for name, value in params.items() if name != "random_state"})
 

@@ -35,7 +35,7 @@ class EstimatorFamily(Family):
 
     @abstractmethod
     def build(self, config: Config, train: EncodedRows, task: Task, seed: int) -> Estimator:
-        """The unfitted estimator."""
+        """Return the unfitted estimator."""
 
     def fit(self, config: Config, train: EncodedRows, task: Task, seed: int, steps: int | None = None) -> Model:
         if single_class(train, task):
@@ -56,7 +56,7 @@ class EstimatorFamily(Family):
             return super().predict(model, rows, task)
 
     def restore_units(self, model: Model, mean: float, scale: float) -> Model:
-        """A model fitted on a standardised target, in the target's own units."""
+        """Return a model fitted on a standardised target, in the target's own units."""
         raise NotImplementedError
 
 
@@ -75,7 +75,7 @@ class LinearFamily(EstimatorFamily):
 
 
 def sklearn_seed(seed: int) -> int:
-    """A study's seed in the range that scikit-learn takes."""
+    """Return a study's seed in the range that scikit-learn takes."""
     return seed % 2**32
 
 
@@ -92,12 +92,12 @@ def check_names(family: Family, config: Config, known: Collection[str]) -> None:
 
 
 def single_class(train: EncodedRows, task: Task) -> bool:
-    """Whether the training rows hold one class only (a fold of a rare class, an early time fold)."""
+    """Return whether the training rows hold one class only (a fold of a rare class, an early time fold)."""
     return task.classification and bool((train.y == train.y[0]).all())
 
 
 def with_own_classes(model: Model, rows: EncodedRows, prediction: Prediction) -> Prediction:
-    """A prediction with the classes that the model's own `predict` says.
+    """Return a prediction with the classes that the model's own `predict` says.
 
     They need not be the most probable ones: a classifier may have a threshold of its own.
     """
@@ -112,14 +112,14 @@ def rows_of_a_leaf(wanted: int, train: EncodedRows) -> int:
 
 
 def constant(train: EncodedRows) -> DummyClassifier:
-    """The only model that one class allows: it always says that class."""
+    """Return the only model that one class allows: it always says that class."""
     from sklearn.dummy import DummyClassifier
 
     return DummyClassifier(strategy="prior").fit(train.X, train.y, train.weight)
 
 
 def calibrated(estimator: Estimator, train: EncodedRows) -> CalibratedClassifierCV:
-    """A classifier without probabilities, with sigmoid-calibrated ones (what SVC's `probability=True` was)."""
+    """Return a classifier without probabilities, with sigmoid-calibrated ones (what SVC's `probability=True` was)."""
     from sklearn.calibration import CalibratedClassifierCV
 
     fewest = int(np.unique(train.y, return_counts=True)[1].min())
@@ -131,7 +131,7 @@ def calibrated(estimator: Estimator, train: EncodedRows) -> CalibratedClassifier
 
 
 def standardised(train: EncodedRows) -> tuple[np.ndarray, float, float]:
-    """(y with mean 0 and variance 1, mean, scale) of a regression target, computed once per matrix."""
+    """Return (y with mean 0 and variance 1, mean, scale) of a regression target, computed once per matrix."""
     if "standardised" not in train.cache:
         mean, scale = float(train.y.mean()), float(train.y.std())
         scale = scale if scale > 0.0 else 1.0

@@ -30,5 +30,5 @@ def _readable(value: object) -> object:
 
 
 def read_example(rows: Json | None) -> pd.DataFrame | None:
-    """The rows that `example_json` wrote."""
+    """Return the rows that `example_json` wrote."""
     return None if rows is None else pd.DataFrame(rows["data"], columns=rows["columns"])

@@ -62,7 +62,7 @@ def grown_folds(
     states: Sequence[bytes | None],
     config: Config,
 ) -> Generator[tuple[Grown, ...], None, None]:
-    """The steps of a trial that a worker group trains. folds, states: as of `SteppedFamily.grow_folds`."""
+    """Yield the steps of a trial that a worker group trains. folds, states: as of `SteppedFamily.grow_folds`."""
     steady = config.get("booster") in TREES
     try:
         unseen = [
@@ -91,7 +91,7 @@ class _Unseen:
             self._add(model)
 
     def prediction(self, model: Booster) -> Prediction:
-        """What the model after a step says."""
+        """Return what the model after a step says."""
         new = (self.done, model.num_boosted_rounds()) if self.steady else (0, 0)
         raw = model.predict(self.rows, iteration_range=new)
         self._add(model)

@@ -54,7 +54,7 @@ class ForestFamily(SteppedFamily):
 
     @abstractmethod
     def build(self, params: Config, task: Task) -> Forest:
-        """The unfitted estimator."""
+        """Return the unfitted estimator."""
 
     def fit(self, config: Config, train: EncodedRows, task: Task, seed: int, steps: int | None = None) -> Model:
         if single_class(train, task):
@@ -113,7 +113,7 @@ class ForestFamily(SteppedFamily):
 
 
 def _packed(forest: Forest) -> bytes:
-    """A forest as the file of one with its first tree alone, and what the trees differ in."""
+    """Return a forest as the file of one with its first tree alone, and what the trees differ in."""
     shell = copy.copy(forest)
     shell.estimators_ = forest.estimators_[:1]
     states = [tree.tree_.__getstate__() for tree in forest.estimators_]
@@ -124,7 +124,7 @@ def _packed(forest: Forest) -> bytes:
 
 
 def _unpacked(content: bytes) -> Forest:
-    """The forest of such a file; `RunError` where it is none."""
+    """Return the forest of such a file; `RunError` where it is none."""
     names = (*JOINED, *COUNTED, "seeds")
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -152,7 +152,7 @@ def _frozen(forest: Forest, total: np.ndarray) -> ForestState:
 
 
 def _copied(forest: Forest) -> Forest:
-    """The forest as it is now: a later warm start appends to the list of trees in place."""
+    """Return the forest as it is now: a later warm start appends to the list of trees in place."""
     same = copy.copy(forest)
     same.estimators_ = list(forest.estimators_)
     return same

@@ -9,8 +9,8 @@ from typing import Generic, TypeVar
 
 from tuning.models.customer_model import CustomerModel
 
-#: Bytes that a model takes beside what is in its files: its encoder, its columns, objects.
-BESIDE = 50_000
+#: Bytes of a model that are not in its files: its encoder, its columns, objects.
+OVERHEAD = 50_000
 
 K = TypeVar("K", bound=Hashable)
 
@@ -31,7 +31,7 @@ class KeptModels(Generic[K]):
         return len(self._models)
 
     def get(self, key: K) -> CustomerModel:
-        """The model of a key. Two threads that ask for it at once may both load it."""
+        """Return the model of a key. Two threads that ask for it at once may both load it."""
         with self._lock:
             found = self._models.get(key)
             if found is not None:
@@ -41,8 +41,8 @@ class KeptModels(Generic[K]):
         with self._lock:
             if key not in self._models:
                 self._models[key] = model
-                self._size += model.size + BESIDE
+                self._size += model.size + OVERHEAD
             while self._size > self._most and len(self._models) > 1:
                 _, oldest = self._models.popitem(last=False)
-                self._size -= oldest.size + BESIDE
+                self._size -= oldest.size + OVERHEAD
         return model

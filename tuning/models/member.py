@@ -56,7 +56,7 @@ class Member:
         return self.encoder.encoding == FRAME, self.columns
 
     def raw(self, frame: pd.DataFrame) -> RawColumns:
-        """Rows before its encoding; `CustomerError` says what is wrong with them."""
+        """Return rows before its encoding; `CustomerError` says what is wrong with them."""
         return (as_frame if self.encoder.encoding == FRAME else to_raw)(frame, self.columns)
 
     def unseen(self, raw: RawColumns) -> dict[str, np.ndarray]:
@@ -65,7 +65,7 @@ class Member:
         return {names[position]: rows for position, rows in self.encoder.unseen(raw).items()}
 
     def encoded(self, raw: RawColumns) -> EncodedRows:
-        """Rows as its model takes them."""
+        """Return rows as its model takes them."""
         X = self.encoder.transform(raw)
         return EncodedRows(X, np.zeros(len(X)), categorical=self.encoder.categorical(raw))
 
@@ -88,7 +88,7 @@ class Member:
 
 
 def read_member(values: Json, encoder: Encoder, read: Callable[[str], bytes], allow_code: bool) -> Member:
-    """A member from what `Member.described` said, and from its file.
+    """Return a member from what `Member.described` said, and from its file.
 
     values: with the name of the file as "model". read: gives the content of a file. allow_code: also a model that was
     saved with cloudpickle, which runs the code in it.

@@ -19,7 +19,7 @@ Description: TypeAlias = Json
 
 
 def describe_model(directory: RunDirectory, folder: str, sha256: str | None = None) -> Description:
-    """What `model.json` says about a saved model; its digest is checked first."""
+    """Return what `model.json` says about a saved model; its digest is checked first."""
     description: Description = json.loads(read_checked(directory, f"{folder}/model.json", sha256))
     if description["format"] != FORMAT:
         raise OtherFormatError(
@@ -55,19 +55,19 @@ def place_of(directory: RunDirectory, folder: str, name: str, description: Descr
 
 
 def inputs(description: Description) -> dict[str, bool]:
-    """The columns of what a saved model takes, and whether each must be there."""
+    """Return the columns of what a saved model takes, and whether each must be there."""
     if description["prepare"] is None:
         return {name: True for name, _ in description["columns"]}
     return {name: False for name, _ in description["prepare"]["inputs"]}  # `Preparation` knows which it needs
 
 
 def parts(description: Description) -> list[tuple[str, str]]:
-    """(family, file) of each fitted model that a saved one consists of."""
+    """Return (family, file) of each fitted model that a saved one consists of."""
     return [(values.get("booster", values["family"]), values["model"]) for values in description["members"]]
 
 
 def read_checked(directory: RunDirectory, name: str, sha256: str | None) -> bytes:
-    """A file of a run; `RunError` where it is not there, or not what was recorded."""
+    """Return a file of a run; `RunError` where it is not there, or not what was recorded."""
     try:
         content = packs.read(directory, name)
     except FileNotFoundError as error:

@@ -111,7 +111,7 @@ class OwnFamily(Family):
         return hasattr(self.build(config), "predict_proba")
 
     def able(self) -> frozenset[str]:
-        """The tasks that the estimator is for; all when it does not say."""
+        """Return the tasks that the estimator is for; all when it does not say."""
         from sklearn.base import BaseEstimator, is_classifier, is_regressor
 
         estimator = self.build({})
@@ -164,7 +164,7 @@ class _Careful:
 
 
 def is_factory(source: object) -> TypeGuard[Callable[..., Estimator]]:
-    """A class, or a function; an object with `fit` is an estimator, even if it can be called."""
+    """Return whether it is a class or a function; an object with `fit` is an estimator, even if it can be called."""
     return isinstance(source, type) or (callable(source) and not hasattr(source, "fit"))
 
 

@@ -44,7 +44,7 @@ class Preparation:
 
     @classmethod
     def from_json(cls, given: Json | None, example: pd.DataFrame | None) -> Preparation | None:
-        """The opposite of `to_json`; None of a model without one."""
+        """Return the opposite of `to_json`; None of a model without one."""
         if given is None or example is None:
             return None
         return cls(given["name"], given["source"], tuple((name, kind) for name, kind in given["inputs"]), example)
@@ -59,7 +59,7 @@ class Preparation:
         return [name for name, kind in self.inputs if kind in TEXT_TYPES]
 
     def rows(self, frame: pd.DataFrame, features: Sequence[str]) -> pd.DataFrame:
-        """The rows as `prepare` gives them back, each of them, in order; else a `CustomerError`.
+        """Return the rows as `prepare` gives them back, each of them, in order; else a `CustomerError`.
 
         Columns that only the target needs may be absent: `prepare` then gets them empty. It is tried on the example
         whether the features are the same without them.
@@ -107,7 +107,7 @@ class Preparation:
         raise CustomerError(FileCode.PREPARE_NEEDS(columns=[*needed] or [*absent], why=why))
 
     def _needed(self, absent: Sequence[str], features: Sequence[str]) -> Note | None:
-        """What goes wrong with the example when some columns are empty; None when features are as with them."""
+        """Return what goes wrong with the example when some columns are empty; None when features are as with them."""
         whole = apply_prepare(self.function, self._example)
         try:
             without = apply_prepare(self.function, self._with_empty(self._example, absent))
@@ -193,7 +193,7 @@ def _by_values(rows: pd.DataFrame, some: pd.DataFrame, prepared: pd.DataFrame, a
 
 
 def _hashes(frame: pd.DataFrame) -> np.ndarray:
-    """A number for each row, the same where its values are, whatever their types."""
+    """Return a number for each row, the same where its values are, whatever their types."""
     columns = {
         name: values.to_numpy(dtype=np.float64, na_value=np.nan)
         if pd.api.types.is_numeric_dtype(values)
@@ -204,7 +204,7 @@ def _hashes(frame: pd.DataFrame) -> np.ndarray:
 
 
 def _same(some: pd.Series, others: pd.Series) -> bool:
-    """Whether values are equal, numbers up to rounding, whatever their types."""
+    """Return whether values are equal, numbers up to rounding, whatever their types."""
     if pd.api.types.is_numeric_dtype(some) and pd.api.types.is_numeric_dtype(others):
         one, other = (values.to_numpy(dtype=np.float64, na_value=np.nan) for values in (some, others))
         return np.allclose(one, other, equal_nan=True)

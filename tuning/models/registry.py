@@ -24,7 +24,7 @@ def families() -> dict[str, Family]:
 
 
 def family(name: str) -> Family:
-    """The family of that name; an unknown one is an error that names the nearest."""
+    """Return the family of that name; an unknown one is an error that names the nearest."""
     known = families()
     if name not in known:
         hint = did_you_mean(name, known)

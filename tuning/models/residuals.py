@@ -19,7 +19,7 @@ from tuning.preprocessing.task import Task
 PREDICTION, LOW, HIGH = "prediction", "prediction_low", "prediction_high"
 SHARES = 1 - np.geomspace(1, 0.001, 40)  # of which quantiles are kept, closer together towards the largest
 FEW = 5  # rows; where an interval leaves out fewer, its ends are the mean distance times a shape
-TYPICAL_WEIGHS = 10.0  # rows: so much the typical customer's mean distance counts beside a customer's own
+TYPICAL_WEIGHS = 10.0  # rows: weight of the typical customer's mean distance, next to a customer's own rows
 SMALLEST = 0.05  # predictions nearer to 0 than this share of them are as uncertain as that one
 POWERS = (0.0, 0.5, 1.0)  # of predictions, by which residuals may grow
 MARGIN = 2.0  # by how much a likelihood has to be better with a power, in logarithms
@@ -90,7 +90,7 @@ class Residuals:
         return cls(rows, tuple(map(_short, quantiles)), growth, bounds, _short(mean))
 
     def ends(self, answers: np.ndarray, interval: float) -> tuple[np.ndarray, np.ndarray]:
-        """(low, high) of predictions. interval: the share of targets that is to lie between them."""
+        """Return (low, high) of predictions. interval: the share of targets that is to lie between them."""
         distance = self._distance(interval) * _sizes(answers, self.growth)
         low, high = answers - distance, answers + distance
         if self.bounds is None:
@@ -105,7 +105,7 @@ class Residuals:
 
     @classmethod
     def from_json(cls, values: Json | None) -> Residuals | None:
-        """The opposite of `to_json`; None of a model that has none."""
+        """Return the opposite of `to_json`; None of a model that has none."""
         if values is None:
             return None
         power, low, high = values["growth"]
@@ -132,13 +132,13 @@ def _short(value: float) -> float:
 
 
 def _sizes(answers: np.ndarray, growth: tuple[float, float, float]) -> np.ndarray:
-    """(n,) how large the residuals of predictions are, beside those of the largest one."""
+    """Return (n,) how large the residuals of predictions are, relative to those of the largest one."""
     power, low, high = growth
     return (np.clip(np.abs(answers), low, high) / high) ** power
 
 
 def _growth(answers: np.ndarray, distances: np.ndarray, weight: np.ndarray) -> tuple[float, float, float]:
-    """The power with which distances of that size are likeliest, as of Laplace's distribution; 0 unless clearly so.
+    """The power with which distances of that size are likeliest, under Laplace's distribution; 0 unless clearly so.
 
     weight: of rows, 1 together.
     """

@@ -64,7 +64,7 @@ _checked: set[frozenset[bytes]] = set()
 
 
 def dump_skops(model: object) -> bytes:
-    """A scikit-learn object in skops' format; a type outside the list is refused already here."""
+    """Return a scikit-learn object in skops' format; a type outside the list is refused already here."""
     return skops_pattern.dump(model, _dump_in_full)
 
 
@@ -81,7 +81,7 @@ def _dump_in_full(model: object) -> bytes:
 
 
 def load_skops(content: bytes) -> object:
-    """A scikit-learn object, if it consists of trusted types only."""
+    """Return a scikit-learn object, if it consists of trusted types only."""
     import skops.io
     from skops.io.exceptions import UntrustedTypesFoundException
 

@@ -45,7 +45,7 @@ class Pattern:
     names: tuple[str, ...]
 
     def filled(self, state: Attributes) -> bytes:
-        """The file of another estimator."""
+        """Return the file of another estimator."""
         parts, files = [self.texts[0]], dict[bytes, str]()
         for name, text in zip(self.names, self.texts[1:], strict=True):
             value = state[name]
@@ -58,7 +58,7 @@ _known: dict[tuple[object, ...], Pattern | None] = {}
 
 
 def packed(files: Iterable[tuple[str, bytes | str]]) -> bytes:
-    """An archive of files by name, which tells no time."""
+    """Return an archive of files by name, which tells no time."""
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w") as archive:
         for name, content in files:
@@ -71,7 +71,7 @@ def _archive(files: Mapping[bytes, str], schema: str) -> bytes:
 
 
 def _named(files: dict[bytes, str], content: bytes, suffix: str) -> str:
-    """The name of a file; equal ones are one."""
+    """Return the name of a file; equal ones are one."""
     return files.setdefault(content, f"{len(files) + 1}.{suffix}")
 
 
@@ -101,7 +101,7 @@ def _number(node: object, numbers: Iterator[int], named: Callable[[str], str]) -
 
 
 def dump(model: object, in_full: Callable[[object], bytes]) -> bytes:
-    """An estimator as `in_full` writes it, which is asked where its like has not been written yet."""
+    """Return an estimator as `in_full` writes it, which is asked where its like has not been written yet."""
     state: object = getattr(model, "__getstate__", dict)()
     if not isinstance(state, dict) or (kind := _kind(model, state)) is None:
         return in_full(model)
@@ -114,7 +114,7 @@ def dump(model: object, in_full: Callable[[object], bytes]) -> bytes:
 
 
 def _kind(model: object, state: Attributes) -> tuple[object, ...] | None:
-    """The same for all estimators that differ in numbers only; None for those with attributes of other types."""
+    """Return the same for all estimators that differ in numbers only; None for those with attributes of other types."""
     marks: list[object] = [type(model)]
     for name, value in state.items():
         mark = value if value is None or type(value) in (bool, str) else type(value)
@@ -129,7 +129,7 @@ def _is_plain_array(value: object) -> bool:
 
 
 def _learned(content: bytes, state: Attributes) -> Pattern | None:
-    """The pattern of a file; None where the schema does not hold what was expected."""
+    """Return the pattern of a file; None where the schema does not hold what was expected."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         schema = json.loads(archive.read(SCHEMA))
     try:
@@ -153,7 +153,7 @@ def _learned(content: bytes, state: Attributes) -> Pattern | None:
 
 
 def npy(value: np.ndarray | np.float64) -> bytes:
-    """An array as `numpy.save` writes it."""
+    """Return an array as `numpy.save` writes it."""
     return _header(value.dtype, value.shape) + value.tobytes()
 
 

@@ -77,7 +77,7 @@ class ActorGroup(WorkerGroup):
 
     @classmethod
     def of(cls, values: Mapping[str, object]) -> ActorGroup:
-        """The worker group that a configuration holds; `ValueError` says what is wrong with a value."""
+        """Return the worker group that a configuration holds; `ValueError` says what is wrong with a value."""
         return cls(**{name: values[name] for name in GROUP_FIELDS if name in values})  # type: ignore[arg-type]  # checked there
 
     @property
@@ -99,10 +99,10 @@ GROUP_FIELDS = tuple(field.name for field in fields(ActorGroup))
 
 
 def without_group(config: Mapping[str, T]) -> dict[str, T]:
-    """A configuration's parameters of the model itself."""
+    """Return a configuration's parameters of the model itself."""
     return {name: value for name, value in config.items() if name not in GROUP_FIELDS}
 
 
 def group_last(config: Mapping[str, T]) -> dict[str, T]:
-    """A configuration with what the actors are at the end: tables show the beginning, and that does not vary."""
+    """Return a configuration with what the actors are at the end: tables show the beginning, and that does not vary."""
     return {**without_group(config), **{name: config[name] for name in GROUP_FIELDS if name in config}}

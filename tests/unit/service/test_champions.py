@@ -20,7 +20,7 @@ from tuning import RunResult, TuneRunner
 from tuning.basics.documents import Json
 from tuning.errors import MissingError
 from tuning.models.customer_model import CustomerModel
-from tuning.models.kept_models import BESIDE, KeptModels
+from tuning.models.kept_models import OVERHEAD, KeptModels
 from tuning.runs.prediction.models import ModelReader
 from tuning.service import champions_child
 from tuning.service.champions_child import ServedChampions
@@ -123,9 +123,9 @@ def test_models_that_nobody_asks_for_leave_the_memory_first() -> None:
 
     def load(name: str) -> CustomerModel:
         loaded.append(name)
-        return CustomerModel(name, None, (), size=BESIDE)  # type: ignore[arg-type]  # nobody asks it
+        return CustomerModel(name, None, (), size=OVERHEAD)  # type: ignore[arg-type]  # nobody asks it
 
-    kept = KeptModels(4 * BESIDE, load)
+    kept = KeptModels(4 * OVERHEAD, load)
     for name in ("a", "b", "a", "c", "a", "b"):
         assert kept.get(name).customer == name
     assert (loaded, len(kept)) == (["a", "b", "c", "b"], 2)

@@ -145,7 +145,7 @@ class CatBoostFamily(SteppedFamily):
 
 @cache
 def _known() -> frozenset[str]:
-    """Names of training parameters, without those that say the length by another name."""
+    """Return names of training parameters, without those that say the length by another name."""
     import inspect
 
     from catboost import CatBoostClassifier, CatBoostRegressor
@@ -155,7 +155,7 @@ def _known() -> frozenset[str]:
 
 
 def _next_end(done: int, step: int, full: int) -> int:
-    """Up to which round the next training goes: a step at first; all of it where little more would be left."""
+    """Return up to which round the next training goes: a step at first; all of it where little more would be left."""
     wanted = max(step, done * AHEAD)
     return full if full - wanted < wanted / 2 else wanted
 
@@ -167,7 +167,7 @@ def _longer(story: CatBoostStory, params: Config, rounds: int) -> CatBoostStory:
 
 
 def _boosted(train: EncodedRows, story: CatBoostStory) -> CatBoost:
-    """A model that has trained these rounds, each stretch with its own parameters."""
+    """Return a model that has trained these rounds, each stretch with its own parameters."""
     from catboost import CatBoost
 
     model = None
@@ -198,7 +198,7 @@ def _prediction(model: CatBoost, raw: np.ndarray, task: Task) -> Prediction:
 
 
 def _nothing_to_learn(train: EncodedRows, task: Task) -> bool:
-    """Whether there is one class only, or no column with two values: CatBoost refuses both."""
+    """Return whether there is one class only, or no column with two values: CatBoost refuses both."""
     if "catboost constant" not in train.cache:
         X = float32(train)
         varies = bool(((X[:1] != X) & ~(np.isnan(X) & np.isnan(X[:1]))).any())
@@ -215,7 +215,7 @@ def _constant(train: EncodedRows, task: Task) -> Model:
 
 
 def _pool(rows: EncodedRows) -> Pool:
-    """Rows as CatBoost takes them: category codes are names to it, and a missing one is a category."""
+    """Return rows as CatBoost takes them: category codes are names to it, and a missing one is a category."""
     from catboost import FeaturesData, Pool
 
     if "catboost" not in rows.cache:

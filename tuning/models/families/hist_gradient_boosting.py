@@ -150,13 +150,13 @@ KEPT = ("rows", "trained", "unseen", "counted")
 
 
 def _frozen(model: Estimator) -> GrowingState:
-    """(plain estimator as it is now, running predictions of training rows, of validation rows)."""
+    """Return (plain estimator as it is now, running predictions of training rows, of validation rows)."""
     plain = _plain(type(model).__mro__[1], model)
     return plain, None if model.trained is None else model.trained.copy(order="F"), model.unseen
 
 
 def _plain(kind: type[Estimator], model: Estimator) -> Estimator:
-    """A copy that later warm starts of the original do not change, of the class that scikit-learn knows."""
+    """Return a copy that later warm starts of the original do not change, of the class that scikit-learn knows."""
     plain = kind()
     vars(plain).update(copy.deepcopy({name: value for name, value in vars(model).items() if name not in KEPT}))
     return plain

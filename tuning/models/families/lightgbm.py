@@ -146,7 +146,7 @@ class LightGBMFamily(SteppedFamily):
 
 @cache
 def _known() -> frozenset[str]:
-    """Names of training parameters: the estimators', the trainer's, and its aliases."""
+    """Return names of training parameters: the estimators', the trainer's, and its aliases."""
     import lightgbm
     from lightgbm.basic import _ConfigAliases
 
@@ -159,7 +159,7 @@ def _frozen(story: LightGBMStory, raw: np.ndarray, counted: int) -> LightGBMStat
 
 
 def _boosted(train: EncodedRows, story: LightGBMStory) -> Booster:
-    """A Booster that has trained these rounds, each stretch with its own parameters but for the frozen ones."""
+    """Return a Booster that has trained these rounds, each stretch with its own parameters but for the frozen ones."""
     import lightgbm
 
     first = current = story[0][0]

@@ -80,7 +80,7 @@ def _average(values: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
 
 
 def _centred(train: EncodedRows) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """(X, y, mean of X, mean of y) with the means taken off, computed once for all penalties."""
+    """Return (X, y, mean of X, mean of y) with the means taken off, computed once for all penalties."""
     if "centred" not in train.cache:
         y = np.asarray(train.y, dtype=train.X.dtype)
         centre, mean = (_average(values, train.weight) for values in (train.X, y))

@@ -133,7 +133,7 @@ class XGBoostFamily(SteppedFamily):
     def _work(
         self, config: Config, rows: EncodedRows, task: Task, seed: int, shards: Sequence[str], state: State = None
     ) -> TrainingJob:
-        """What a worker group is to train on rows. shards: their files. state: to go on from."""
+        """Return what a worker group is to train on rows. shards: their files. state: to go on from."""
         params = {name: value for name, value in self._params(config, rows, task, seed).items() if name != "nthread"}
         device = "cuda" if ActorGroup.of(config).gpus_per_actor else "cpu"
         return TrainingJob(
@@ -191,14 +191,14 @@ def _known_already(rows: QuantileDMatrix) -> None:
 
 @cache
 def _known() -> frozenset[str]:
-    """Names of training parameters: the estimators' and the trainer's own."""
+    """Return names of training parameters: the estimators' and the trainer's own."""
     import xgboost
 
     return frozenset({*xgboost.XGBModel().get_params(), *CORE_NAMES})
 
 
 def _hessian(rows: EncodedRows, task: Task) -> float:
-    """What all rows weigh in leaves before the first tree: their weights, a quarter of them for even odds."""
+    """Return what all rows weigh in leaves before the first tree: their weights, a quarter of them for even odds."""
     weight = float(len(rows.X) if rows.weight is None else rows.weight.sum())
     return 0.25 * weight if task.classification else weight
 

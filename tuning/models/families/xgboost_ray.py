@@ -17,7 +17,7 @@ NAMES = {"xgboost": ("xgboost", "xgboost-cpu")}  # of packages that have several
 
 
 def unsuitable() -> str:
-    """Why this cannot work here, as a sentence: a library that is missing or of another version; else empty."""
+    """Return why this cannot work here, as a sentence: a library that is missing or of another version; else empty."""
     for package, wanted in VERSIONS.items():
         found = installed_version(*NAMES.get(package, (package,)))
         if not found.startswith(wanted):

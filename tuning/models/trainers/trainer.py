@@ -52,13 +52,13 @@ class TrainWorkers(WorkerGroup):
 
 
 def is_trainer(value: object) -> TypeGuard[DataParallelTrainer]:
-    """Whether it is one of Ray Train's trainers, such as `XGBoostTrainer`."""
+    """Return whether it is one of Ray Train's trainers, such as `XGBoostTrainer`."""
     known = sys.modules.get(TRAINERS)
     return known is not None and isinstance(value, known.DataParallelTrainer)
 
 
 def maker_of(trainer: DataParallelTrainer) -> Callable[..., DataParallelTrainer]:
-    """A function that makes trainers like this one; a configuration is added to its `train_loop_config`."""
+    """Return a function that makes trainers like this one; a configuration is added to its `train_loop_config`."""
 
     def make(
         config: Mapping[str, object], scaling_config: ScalingConfig = trainer.scaling_config
@@ -72,7 +72,7 @@ def maker_of(trainer: DataParallelTrainer) -> Callable[..., DataParallelTrainer]
 
 
 def workers_of(objective: Callable[..., object] | None) -> TrainWorkers | None:
-    """The workers of the trainers that an objective makes; None for one that makes none, as far as it says.
+    """Return the workers of the trainers that an objective makes; None for one that makes none, as far as it says.
 
     Raises:
         DefinitionError: they cannot stand in a trial's own placement group, or Ray Train is of an unknown version.
@@ -93,7 +93,7 @@ def workers_of(objective: Callable[..., object] | None) -> TrainWorkers | None:
 
 
 def _unsuitable() -> str:
-    """Why Ray Train cannot work here, as a sentence: it lacks what a trial's controller extends; else empty."""
+    """Return why Ray Train cannot work here, as a sentence: it lacks what a trial's controller extends; else empty."""
     here = f"trainers of Ray Train work with Ray 2.60, and {version('ray')} is installed"
     way_out = "pip install 'ray[train]==2.60.*'."
     try:
@@ -110,7 +110,7 @@ def _unsuitable() -> str:
 
 
 def asked_by(scaling: ScalingConfig) -> TrainWorkers:
-    """The workers of a trainer; `DefinitionError` where they cannot stand in a trial's own placement group."""
+    """Return the workers of a trainer; `DefinitionError` where they cannot stand in a trial's own placement group."""
     count = scaling.num_workers
     if not isinstance(count, int) or count < 1:
         raise DefinitionError(
