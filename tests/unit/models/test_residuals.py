@@ -96,7 +96,7 @@ def test_so_many_new_targets_lie_within(rows: int, level: float) -> None:
         known, new = rng.lognormal(size=rows) - 1, rng.lognormal(size=1000) - 1
         found = of(known)
         shares.append(covered(found, new, np.zeros(1000), level))
-    assert np.mean(shares) == pytest.approx(level, abs=0.02)
+    assert -0.02 < np.mean(shares) - level < 0.02 + 1 / rows
 
 
 def test_intervals_are_wider_where_residuals_are_larger() -> None:
