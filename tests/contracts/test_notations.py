@@ -12,7 +12,7 @@ from data_shapes import definition, rows_of
 from shown_output import note_texts
 
 from tuning import TuneRunner
-from tuning.cli.starter import starter
+from tuning.cli.init import starter
 from tuning.data.cells import WORDS
 from tuning.data.registry import file_source
 from tuning.definition.definition import define

@@ -17,7 +17,7 @@ import pytest
 from data_shapes import definition, placed, rows_of, trips
 
 from tuning import TuneRunner
-from tuning.cli.starter import starter
+from tuning.cli.init import starter
 from tuning.data.cells import typed
 from tuning.data.column_types import to_frame
 from tuning.data.customers import find_customers
