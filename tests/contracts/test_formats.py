@@ -18,7 +18,7 @@ from tuning.data.files import find_files
 from tuning.data.formats.memory_frame import FrameSource
 from tuning.data.keys import row_keys
 from tuning.data.registry import file_formats, file_source, format_of
-from tuning.data.table_source import FileSource, Piece, TableSource
+from tuning.data.table_source import FileSource, TableSource
 from tuning.definition.customer_limits import Limits
 from tuning.errors import CustomerError
 
@@ -41,8 +41,8 @@ def source_of(name: str, frame: pd.DataFrame, folder: Path) -> TableSource:
     return FrameSource(frame) if name == "frame" else written(name, frame, folder)
 
 
-def together(pieces: list[Piece]) -> pd.DataFrame:
-    return to_frame(concatenated([piece.rows for piece in pieces]))
+def together(pieces: list[pa.Table]) -> pd.DataFrame:
+    return to_frame(concatenated(pieces))
 
 
 def zones(keys: pa.Table) -> list[str | None]:
@@ -64,7 +64,7 @@ def test_what_a_writer_writes_piece_by_piece_is_read_again(name: str, tmp_path: 
     path = str(tmp_path / f"again{FORMATS[name].suffixes[0]}")
     with open(path, "wb") as stream:
         writer = source.writer(stream)
-        for part in (piece.rows.slice(0, 12), piece.rows.slice(12)):
+        for part in (piece.slice(0, 12), piece.slice(12)):
             writer.write_table(part)
         writer.close()
     pd.testing.assert_frame_equal(file_source(path, {}).read(), source.read())
@@ -118,7 +118,7 @@ def test_pieces_are_all_rows_in_order(name: str, tmp_path: Path) -> None:
     source = source_of(name, frame, tmp_path)
     pieces = list(source.pieces(["zone"]))
     assert name == "frame" or len(pieces) > 1
-    assert [zone for piece in pieces for zone in zones(piece.keys)] == frame["zone"].astype(str).tolist()
+    assert [zone for piece in pieces for zone in zones(piece)] == frame["zone"].astype(str).tolist()
     found = together(pieces)
     pd.testing.assert_frame_equal(found.astype({"zone": "int64"}), frame)
 
@@ -129,7 +129,7 @@ def test_pieces_hold_the_columns_that_are_chosen(name: str, tmp_path: Path) -> N
     source = source_of(name, frame, tmp_path)
     chosen = list(source.pieces(["zone"], lambda names: [names[0], names[-1]]))
     pd.testing.assert_frame_equal(together(chosen).astype({"zone": "int64"}), frame[["zone", "y"]])
-    assert {len(piece.rows.column_names) for piece in source.pieces(choose=lambda _: [])} == {0}
+    assert {len(piece.column_names) for piece in source.pieces(choose=lambda _: [])} == {0}
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -137,8 +137,8 @@ def test_a_table_without_rows_has_columns_and_an_empty_piece(name: str, tmp_path
     source = source_of(name, trips(5)[:0], tmp_path)
     assert source.columns() == ["zone", "x", "color", "y"]
     (piece,) = source.pieces(["zone"])
-    assert piece.rows.column_names == ["zone", "x", "color", "y"]
-    assert piece.rows.num_rows == piece.keys.num_rows == len(source.read()) == 0
+    assert piece.column_names == ["zone", "x", "color", "y"]
+    assert piece.num_rows == len(source.read()) == 0
 
 
 @pytest.mark.parametrize("name", SOURCES)

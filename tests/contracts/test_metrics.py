@@ -14,7 +14,6 @@ import pytest
 from mlflow_records import trial
 from sklearn.metrics import get_scorer_names
 
-from tuning.data.prepared import CustomerData, OwnCode
 from tuning.definition.definition import define
 from tuning.errors import CustomerError, DefinitionError, PlanError
 from tuning.evaluation.conclusion import conclude
@@ -24,6 +23,7 @@ from tuning.evaluation.winner import StudyOutcome
 from tuning.notes import PlanCode, texts
 from tuning.planning.plan import make_plan
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION
+from tuning.study.customer_data import CustomerData, OwnCode
 
 ROWS = 90
 RNG = np.random.default_rng(0)

@@ -30,8 +30,7 @@ def peak():
         return next(int(line.split()[1]) // 1024 for line in status if line.startswith("VmHWM"))
 
 partition.BUFFER_BYTES = {BUFFER * MIB}
-csv_file.AT_ONCE = {CHUNK * MIB}
-csv_file.PIECE_BYTES = {CHUNK * MIB} // 4  # the share of AT_ONCE that it is
+csv_file.PIECE_BYTES = {CHUNK * MIB} // 4
 parquet_file.STREAM_BYTES = {CHUNK * MIB}
 partition.ROWS_AT_ONCE = 1 << 15
 made = define({{"data": sys.argv[1], "by": "zone", "target": "y", "task": "regression", "slots": 2}})

@@ -13,7 +13,7 @@ import pytest
 from shown_output import note_texts
 
 from tuning.basics.timing import Timing
-from tuning.data.prepare_process import PrepareProcess
+from tuning.data.child_process import PrepareProcess
 from tuning.definition.definition import Definition, define
 from tuning.errors import CustomerError, NotLookedAtError, PlanError
 from tuning.planning.plan import make_plan

@@ -57,10 +57,10 @@ def test_a_file_is_opened_at_most_twice_before_its_first_fit(
     assert (len(opens), max(opens.values())) == (20, 2)
 
 
-def test_a_large_file_is_opened_once_however_often_it_is_passed(
+def test_a_large_file_is_opened_once_for_its_header_and_its_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(csv_file, "AT_ONCE", 100)
+    monkeypatch.setattr(csv_file, "HEADER_BYTES", 100)
     write_customers(tmp_path, 1)
     for suffix in (".csv", ".csv.gz"):
         source = file_source(str(tmp_path / f"c0000{suffix}"), {})
@@ -71,27 +71,12 @@ def test_a_large_file_is_opened_once_however_often_it_is_passed(
             assert [mask for mask, name in events.read() if name] == [IN_OPEN, IN_CLOSE_NOWRITE]
 
 
-def test_a_file_that_is_replaced_while_it_is_kept_open_is_opened_again(tmp_path: Path) -> None:
+def test_a_file_that_is_replaced_while_its_content_is_kept_is_read_again(tmp_path: Path) -> None:
     write_customers(tmp_path, 2)
     source = file_source(str(tmp_path / "c0000.csv"), {})
-    with file_access.opened_once():
+    with file_access.read_once():
         before, digest = source.read(), file_access.file_digest(source.path)
         (tmp_path / "c0001.csv").replace(tmp_path / "c0000.csv")
         assert not source.read().equals(before)
         assert file_access.file_digest(source.path) != digest
     assert file_access.file_digest(source.path) != digest
-
-
-def test_a_file_is_read_to_its_end_while_more_others_are_opened_than_are_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(file_access, "MOST_OPEN", 2)
-    paths = [tmp_path / f"{number}.csv" for number in range(4)]
-    for path in paths:
-        path.write_text("x,y\n1,2\n")
-    with file_access.opened_once(), file_access.open_file(str(paths[0])) as first:
-        assert first.read(4) == b"x,y\n"
-        for path in paths[1:]:
-            with file_access.open_file(str(path)) as other:
-                assert other.read() == b"x,y\n1,2\n"
-        assert first.read() == b"1,2\n"

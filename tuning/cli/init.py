@@ -22,7 +22,6 @@ from tuning.cli.output import say_wait
 from tuning.cli.program import Command
 from tuning.data.customers import find_customers
 from tuning.data.files import find_files
-from tuning.data.prepared import OwnCode
 from tuning.data.registry import file_source, without_suffix
 from tuning.data.sampling import sample_frames
 from tuning.definition.definition import define
@@ -35,6 +34,7 @@ from tuning.preprocessing.columns import read_columns
 from tuning.preprocessing.roles import read_target
 from tuning.preprocessing.telling import tells
 from tuning.storage.names import is_uri, slug, without_query
+from tuning.study.customer_data import OwnCode
 
 TELLING_ROWS = 20  # with fewer, a column tells the target by chance
 LOOKED_AT = 5  # customers
@@ -100,7 +100,7 @@ def starter(data: str, target: str | None, by: Sequence[str], folder: str, metri
     made = define(definition)
     customers = find_customers(made)
     plan = make_plan(made, customers, in_process=True, run_dir=gettempdir())
-    sampled = islice(sample_frames(made, customers, OwnCode(made)), LOOKED_AT)
+    sampled = islice(sample_frames(made, customers, OwnCode(made).frame), LOOKED_AT)
     frames = [frame for _, frame in sampled if not isinstance(frame, CustomerError) and target in frame]
     why = _reasons(plan)
     guessed = "  # as most of the largest files are written"

@@ -55,6 +55,17 @@ def missing_texts(csv: ReadCsvOptions) -> list[str]:
     return list(dict.fromkeys(("", *csv.get("na_values", ()))))
 
 
+def with_missing(rows: pa.Table, csv: ReadCsvOptions) -> pa.Table:
+    """Rows with null in each cell as written that is missing, without an index that has no name."""
+    missing = pa.array(missing_texts(csv))
+    for number, field in enumerate(rows.schema):
+        if is_marked(field):
+            cells = rows.column(number)
+            rows = rows.set_column(number, field, pc.if_else(pc.is_in(cells, missing), None, cells))
+    nameless = [name for name in rows.column_names if not name.strip()]
+    return rows.drop_columns(nameless) if nameless else rows
+
+
 def typed(cells: pa.Table, csv: ReadCsvOptions, text: Sequence[str] = ()) -> pd.DataFrame:
     """One customer's cells with the types that they have in a CSV of its own.
 

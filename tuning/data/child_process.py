@@ -1,4 +1,4 @@
-"""A user's code in a child process before a run: it may hang there, or end its process.
+"""A user's code in a child process: it may hang there, or end its process. Before a run `prepare` is tried there.
 
 In a run the workers are such processes. As there, `faulthandler`'s watchdog ends what takes too long, also where C code
 has the interpreter. The child is started for the first call, and again after it has died.
@@ -16,14 +16,17 @@ import sys
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection, Pipe
-from types import TracebackType
-from typing import Self, TypeVar, cast
+from typing import TYPE_CHECKING, Self, TypeVar, cast
 
 from tuning.basics.environment import import_environment
 from tuning.basics.timing import HANG_S
 from tuning.basics.wording import raised
 from tuning.errors import NotLookedAtError, TuningError
-from tuning.notes import FileCode
+from tuning.notes import FileCode, Note
+from tuning.user_code import Function, apply_prepare, loaded_function, source_of, user_function
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 T = TypeVar("T")
 GLANCE_S = 0.1  # between two looks whether the child is still there
@@ -39,9 +42,7 @@ class ChildProcess:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.end()
 
     @property
@@ -108,6 +109,53 @@ class ChildProcess:
         if isinstance(answer, TuningError):
             raise answer
         return answer
+
+
+class PrepareProcess(ChildProcess):
+    """Gives rows to the user's `prepare` in a child process.
+
+    Attributes:
+        name: of the function, None where there is none.
+        seconds: how long it may take for one customer.
+        lost: why customers could not be looked at, by their ids; nobody is tried twice.
+    """
+
+    def __init__(self, name: str | None, seconds: float) -> None:
+        super().__init__()
+        self.name, self.seconds = name, seconds
+        self.lost: dict[str, Note] = {}
+
+    def frame(self, rows: pd.DataFrame, customer: str) -> pd.DataFrame:
+        """A customer's rows as `prepare` gives them back; `CustomerError` when it fails.
+
+        `NotLookedAtError` when it takes too long or ends its process.
+        """
+        if customer not in self.lost:
+            try:
+                if not self.started:
+                    assert self.name is not None
+                    source = source_of(self.name)
+                    given = user_function(self.name) if source is None else self.name
+                    self.call("prepare", HANG_S, _load, given, source)
+                return self.call("prepare", self.seconds, _prepared, rows)
+            except NotLookedAtError as error:
+                self.lost[customer] = error.note
+                self.end()
+        raise NotLookedAtError(self.lost[customer])
+
+
+_functions: list[Function] = []  # of the child: the one that it has loaded
+
+
+def _load(given: Function | str, source: str | None) -> None:
+    try:
+        _functions.append(loaded_function(given, source) if isinstance(given, str) else given)
+    except Exception as error:
+        raise NotLookedAtError(FileCode.NOT_FOR_A_PROCESS("prepare", error=raised(error))) from error
+
+
+def _prepared(rows: pd.DataFrame) -> pd.DataFrame:
+    return apply_prepare(_functions[-1], rows)
 
 
 def _packed(value: object) -> bytes:

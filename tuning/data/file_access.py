@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import csv as csv_module
 import hashlib
-import io
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,7 +29,7 @@ Find: TypeAlias = Callable[[DataRoots, str], contextlib.AbstractContextManager[s
 GONE = ""  # the stamp of a file that is not there
 NOT_UTF_8 = re.compile(r"\\udc[89a-f]")  # what `readable` makes of a byte of a file's name
 DIGESTED_AT_ONCE = 1 << 20  # bytes
-MOST_OPEN = 64  # files that a block of `opened_once` holds
+KEPT_BYTES, MOST_KEPT = 1 << 20, 64  # of a file, and files, that a block of `read_once` holds
 AT_ONCE = 16  # looks at a storage, which take it a tenth of a second each
 
 
@@ -80,78 +79,38 @@ def opened(path: str) -> Iterator[tuple[pyarrow.fs.FileSystem, str]]:
 
 
 @contextlib.contextmanager
-def opened_once() -> Iterator[None]:
-    """Keep the files that `open_file` opens within the block for those who read them next, the last ones opened.
+def read_once() -> Iterator[None]:
+    """Keep the content of small files that `open_file` opens within the block for those who read them next.
 
-    A file that is replaced meanwhile is opened again. Other threads open files for themselves.
+    A file that is replaced meanwhile is read again. Other threads read files for themselves.
     """
-    token = _kept_open.set(_kept_open.get() or _FilesKeptOpen())
+    token = _contents.set({} if (kept := _contents.get()) is None else kept)
     try:
         yield
     finally:
-        _kept_open.reset(token)
+        _contents.reset(token)
 
 
 def open_file(path: str) -> pa.NativeFile:
     """Open a file to read it; who calls closes it. Errors are those of `opened`."""
-    files = _kept_open.get()
-    if files is None:
-        with opened(path) as (filesystem, inner):
-            return filesystem.open_input_file(inner)
-    stamp = file_stamp(path)
-    if (found := files.reader(path, stamp)) is not None:
-        return found
+    kept = _contents.get()
+    stamp = GONE if kept is None else file_stamp(path)
+    known, content = (kept or {}).get(path, (GONE, None))
+    if content is not None and known == stamp:
+        return pa.BufferReader(content)
     with opened(path) as (filesystem, inner):
-        files.keep(path, stamp, filesystem.open_input_file(inner))
-    return files.reader(path, stamp)
+        file = filesystem.open_input_file(inner)
+    if kept is None or stamp == GONE or file.size() > KEPT_BYTES:
+        return file
+    with file:
+        kept[path] = stamp, file.read_buffer()
+    if len(kept) > MOST_KEPT:
+        kept.pop(next(iter(kept)))
+    return pa.BufferReader(kept[path][1])
 
 
-class _FilesKeptOpen:
-    """Open files by their paths, each with the stamp that it had before it was opened.
-
-    A file is closed with its last reader: one that is no longer kept may still be read.
-    """
-
-    def __init__(self) -> None:
-        self._files: dict[str, tuple[str, pa.NativeFile]] = {}
-
-    def keep(self, path: str, stamp: str, file: pa.NativeFile) -> None:
-        self._files[path] = stamp, file
-        if len(self._files) > MOST_OPEN:
-            self._files.pop(next(iter(self._files)))
-
-    def reader(self, path: str, stamp: str) -> pa.NativeFile | None:
-        """Return a reader of the file from its beginning; None where it is not open, or has another stamp by now."""
-        known, file = self._files.get(path, ("", None))
-        return None if file is None or known != stamp else pa.PythonFile(SharedReader(file), "r")
-
-
-_kept_open: ContextVar[_FilesKeptOpen | None] = ContextVar("files of data that are kept open", default=None)
-
-
-class SharedReader(io.RawIOBase):
-    """Reads a file from its beginning, and leaves it open for others who read it meanwhile or later."""
-
-    def __init__(self, file: pa.NativeFile) -> None:
-        self._file, self._size, self._at = file, file.size(), 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        data = self._file.read_at(self._size - self._at if size < 0 else size, self._at)
-        self._at += len(data)
-        return bytes(data)
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        self._at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
+#: Contents of files by their paths, each with the stamp that the file had before it was opened.
+_contents: ContextVar[dict[str, tuple[str, pa.Buffer]] | None] = ContextVar("contents of files", default=None)
 
 
 @contextlib.contextmanager
@@ -242,25 +201,18 @@ def file_stamp(path: str) -> str:
     return f"{found.st_size} {found.st_mtime_ns}"
 
 
-def written_at(path: str) -> int:
-    """When a file was last written, in nanoseconds; 0 where nobody can tell."""
-    with contextlib.suppress(OSError, StorageError, CustomerError), _placed(path, DataRoots.found) as (storage, inner):
-        return storage.get_file_info(inner).mtime_ns or 0
-    return 0
-
-
 def file_digest(path: str) -> str:
     """The SHA-256 of a file on a disk, the ETag of an object; the error's name where it cannot be read."""
     try:
-        with opened(path) as (filesystem, inner):
-            if not isinstance(filesystem, pyarrow.fs.LocalFileSystem):
-                return _etag(filesystem, inner)
-            files, digest = _kept_open.get(), hashlib.sha256()
-            kept = None if files is None else files.reader(path, file_stamp(path))
-            with kept or open(inner, "rb", buffering=0) as file:
-                while piece := file.read(DIGESTED_AT_ONCE):
-                    digest.update(piece)
-            return digest.hexdigest()
+        if is_uri(path):
+            with opened(path) as (filesystem, inner):
+                if not isinstance(filesystem, pyarrow.fs.LocalFileSystem):
+                    return _etag(filesystem, inner)
+        digest = hashlib.sha256()
+        with open_file(path) as file:
+            while piece := file.read_buffer(DIGESTED_AT_ONCE):
+                digest.update(piece)
+        return digest.hexdigest()
     except (OSError, StorageError, CustomerError) as error:
         return type(error).__name__  # nobody can read it now; when that changes, so does the customer
 

@@ -6,7 +6,7 @@ import contextlib
 import fnmatch
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -19,7 +19,6 @@ from tuning.errors import CustomerError, DataError, StorageError
 from tuning.storage.data_roots import DataRoots, FolderEntry
 from tuning.storage.names import is_uri, mask, without_query
 
-WILDCARDS = "*?["
 # Endings of files that somebody may take for data, and that folders are not searched for.
 LIKE_DATA = re.compile(r"\.(csv|tsv|parquet|pq|xlsx?|feather|arrow|orc|jsonl|zip)(\.\w+)?$", re.IGNORECASE)
 # Folders, and files that are no data, that are gone through in search of data: else `data: /` takes minutes.
@@ -42,7 +41,8 @@ def patterns(data: str | os.PathLike[str] | Sequence[str]) -> list[str]:
 def is_glob(data: str | os.PathLike[str] | Sequence[str]) -> bool:
     """True when files are chosen by a pattern, not named one by one or as a folder."""
     return any(
-        any(sign in without_query(item) for sign in WILDCARDS) and not os.path.exists(item) for item in patterns(data)
+        without_query(item) != _before_wildcards(without_query(item)) and not os.path.exists(item)
+        for item in patterns(data)
     )
 
 
@@ -82,15 +82,16 @@ def left_out(data: str | os.PathLike[str] | Sequence[str], most: int = 10_000) -
 
     Their format is not known, or `_` begins their name or that of a folder.
     """
+    disk = _Place(DataRoots.of_process().entries, size_of)
     folders = [os.path.abspath(item) for item in patterns(data) if not is_uri(item) and os.path.isdir(item)]
     found = [
         os.path.relpath(file.path, folder)
         for folder in folders
-        for files in islice(_files_by_folder(folder, ("_",)), most)
+        for files in islice(disk.files_by_folder(folder, ("_",)), most)
         for file in files
         if LIKE_DATA.search(file.name) and not file.name.startswith(".")
     ]
-    return [path for path in found if not _counts(path)]
+    return [path for path in found if not path.lower().endswith(suffixes()) or any(map(_hidden, path.split("/")))]
 
 
 def find_sizes(paths: Sequence[str]) -> dict[str, int]:
@@ -117,96 +118,23 @@ def find_sizes(paths: Sequence[str]) -> dict[str, int]:
 
 
 def _local(pattern: str) -> list[File]:
-    DataRoots.of_process().check(pattern)
+    roots = DataRoots.of_process()
+    roots.check(pattern)
     path = os.path.abspath(os.path.expanduser(pattern))
     if os.path.isfile(path):
         return [File(path, size_of(path))]
+    disk = _Place(roots.entries, size_of)
     if os.path.isdir(path):
-        return _below(path)
+        return disk.below(path)
     if "**" in path:
-        _refuse_a_disk(path)
-    matches = sorted(set(_matching("/", path.split("/")[1:])))
-    files = [File(match, size_of(match)) for match in matches if not os.path.isdir(match)]
-    # Folders that a glob such as months/* matches stand for the files in them.
-    return files or [file for match in matches for file in _below(match)]
-
-
-def _matching(folder: str, parts: Sequence[str]) -> Iterator[str]:
-    """What is below a folder and matches the parts of a pattern, as in a shell: `**` is any number of folders."""
-    part, rest = parts[0], parts[1:]
-    if part != "**" and not any(sign in part for sign in WILDCARDS):
-        path = os.path.join(folder, part)
-        if rest:
-            yield from _matching(path, rest)
-        elif os.path.lexists(path):
-            yield path
-        return
-    if part == "**" and rest:
-        yield from _matching(folder, rest)
-    for entry in DataRoots.of_process().entries(folder):
-        if entry.name.startswith(".") and not part.startswith("."):
-            continue
-        if part == "**" and entry.folder:
-            yield from _matching(entry.path, parts)
-        elif entry.folder and rest and fnmatch.fnmatchcase(entry.name, part):
-            yield from _matching(entry.path, rest)
-        elif not rest and fnmatch.fnmatchcase(entry.name, part):
-            yield entry.path
-
-
-def _files_by_folder(folder: str, shown: tuple[str, ...] = ()) -> Iterator[list[FolderEntry]]:
-    """The files of a folder, and of each one below it that is neither hidden nor a link.
-
-    shown: beginnings of names that are not hidden here.
-    """
-    waiting = [folder]
-    while waiting:
-        entries = sorted(DataRoots.of_process().entries(waiting.pop()))
-        folders = [each for each in entries[::-1] if each.folder and not each.link]
-        waiting += [each.path for each in folders if each.name.startswith(shown) or not _hidden(each.name)]
-        yield [each for each in entries if not each.folder]
-
-
-def _below(folder: str) -> list[File]:
-    found: list[File] = []
-    others = 0
-    for files in _files_by_folder(folder):
-        data = [file.path for file in files if _counts(file.name)]
-        others += 1 + len(files) - len(data)
-        if others > MOST_OTHERS + OTHERS_PER_FILE * len(found):
-            raise DataError(
-                f"data: below {folder!r} are more than {MOST_OTHERS:,} folders and files without data. Name the folder "
-                "of the data itself, or a pattern such as 'customers/*.csv'."
-            )
-        found += [File(path, size_of(path)) for path in data]
-    return found
-
-
-def _refuse_a_disk(pattern: str) -> None:
-    """`DataError` where a pattern with `**` would go through a whole disk."""
-    fixed = pattern
-    for sign in WILDCARDS:
-        fixed = fixed.split(sign)[0]
-    _below(os.path.dirname(fixed))
-
-
-def _hidden(name: str) -> bool:
-    """Whether Spark, Hive or a notebook names its own files and folders like that; `_batch=2` is a value in Hive."""
-    return name.startswith(".") or (name.startswith("_") and "=" not in name)
-
-
-def _counts(path: str) -> bool:
-    """Whether a file below a folder is data. path: below it."""
-    return path.lower().endswith(suffixes()) and not any(map(_hidden, path.split("/")))
+        disk.below(os.path.dirname(_before_wildcards(path)))  # which refuses to go through a whole disk
+    return disk.matches("/", path.split("/")[1:])
 
 
 def _remote(pattern: str) -> list[File]:
     address = without_query(pattern)
-    query = pattern[len(address) :]
-    base = address
-    for sign in WILDCARDS:
-        base = base.split(sign)[0]
-    folder = base if base == address else base.rsplit("/", 1)[0]
+    query, base = pattern[len(address) :], _before_wildcards(address)
+    folder = address if base == address else base.rsplit("/", 1)[0]
     try:
         DataRoots.of_process().check(folder + query)
         filesystem, inner = located(folder + query)
@@ -217,30 +145,88 @@ def _remote(pattern: str) -> list[File]:
         info = filesystem.get_file_info(inner)
         if info.type == pyarrow.fs.FileType.File:
             return [File(pattern, info.size)]
-        selector = pyarrow.fs.FileSelector(inner, allow_not_found=True, recursive=True)
-        infos = filesystem.get_file_info(selector)
+        infos = filesystem.get_file_info(pyarrow.fs.FileSelector(inner, allow_not_found=True, recursive=True))
     except OSError as error:
         raise DataError(f"data: {mask(pattern)!r} cannot be listed: {error}.") from error
-    found = []
-    for item in infos:
-        below = item.path[len(inner) :]
-        if item.type != pyarrow.fs.FileType.File:
-            continue
-        name = folder.rstrip("/") + "/" + below.lstrip("/")
-        if base == address:
-            if _counts(below):
-                found.append(File(name + query, item.size))
-        elif _matches(name, address):
-            found.append(File(name + query, item.size))
-    return found
+    sizes = {info.path[len(inner) :].lstrip("/"): info.size for info in infos if info.type == pyarrow.fs.FileType.File}
+    tree: dict[str, dict[str, FolderEntry]] = {}
+    for path in sizes:
+        parts = path.split("/")
+        for depth, name in enumerate(parts):
+            above, here = "/".join(parts[:depth]), "/".join(parts[: depth + 1])
+            tree.setdefault(above, {})[name] = FolderEntry(name, here, folder=here != path, link=False)
+    place = _Place(lambda above: list(tree.get(above, {}).values()), sizes.__getitem__)
+    found = place.below("") if base == address else place.matches("", address[len(folder) + 1 :].split("/"))
+    return [replace(file, path=f"{folder.rstrip('/')}/{file.path}{query}") for file in found]
 
 
-def _matches(name: str, pattern: str) -> bool:
-    """As in a shell: `*` stays within a folder, `**` does not."""
-    if "**" in pattern:
-        return fnmatch.fnmatch(name, pattern.replace("**/", "*"))
-    parts, wanted = name.split("/"), pattern.split("/")
-    return len(parts) == len(wanted) and all(map(fnmatch.fnmatch, parts, wanted))
+@dataclass(frozen=True)
+class _Place:
+    """Folders that are searched for files. entries: what one holds. size: of a file, in bytes."""
+
+    entries: Callable[[str], Sequence[FolderEntry]]
+    size: Callable[[str], int]
+
+    def matches(self, folder: str, parts: Sequence[str]) -> list[File]:
+        """Files that match the parts of a pattern; folders that do, such as months/*, stand for the files in them."""
+        found = sorted(set(self._matching(folder, parts)))
+        files = [File(each.path, self.size(each.path)) for each in found if not each.folder]
+        return files or [file for each in found for file in self.below(each.path)]
+
+    def _matching(self, folder: str, parts: Sequence[str]) -> Iterator[FolderEntry]:
+        """What is below a folder and matches, as in a shell: `**` is any number of folders."""
+        part, rest = parts[0], parts[1:]
+        if rest and part == _before_wildcards(part):
+            yield from self._matching(os.path.join(folder, part), rest)
+            return
+        if part == "**" and rest:
+            yield from self._matching(folder, rest)
+        for entry in self.entries(folder):
+            if entry.name.startswith(".") and not part.startswith("."):
+                continue
+            if part == "**" and entry.folder:
+                yield from self._matching(entry.path, parts)
+            elif fnmatch.fnmatchcase(entry.name, part):
+                if not rest:
+                    yield entry
+                elif entry.folder:
+                    yield from self._matching(entry.path, rest)
+
+    def below(self, folder: str) -> list[File]:
+        """All data below a folder."""
+        found: list[File] = []
+        others = 0
+        for files in self.files_by_folder(folder):
+            data = [file.path for file in files if file.name.lower().endswith(suffixes()) and not _hidden(file.name)]
+            others += 1 + len(files) - len(data)
+            if others > MOST_OTHERS + OTHERS_PER_FILE * len(found):
+                raise DataError(
+                    f"data: below {folder!r} are more than {MOST_OTHERS:,} folders and files without data. Name the "
+                    "folder of the data itself, or a pattern such as 'customers/*.csv'."
+                )
+            found += [File(path, self.size(path)) for path in data]
+        return found
+
+    def files_by_folder(self, folder: str, shown: tuple[str, ...] = ()) -> Iterator[list[FolderEntry]]:
+        """The files of a folder, and of each one below it that is neither hidden nor a link.
+
+        shown: beginnings of names that are not hidden here.
+        """
+        waiting = [folder]
+        while waiting:
+            entries = sorted(self.entries(waiting.pop()))
+            folders = [each for each in entries[::-1] if each.folder and not each.link]
+            waiting += [each.path for each in folders if each.name.startswith(shown) or not _hidden(each.name)]
+            yield [each for each in entries if not each.folder]
+
+
+def _before_wildcards(pattern: str) -> str:
+    return re.split(r"[*?[]", pattern, maxsplit=1)[0]
+
+
+def _hidden(name: str) -> bool:
+    """Whether Spark, Hive or a notebook names its own files and folders like that; `_batch=2` is a value in Hive."""
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
 def file_ids(files: Sequence[File]) -> list[str]:

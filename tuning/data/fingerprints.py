@@ -142,7 +142,7 @@ def _of_keys(table: KeyedTable, definition: Definition) -> dict[str, str]:
     """
     numbers, count, sums = dict[Key, int](), np.zeros(0, np.int64), np.zeros((2, 0), np.uint64)
     for piece in pieces(table, definition):
-        codes, keys = row_keys(piece.keys, definition.by)
+        codes, keys = row_keys(piece, definition.by)
         own = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
         more = len(numbers) - len(count)
         count, sums = np.pad(count, (0, more)), np.pad(sums, ((0, 0), (0, more)))
@@ -150,7 +150,7 @@ def _of_keys(table: KeyedTable, definition: Definition) -> dict[str, str]:
         bounds = np.searchsorted(codes[order], np.arange(len(keys) + 1))
         rows = np.diff(bounds)
         place = np.repeat(count[own] - bounds[:-1], rows) + np.arange(len(order))
-        hashes = row_hashes(piece.rows)[order]
+        hashes = row_hashes(piece)[order]
         for each in sums:
             hashes = mixed(hashes + place.astype(np.uint64) * STEP)
             total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(hashes, dtype=np.uint64)])

@@ -13,7 +13,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from tuning.data.cells import with_missing
 from tuning.data.column_types import concatenated
+from tuning.data.file_access import file_stamp, joined, look_at_each
 from tuning.data.files import File, file_ids, find_files, is_glob
 from tuning.data.formats.memory_frame import FrameSource
 from tuning.data.keys import (
@@ -27,7 +29,7 @@ from tuning.data.keys import (
     plain_column,
 )
 from tuning.data.registry import file_source
-from tuning.data.table_source import FileSource, Piece, TableSource
+from tuning.data.table_source import TableSource
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError, DataError
 
@@ -47,6 +49,11 @@ class KeyedTable:
     def size(self) -> int:
         """Bytes."""
         return sum(file.size for file in self.files) if self.frame is None else FrameSource(self.frame).size
+
+    @property
+    def stamp(self) -> str:
+        """What changes when one of its files is written; empty for a frame."""
+        return joined([*look_at_each(file_stamp, (file.path for file in self.files)).values()])
 
     def parts(self, definition: Definition) -> Iterator[TablePart]:
         """Its files, or its frame, in order."""
@@ -89,33 +96,24 @@ class TablePart:
         """The names of all columns."""
         return [*self.source.columns(), *self.outside]
 
-    def pieces(self) -> Iterator[Piece]:
-        """The needed columns of all rows in their order, as `TableSource.pieces` gives them."""
+    def pieces(self) -> Iterator[pa.Table]:
+        """The needed columns of all rows in their order, missing cells as such, with those that the path spells out."""
         for piece in self.source.pieces(self._inside, self.definition.needed_of):
             yield self._whole(piece)
 
-    def pieces_as_written(self) -> Iterator[tuple[Piece, pa.Table]]:
-        """All rows of a file in their order, as `FileSource.pieces_as_written` gives them."""
-        assert isinstance(self.source, FileSource)
-        for piece, came in self.source.pieces_as_written(self._inside):
-            yield self._whole(piece), came
+    def all_pieces(self) -> Iterator[tuple[pa.Table, pa.Table]]:
+        """The same of all columns, each with the rows as they came."""
+        for piece in self.source.pieces(self._inside):
+            yield self._whole(piece), piece
 
-    def _whole(self, piece: Piece) -> Piece:
-        rows = with_columns(piece.rows, self.outside)
-        return Piece(rows, self._with_outside(piece.keys, rows.num_rows))
+    def _whole(self, piece: pa.Table) -> pa.Table:
+        return with_columns(with_missing(piece, self.definition.csv_options), self.outside)
 
-    def key_tables(self) -> Iterator[pa.Table]:
-        """The key columns of all rows in their order, piece by piece."""
+    def key_pieces(self) -> Iterator[pa.Table]:
+        """The key columns of all rows in their order."""
         inside = self._inside
         for piece in self.source.pieces(inside, lambda names: inside or [name for name in names if name.strip()][:1]):
-            yield self._with_outside(piece.keys, piece.rows.num_rows)
-
-    def _with_outside(self, keys: pa.Table, count: int) -> pa.Table:
-        columns = [
-            pa.array([self.outside[name]] * count, pa.string()) if name in self.outside else keys.column(name)
-            for name in self.definition.by
-        ]
-        return pa.table(columns, names=list(self.definition.by))
+            yield with_columns(piece, self.outside)
 
 
 def find_tables(data: Any, by: Sequence[str]) -> list[KeyedTable]:
@@ -157,7 +155,7 @@ def _counted(table: KeyedTable, definition: Definition) -> pa.Table:
     waiting = 0
     for part in table.parts(definition):
         check_columns(by, part.columns())
-        for keys in part.key_tables():
+        for keys in part.key_pieces():
             plain = pa.table([plain_column(keys[name]) for name in by], names=names)
             try:
                 counts = plain.group_by(names, use_threads=False).aggregate([([], "count_all")])

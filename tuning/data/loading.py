@@ -88,7 +88,7 @@ class OrderedRows:
     @classmethod
     def read(cls, definition: Definition, files: Sequence[str]) -> OrderedRows:
         """All rows of files that the run has written."""
-        tables = [piece.rows for file in files for piece in file_source(file, {}).pieces()]
+        tables = [piece for file in files for piece in file_source(file, {}).pieces()]
         return cls(tables, definition.by, definition.csv_options)
 
     def rows(self, key: Key) -> pd.DataFrame:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from tuning.basics.wording import shorten
@@ -19,7 +18,6 @@ from tuning.data.file_access import content_of
 from tuning.data.registry import file_source
 from tuning.definition.data_source import of_customers
 from tuning.definition.options import CustomerOptions, customer_options
-from tuning.definition.reach import Reference
 from tuning.definition.yaml_file import load_yaml
 from tuning.errors import CustomerError, DataError, DefinitionError
 from tuning.storage.data_roots import EVERYWHERE, VARIABLE, DataRoots
@@ -49,20 +47,6 @@ def _check_plain(entries: Mapping[str, object]) -> None:
                 f"manifest: {found.key}: {shorten(repr(found.text))} is {what}, which no manifest may name where "
                 f"{VARIABLE} is set. Write it into the definition's search_space."
             )
-
-
-def manifest_references(path: str) -> list[Reference]:
-    """Everything outside that a manifest names: its customers' files, and the constraints of their search spaces.
-
-    Relative paths are given from the manifest's folder. Nothing that it names is opened or imported, as `read_manifest`
-    does. `DataError` where it cannot be read.
-    """
-    return [
-        replace(found, text=place, kind="uri" if is_uri(place) else "path")
-        if found.kind == "path" and (place := _placed(path, found.text))
-        else found
-        for found in of_customers(_entries(path))
-    ]
 
 
 def _entries(path: str) -> Mapping[str, object]:

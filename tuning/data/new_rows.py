@@ -13,7 +13,6 @@ from tuning.data.column_types import concatenated
 from tuning.data.files import file_ids, find_files, is_glob
 from tuning.data.keyed_tables import TablePart
 from tuning.data.keys import Key, check_columns, customer_id, key_table, row_keys, rows_by_key
-from tuning.data.table_source import Piece
 from tuning.definition.definition import Definition
 from tuning.preprocessing.shapes import text_names
 from tuning.storage.names import without_query
@@ -81,10 +80,10 @@ class RowReader:
         """
         part = TablePart.of_file(file.path, self.definition)
         check_columns(self.definition.by, part.columns())
-        held: list[tuple[Piece, pa.Table]] = []
+        held: list[tuple[pa.Table, pa.Table]] = []
         size = 0
-        for piece, came in part.pieces_as_written():
-            held.append((piece, came))
+        for rows, came in part.all_pieces():
+            held.append((rows, came))
             size += came.nbytes
             if size >= most:
                 yield self._window(held, file)
@@ -92,13 +91,12 @@ class RowReader:
         if held:
             yield self._window(held, file)
 
-    def _window(self, held: Sequence[tuple[Piece, pa.Table]], file: NewFile) -> Window:
+    def _window(self, held: Sequence[tuple[pa.Table, pa.Table]], file: NewFile) -> Window:
         by = self.definition.by
-        came = concatenated([table for _, table in held])
-        rows = concatenated([piece.rows for piece, _ in held])
+        rows, came = map(concatenated, zip(*held, strict=True))
         if not by:
             return Window(came, (RowsOfCustomer(file.id, rows, np.arange(len(rows))),) if len(rows) else ())
-        found = rows_by_key(concatenated([piece.keys for piece, _ in held]), by)
+        found = rows_by_key(rows, by)
         rows = rows.take(pa.array(np.concatenate([np.arange(0), *(places for _, places in found)])))
         of, end = [], 0
         for name, (_, places) in zip(self._names([key for key, _ in found], file), found, strict=True):
@@ -120,7 +118,7 @@ class RowReader:
         by = self.definition.by
         if not by:
             return [file.id]
-        keys = (row_keys(some, by)[1] for some in TablePart.of_file(file.path, self.definition).key_tables())
+        keys = (row_keys(some, by)[1] for some in TablePart.of_file(file.path, self.definition).key_pieces())
         return list(dict.fromkeys(name for some in keys for name in self._names(some, file)))
 
     def _names(self, keys: Sequence[Key], file: NewFile) -> list[str]:

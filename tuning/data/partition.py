@@ -17,13 +17,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tuning.basics.columnar import Columnar, DictionaryColumn, FieldColumn
-from tuning.data.arrow_frames import to_arrow
 from tuning.data.balancing import balance, batch_count
 from tuning.data.column_types import refusal, runs_of_one_schema
 from tuning.data.customers import Customer, Customers, unpartitioned
+from tuning.data.formats.memory_frame import to_arrow
 from tuning.data.keyed_tables import KeyedTable, find_tables
 from tuning.data.keys import row_keys
-from tuning.data.table_source import Piece
 from tuning.definition.cpus import default_slots
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError, DataError
@@ -99,13 +98,13 @@ def _divide(
     bucket_of = dict(zip(here.columns["key"].values(0, len(here)), buckets.tolist(), strict=True))
     waiting = _Waiting(directory, prefix, len(groups))
     for piece in pieces(table, definition):
-        codes, keys = row_keys(piece.keys, definition.by)
+        codes, keys = row_keys(piece, definition.by)
         own = np.array([bucket_of.get(key, -1) for key in keys], dtype=np.int64)[codes]
         order = np.argsort(own, kind="stable")
         bounds = np.searchsorted(own[order], np.arange(len(groups) + 1))
         for bucket, (start, end) in enumerate(pairwise(bounds.tolist())):
             if end > start:  # a copy: a slice would keep the whole piece in memory until its last bucket is written
-                waiting.add(bucket, piece.rows.take(order[start:end]))
+                waiting.add(bucket, piece.take(order[start:end]))
     waiting.flush()
     return buckets, [tuple(files) for files in waiting.files]
 
@@ -148,7 +147,7 @@ def _write(directory: RunDirectory, name: str, rows: pa.Table) -> str:
     return directory.locate(name)
 
 
-def pieces(table: KeyedTable, definition: Definition) -> Iterator[Piece]:
+def pieces(table: KeyedTable, definition: Definition) -> Iterator[pa.Table]:
     """A table piece by piece, in its order."""
     try:
         for part in table.parts(definition):

@@ -16,7 +16,6 @@ from tuning.data.formats.memory_frame import FrameSource
 from tuning.data.keyed_tables import find_tables
 from tuning.data.keys import Key, row_keys
 from tuning.data.loading import OrderedRows
-from tuning.data.prepared import OwnCode
 from tuning.data.registry import file_source
 from tuning.errors import CustomerError, NotLookedAtError
 from tuning.notes import DataCode, FileCode, Note
@@ -95,7 +94,9 @@ def _unusable(frame: pd.DataFrame, definition: Definition) -> Note | None:
     return None if is_comparable(frame[target]) else DataCode.LISTS(target)
 
 
-def sample_frames(definition: Definition, customers: Customers, code: OwnCode) -> SampledFrames:
+def sample_frames(
+    definition: Definition, customers: Customers, prepared: Callable[[pd.DataFrame, str], pd.DataFrame]
+) -> SampledFrames:
     """Prepared rows of the largest customers, or why there are none; of large files only the first rows.
 
     Who is over a limit gets no model, and so no say in what is guessed for the others, nor their place here. The look
@@ -114,7 +115,7 @@ def sample_frames(definition: Definition, customers: Customers, code: OwnCode) -
                 limits.check("its table", replace(customer.extent, columns=rows.shape[1]))
             else:
                 rows = file_source(customer.files[0], definition.csv_options).read(rows=ROWS, limits=limits)
-            yield customer, code.frame(rows, customer.id)
+            yield customer, prepared(rows, customer.id)
         except CustomerError as error:
             yield customer, error
             lost += isinstance(error, NotLookedAtError)
@@ -157,9 +158,9 @@ def _first_rows(definition: Definition, number: int, keys: Set[Key], refused: Se
     for part in islice(parts, LOOKED_AT):
         left = ROWS if table.frame is None else sys.maxsize
         for piece in part.pieces():
-            codes, found = row_keys(piece.keys, definition.by)
+            codes, found = row_keys(piece, definition.by)
             kept = np.array([key not in refused for key in found], dtype=bool)[codes]
-            yield piece.rows.filter(pa.array(kept))[:left]
+            yield piece.filter(pa.array(kept))[:left]
             left -= int(kept.sum())
             if left <= 0:
                 break

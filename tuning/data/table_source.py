@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import BinaryIO, ClassVar, Protocol, TypeAlias
 
 import pandas as pd
@@ -21,14 +20,6 @@ from tuning.notes import FileCode
 ColumnChoice: TypeAlias = Callable[[Sequence[str]], Sequence[str] | None]  # of a table's names, None for all
 
 PIECE_ROWS = 1 << 17  # of a table that is read piece by piece
-
-
-@dataclass(frozen=True)
-class Piece:
-    """Some consecutive rows. keys: their key columns alone, in types that `row_keys` understands."""
-
-    rows: pa.Table
-    keys: pa.Table
 
 
 class TableWriter(Protocol):
@@ -83,20 +74,21 @@ class TableSource(ABC):
         count = 0
         for piece in self.pieces([name for name in text if name in names]):
             if rows is None or count < rows:
-                found.append(piece.rows)
-            count += piece.rows.num_rows
+                found.append(piece)
+            count += piece.num_rows
             limits.check(self.named, Extent(count, len(names), whole=False))
             if rows is not None and count >= rows and limits is UNLIMITED:
                 break
         return to_frame(concatenated(found)[:rows])
 
     @abstractmethod
-    def pieces(self, keys: Sequence[str] = (), choose: ColumnChoice = all_columns) -> Iterator[Piece]:
+    def pieces(self, keys: Sequence[str] = (), choose: ColumnChoice = all_columns) -> Iterator[pa.Table]:
         """The rows in their order, so that a table may be larger than memory; at least one piece, maybe an empty one.
 
         A piece has at most `PIECE_ROWS` rows, and no more of the file is in memory than that and what is read ahead
         (of a format of record batches, one of them), however well the file is compressed: `tests/runs/test_memory.py`.
-        Its types are ones that Parquet holds and whose rows can be taken, which views inside lists are not.
+        Its types are ones that Parquet holds and whose rows can be taken, which views inside lists are not. Where cells
+        have no type, all are the text that they are written as, also missing ones and an index without a name.
 
         Args:
             keys: columns that say whose row it is; they are never marked.
@@ -129,23 +121,13 @@ class FileSource(TableSource):
     def named(self) -> str:
         return f"the file {file_name(self.path)}"
 
-    def pieces_as_written(self, keys: Sequence[str] = ()) -> Iterator[tuple[Piece, pa.Table]]:
-        """`pieces`, each with the same rows as they came: where cells have no type, all are the text that they are
-        written as, also missing ones."""
-        for piece in self.pieces(keys):
-            yield piece, piece.rows
-
-    def missing(self, name: str) -> int | None:
-        """How many values of a column are missing, where the file says so without being read; else None."""
-        return None
-
     @classmethod
     @abstractmethod
     def write(cls, frame: pd.DataFrame, path: str) -> None:
         """Write a frame as such a file; `OSError` where it cannot be written, `CustomerError` for doubled names.
 
-        `tuning.data.arrow_frames.to_arrow` gives types that Parquet holds; what this format lacks becomes text or a
-        wider number.
+        `to_arrow` of `tuning.data.formats.memory_frame` gives types that Parquet holds; what this format lacks becomes
+        text or a wider number.
         """
 
     @abstractmethod

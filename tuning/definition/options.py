@@ -81,8 +81,7 @@ class Options(BaseModel):
         """Everything outside that these values name: files, URIs and databases, and code.
 
         values: as they stand in YAML or JSON, or as `to_dict` gives them. Nothing is checked, opened or imported here,
-        while reading them as a `Definition` imports the constraints of a search space. What a manifest names is asked
-        of `tuning.data.manifest.manifest_references`, which reads it.
+        while reading them as a `Definition` imports the constraints of a search space.
         """
         return list(references(cls, values))
 

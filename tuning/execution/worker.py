@@ -19,7 +19,6 @@ from tuning.data.customers import Customer
 from tuning.data.file_access import check_readable
 from tuning.data.loading import Loader
 from tuning.data.partition import FOLDER
-from tuning.data.prepared import CustomerData, OwnCode
 from tuning.definition.baselines import configuration_of
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import CustomerError
@@ -43,6 +42,7 @@ from tuning.storage.data_roots import add_own_rows
 from tuning.storage.packs import PackWriter
 from tuning.storage.run_directory import RunDirectory
 from tuning.study.build import PlannedStudy
+from tuning.study.customer_data import CustomerData, OwnCode
 from tuning.study.interfaces import Configuration, Rule
 from tuning.study.mutations import longest
 from tuning.study.study import SCORE, Study, StudyTraining

@@ -14,10 +14,9 @@ import schedulers
 from search_spaces import algorithms
 from tuning.basics.columnar import Columnar
 from tuning.basics.timing import USUAL, Timing
+from tuning.data.child_process import PrepareProcess
 from tuning.data.customers import Customer, Customers, find_customers
-from tuning.data.file_access import opened_once
-from tuning.data.prepare_process import PrepareProcess
-from tuning.data.prepared import OwnCode
+from tuning.data.file_access import read_once
 from tuning.data.sampling import sample_frames
 from tuning.definition.cpus import default_slots
 from tuning.definition.definition import Definition
@@ -48,11 +47,12 @@ from tuning.planning.worker_groups import group_notes
 from tuning.storage.backend import check_writable
 from tuning.storage.run_directory import RunDirectory
 from tuning.study import warm_start
+from tuning.study.customer_data import OwnCode
 from tuning.study.study import StudyTable
 from tuning.user_code import exits_raised, settings_put_back
 
 
-@opened_once()
+@read_once()
 def make_plan(
     definition: Definition,
     customers: Sequence[Customer] | None = None,
@@ -94,7 +94,7 @@ def make_plan(
 
 def _looked_at(definition: Definition, customers: Customers, code: OwnCode) -> tuple[RunSpec, list[Note]]:
     """Return what a look at some customers' columns and targets has resolved, and notes on them."""
-    of_columns, of_values, of_targets = tee(sample_frames(definition, customers, code), 3)  # each read once
+    of_columns, of_values, of_targets = tee(sample_frames(definition, customers, code.frame), 3)  # each read once
     notes = check_columns(definition, customers, of_columns)
     check_values(definition, of_values)
     spec, chosen = resolve(definition, customers, code, of_targets)

@@ -16,7 +16,6 @@ from schedulers.stopping import RuleSpec
 from search_spaces import SearchSpace, SpaceError
 from tuning.basics.wording import amount, did_you_mean, name_list, raised
 from tuning.data.customers import Customers
-from tuning.data.prepared import OwnCode
 from tuning.data.sampling import SampledFrames, TargetSample, sample_target
 from tuning.definition.definition import Definition
 from tuning.definition.run_spec import RunSpec
@@ -33,6 +32,7 @@ from tuning.preprocessing.roles import encode_target, read_target
 from tuning.preprocessing.row_order import date_of, order_text, row_orders
 from tuning.preprocessing.splitting import AUTO, RANDOM, STRATIFIED
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, TASKS, Prediction, agreed_task
+from tuning.study.customer_data import OwnCode
 from tuning.user_code import exits_raised
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from search_spaces import SearchSpace
 from search_spaces.algorithms import Algorithm
 from search_spaces.parameters import Choice, Constant, Parameter
 from tuning.basics.wording import amount
-from tuning.data.prepared import OwnCode
 from tuning.definition.definition import Definition
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import PlanError
@@ -22,6 +21,7 @@ from tuning.models.base import SteppedFamily
 from tuning.models.registry import family as find_family
 from tuning.notes import Note, PlanCode
 from tuning.planning.model_space import parameters_by_model
+from tuning.study.customer_data import OwnCode
 
 HUGE = 1e300  # a score that no metric comes to
 

@@ -25,7 +25,6 @@ from tuning.basics.columnar import (
 from tuning.basics.seeds import derive
 from tuning.basics.wording import did_you_mean
 from tuning.data.customers import Customers, places_of
-from tuning.data.prepared import OwnCode
 from tuning.definition.compared_methods import Method
 from tuning.definition.definition import Definition
 from tuning.definition.options import CustomerOptions
@@ -42,6 +41,7 @@ from tuning.planning.model_space import check_configurations, check_installed, c
 from tuning.planning.resolution import resolve_space
 from tuning.records.schema import MODEL, Config
 from tuning.study import warm_start
+from tuning.study.customer_data import OwnCode
 from tuning.study.mutations import mutations
 from tuning.study.study import STUDY_NAME, Study, StudyTable, budgets, customers_of
 

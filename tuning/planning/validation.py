@@ -7,15 +7,15 @@ from collections.abc import Iterator, Sequence
 
 from tuning.basics.timing import HANG_S
 from tuning.basics.wording import raised
+from tuning.data.child_process import PrepareProcess
 from tuning.data.customers import Customer
 from tuning.data.loading import Loader
 from tuning.data.partition import partition
-from tuning.data.prepare_process import PrepareProcess
-from tuning.data.prepared import CustomerData, OwnCode
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError
 from tuning.planning.run_plan import Plan
 from tuning.storage.run_directory import RunDirectory
+from tuning.study.customer_data import CustomerData, OwnCode
 
 
 def check_customers(plan: Plan, customers: Sequence[Customer]) -> dict[str, str]:

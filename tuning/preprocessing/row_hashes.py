@@ -19,18 +19,16 @@ import pyarrow.compute as pc
 from tuning.basics.wording import encodable
 from tuning.preprocessing.notations import IS_NUMBER
 
-TRUE, FALSE = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
+START, TRUE, FALSE = np.uint64(0x27D4EB2F165667C5), np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
 WORDS = {"True": TRUE, "TRUE": TRUE, "true": TRUE, "False": FALSE, "FALSE": FALSE, "false": FALSE}  # of a CSV
 
 
 def row_hashes(rows: pd.DataFrame | pa.Table) -> np.ndarray:
     """(n,) 64 bits for each row, independent of the order of columns; equal rows have equal ones."""
-    is_frame = isinstance(rows, pd.DataFrame)
-    count = len(rows) if is_frame else rows.num_rows
-    total = np.full(count, 0x27D4EB2F165667C5, dtype=np.uint64)
-    for position, name in enumerate(rows.columns if is_frame else rows.column_names):
-        hashed = _of_series(rows.iloc[:, position]) if is_frame else _of_array(rows.column(position))
-        total += hashed * _of_name(str(name))
+    columns = rows.items() if isinstance(rows, pd.DataFrame) else zip(rows.column_names, rows.columns, strict=True)
+    total = np.full(len(rows), START, dtype=np.uint64)
+    for name, values in columns:
+        total += _of_values(_as_arrow(values) if isinstance(values, pd.Series) else values) * _of_name(str(name))
     return mixed(total)
 
 
@@ -49,51 +47,37 @@ def _of_name(name: str) -> np.uint64:
     return np.uint64(int.from_bytes(hashlib.sha256(encodable(name).encode()).digest()[:8], "little") | 1)
 
 
-def _of_series(values: pd.Series) -> np.ndarray:
-    """(n,) a column of a frame, whatever is in it."""
-    if isinstance(values.dtype, np.dtype) and values.dtype.kind in "iuf":
-        return _of_numbers(values.to_numpy(dtype=np.float64))
+def _as_arrow(values: pd.Series) -> pa.Array | pa.ChunkedArray:
     try:
-        return _of_array(pa.array(values, from_pandas=True))
+        return pa.array(values, from_pandas=True)
     except (pa.ArrowException, OverflowError, TypeError, UnicodeError, ValueError, AttributeError):
-        return _of_array(pa.array([_text(value) for value in values], pa.string()))  # of several types
+        return pa.array(map(_text, values), pa.string())  # of several types
 
 
-def _of_array(values: pa.Array | pa.ChunkedArray) -> np.ndarray:
+def _of_values(values: pa.Array | pa.ChunkedArray) -> np.ndarray:
     """(n,) values of one type; 0 where one is missing."""
     if isinstance(values, pa.ChunkedArray):
-        return np.concatenate([np.zeros(0, dtype=np.uint64), *map(_of_array, values.chunks)])
+        return np.concatenate([np.zeros(0, dtype=np.uint64), *map(_of_values, values.chunks)])
     kind, types = values.type, pa.types
-    if types.is_null(kind):
-        return np.zeros(len(values), dtype=np.uint64)
     if isinstance(kind, pa.BaseExtensionType):
-        return _of_array(values.storage)
-    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
-        plain = values.cast(pa.float64(), safe=False)
-        return _of_numbers(plain.fill_null(np.nan).to_numpy(zero_copy_only=False))
-    if types.is_boolean(kind):
-        return _present(np.where(values.fill_null(False).to_numpy(zero_copy_only=False), TRUE, FALSE), values)
-    if types.is_timestamp(kind) or types.is_date(kind):
-        return _present(_of_moments(values.cast(pa.timestamp("us", getattr(kind, "tz", None)), safe=False), 1), values)
-    if types.is_duration(kind):
-        return _present(_of_moments(values.cast(pa.duration("us"), safe=False), 2), values)
-    if types.is_time(kind):
-        return _present(_of_moments(values.cast(pa.time64("us"), safe=False), 3), values)
+        return _of_values(values.storage)
     if types.is_dictionary(kind):
-        of_each = np.append(_of_array(values.dictionary), np.uint64(0))
-        codes = values.indices.cast(pa.int64()).fill_null(len(values.dictionary))
-        return of_each[codes.to_numpy(zero_copy_only=False)]
-    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
-        encoded = values.cast(pa.string()).dictionary_encode()
-        of_each = np.append(_of_texts(encoded.dictionary), np.uint64(0))
-        return of_each[encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)]
-    return _of_array(pa.array([_text(value) for value in values.to_pylist()], pa.string()))
+        return _of_distinct(values.indices.cast(pa.int64()), _of_values(values.dictionary))
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        return _of_numbers(values.cast(pa.float64(), safe=False).fill_null(np.nan).to_numpy(zero_copy_only=False))
+    if types.is_boolean(kind) or types.is_temporal(kind):
+        found = _of_flags(values) if types.is_boolean(kind) else _of_moments(values)
+        found[np.asarray(values.is_null())] = 0
+        return found
+    if not (types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)):
+        values = pa.array(map(_text, values.to_pylist()), pa.string())
+    encoded = values.cast(pa.string()).dictionary_encode()
+    return _of_distinct(encoded.indices, _of_texts(encoded.dictionary))
 
 
-def _present(found: np.ndarray, values: pa.Array) -> np.ndarray:
-    if values.null_count:
-        found[values.is_null().to_numpy(zero_copy_only=False)] = 0
-    return found
+def _of_distinct(codes: pa.Array, of_each: np.ndarray) -> np.ndarray:
+    """(n,) by the hashes of the distinct values."""
+    return np.append(of_each, np.uint64(0))[codes.fill_null(len(of_each)).to_numpy(zero_copy_only=False)]
 
 
 def _of_numbers(values: np.ndarray) -> np.ndarray:
@@ -102,28 +86,29 @@ def _of_numbers(values: np.ndarray) -> np.ndarray:
     return found
 
 
-def _of_moments(values: pa.Array, salt: int) -> np.ndarray:
-    """(n,) microseconds. salt: what tells durations from moments."""
-    plain = values.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+def _of_flags(values: pa.Array) -> np.ndarray:
+    return np.where(np.asarray(values.fill_null(False)), TRUE, FALSE)
+
+
+def _of_moments(values: pa.Array) -> np.ndarray:
+    """(n,) microseconds, with what tells moments, durations and times apart."""
+    kinds = ((pa.types.is_duration, pa.duration("us"), 2), (pa.types.is_time, pa.time64("us"), 3))
+    moment = pa.timestamp("us", getattr(values.type, "tz", None))
+    kind, salt = next(((kind, salt) for fits, kind, salt in kinds if fits(values.type)), (moment, 1))
+    plain = values.cast(kind, safe=False).cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
     return mixed(plain.view(np.uint64) + TRUE * np.uint64(salt))
 
 
 def _of_texts(texts: pa.StringArray) -> np.ndarray:
-    """(n,) different texts; those that read as numbers are hashed as such."""
-    found = np.zeros(len(texts), dtype=np.uint64)
-    is_number = pc.match_substring_regex(texts, f"^(?:{IS_NUMBER})$").fill_null(False)
-    where = is_number.to_numpy(zero_copy_only=False)
-    read = texts.filter(is_number)
-    if len(read):
-        plain = pc.utf8_ltrim(pc.utf8_trim_whitespace(read), "+")
-        found[where] = _of_numbers(plain.cast(pa.float64()).to_numpy(zero_copy_only=False))
-    others = texts.filter(pc.invert(is_number))
-    if len(others):
-        of_others = pd.util.hash_array(others.to_numpy(zero_copy_only=False).astype(object), categorize=False)
-        word = pc.index_in(others, value_set=pa.array(WORDS)).fill_null(-1).to_numpy(zero_copy_only=False)
-        of_others[word >= 0] = np.array(list(WORDS.values()))[word[word >= 0]]
-        found[~where] = of_others
-    return _present(found, texts)
+    """(n,) different texts; those that read as numbers, or as truth values in a CSV, are hashed as such."""
+    read = pc.match_substring_regex(texts, f"^(?:{IS_NUMBER})$")
+    plain = pc.if_else(read, pc.utf8_ltrim(pc.utf8_trim_whitespace(texts), "+"), None).cast(pa.float64())
+    found = pd.util.hash_array(texts.to_numpy(zero_copy_only=False).astype(object), categorize=False)
+    number = np.asarray(read)
+    found[number] = _of_numbers(plain.fill_null(np.nan).to_numpy(zero_copy_only=False))[number]
+    for place in np.flatnonzero(np.asarray(pc.is_in(texts, pa.array(WORDS)))):
+        found[place] = WORDS[texts[int(place)].as_py()]
+    return found
 
 
 def _text(value: object) -> str | None:

@@ -15,7 +15,7 @@ from tuning.basics.columnar import Columnar, constant
 from tuning.basics.timing import USUAL, Timing
 from tuning.basics.wording import resume_advice
 from tuning.data.customers import find_customers, one_each
-from tuning.data.file_access import opened_once
+from tuning.data.file_access import read_once
 from tuning.data.fingerprints import digested
 from tuning.data.partition import partition
 from tuning.definition.definition import Definition
@@ -99,7 +99,7 @@ class OwnedRun:
         return resume_advice(self.directory.shown, change=change, by_runner=by_runner)
 
 
-@opened_once()
+@read_once()
 def begin(
     definition: Definition,
     run_dir: str | Path | None = None,

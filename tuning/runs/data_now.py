@@ -13,8 +13,7 @@ from tuning.basics.columnar import Columnar
 from tuning.basics.wording import amount, option, resume_advice, some_names
 from tuning.data import fingerprints
 from tuning.data.customers import Customers, find_customers, one_each, places_of, unpartitioned
-from tuning.data.file_access import written_at
-from tuning.data.files import find_files
+from tuning.data.keyed_tables import find_tables
 from tuning.definition.definition import Definition
 from tuning.definition.options import CustomerOptions
 from tuning.definition.plain_values import IN_MEMORY
@@ -124,9 +123,8 @@ def _tell_of_tables(directory: RunDirectory, merged: Definition, before: Custome
     own = before.take(_inside(directory, before))
     if not merged.by or not own or not isinstance(merged.data, str | list | tuple):
         return
-    copied = max(written_at(path) for files in own.shared("files").distinct for path in files)
     try:
-        if max(written_at(file.path) for file in find_files(merged.data)) <= copied:
+        if {table.stamp for table in find_tables(merged.data, merged.by)} == set(own.texts("stamp").to_pylist()):
             return
         found = find_customers(merged)
         now = _compared(directory, merged, studies, before, found)

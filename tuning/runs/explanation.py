@@ -22,7 +22,6 @@ from tuning.basics.seeds import derive
 from tuning.basics.wording import name_list, raised
 from tuning.data.customers import Customer
 from tuning.data.loading import Loader
-from tuning.data.prepared import CustomerData, OwnCode
 from tuning.errors import ChangedDataError, CustomerError, NoModelError, RunError, TuningError, UntrustedCodeError
 from tuning.evaluation.ensemble import POOL_TRIAL
 from tuning.evaluation.fixed_fit import fit_fixed
@@ -42,6 +41,7 @@ from tuning.runs.plan_file import RecordedPlan
 from tuning.runs.pool_file import pool_of
 from tuning.runs.trusted_code import check_definition
 from tuning.storage.run_directory import RunDirectory
+from tuning.study.customer_data import CustomerData, OwnCode
 from tuning.user_code import ignore_warnings
 
 REPEATS = 10  # times that a column is shuffled

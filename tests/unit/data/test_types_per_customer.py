@@ -23,11 +23,11 @@ from tuning.data.column_types import to_frame
 from tuning.data.customers import find_customers
 from tuning.data.keys import Key
 from tuning.data.loading import Loader
-from tuning.data.prepared import OwnCode
 from tuning.data.registry import file_source
 from tuning.data.sampling import sample_frames
 from tuning.planning.plan import make_plan
 from tuning.planning.validation import check_customers
+from tuning.study.customer_data import OwnCode
 
 COLUMNS = [
     ["1", "2", "-3"],
@@ -213,7 +213,7 @@ def test_columns_of_one_name_in_a_frame_are_numbered(tmp_path: Path) -> None:
     doubled = pd.DataFrame([[1.0, 2.0, 3.0]] * 9, columns=["x", "x", "y"])
     made = definition({"doubled": doubled, "plain": trips(40)})
     assert rows_of(made, tmp_path)["doubled"].columns.tolist() == ["x_1", "x_2", "y"]
-    sampled = {customer.id: rows for customer, rows in sample_frames(made, find_customers(made), OwnCode(made))}
+    sampled = {customer.id: rows for customer, rows in sample_frames(made, find_customers(made), OwnCode(made).frame)}
     assert [len(sampled[name]) for name in ("doubled", "plain")] == [9, 40]
 
 

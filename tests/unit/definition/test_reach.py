@@ -15,7 +15,6 @@ from pydantic import BaseModel, Field
 from schedulers.registry import specs
 from schedulers.stopping.registry import rules
 from search_spaces.algorithms import registry
-from tuning.data.manifest import manifest_references
 from tuning.definition.compared_methods import CompareOptions
 from tuning.definition.customer_limits import Limits
 from tuning.definition.definition import Definition
@@ -143,21 +142,6 @@ def test_a_definition_that_was_read_says_the_same(tmp_path: Path) -> None:
     values = {"data": {"acme": "a.csv"}, "target": "y", "models": ["ridge", "sklearn.svm:SVR"], "storage": "/runs"}
     of_text, of_values = found(values), found(Definition(**values).to_dict())
     assert [each[1:] for each in of_values] == [each[1:] for each in of_text]
-
-
-def test_what_a_manifest_names_is_listed_without_importing_it(tmp_path: Path) -> None:
-    (tmp_path / "m.yaml").write_text(
-        "acme: acme.csv\n"
-        "other: {path: s3://bucket/other.csv, search_space: {parameters: {x: [1, 2]}, constraints: ['none.such:f']}}\n"
-        "third: {trials: 3}\n"
-    )
-    assert manifest_references(str(tmp_path / "m.yaml")) == [
-        Reference("acme", "path", f"{tmp_path}/acme.csv"),
-        Reference("other.path", "uri", "s3://bucket/other.csv"),
-        Reference("other.search_space.constraints", "code", "none.such:f"),
-    ]
-    (tmp_path / "m.csv").write_text("customer,path,trials\nacme,../acme.csv,\nb,,3\n")
-    assert manifest_references(str(tmp_path / "m.csv")) == [Reference("acme.path", "path", f"{tmp_path}/../acme.csv")]
 
 
 def test_options_inside_options_are_asked() -> None:

@@ -14,13 +14,13 @@ from shown_output import note_texts
 
 from tuning import TuneRunner
 from tuning.cli.program import main
-from tuning.data.prepared import CustomerData, OwnCode
 from tuning.definition.definition import define
 from tuning.definition.yaml_file import read_definition
 from tuning.errors import CustomerError
 from tuning.notes import DataCode, FileCode, NoteCode, PlanCode
 from tuning.planning.plan import make_plan
 from tuning.runs.plan_file import begun_term, read_spec
+from tuning.study.customer_data import CustomerData, OwnCode
 
 RNG = np.random.default_rng(0)
 ROWS = 120

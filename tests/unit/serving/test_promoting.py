@@ -13,7 +13,6 @@ from shops import run_of, write_shops
 
 from tuning import RunResult
 from tuning.data.customers import Customer
-from tuning.data.prepared import CustomerData
 from tuning.errors import PlanError, RunError
 from tuning.models.customer_model import CustomerModel, load_model
 from tuning.notes import texts
@@ -21,6 +20,7 @@ from tuning.serving.champion import CONSTANT, HERE, NONE, OWN, POOL, Champion, c
 from tuning.serving.models import ReleaseModels
 from tuning.serving.promoting import promote_run
 from tuning.serving.releases import Releases
+from tuning.study.customer_data import CustomerData
 
 
 def promoted(storage: Path, run: str = "monday") -> dict[str, Champion]:

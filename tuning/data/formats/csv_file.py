@@ -6,9 +6,9 @@ import contextlib
 import csv as csv_module
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import BinaryIO, TypeAlias
+from typing import BinaryIO
 
 import numpy as np
 import pandas as pd
@@ -16,15 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tuning.basics.wording import guarded, separator_options
-from tuning.data.cells import LABELS, marked, missing_texts, with_gaps, written_table
+from tuning.data.cells import LABELS, missing_texts, with_gaps, written_table
 from tuning.data.column_types import cast_to_text
-from tuning.data.file_access import SharedReader, file_name, located, open_file, reading_errors
-from tuning.data.keys import key_table
+from tuning.data.file_access import file_name, located, open_file, reading_errors
 from tuning.data.table_source import (
     PIECE_ROWS,
     ColumnChoice,
     FileSource,
-    Piece,
     TableWriter,
     all_columns,
     check_names,
@@ -35,8 +33,6 @@ from tuning.errors import CustomerError
 from tuning.notes import FileCode
 from tuning.storage.names import without_query
 
-Stream: TypeAlias = io.BytesIO | pa.NativeFile
-
 COMPRESSED = {"gz": "gzip", "bz2": "bz2", "zst": "zstd"}
 # How files begin that are no CSV, whatever they are called: what they are, and what to do.
 OTHER_CONTENT = {
@@ -46,9 +42,8 @@ OTHER_CONTENT = {
     b"BZh91AY&SY": ("bzip2", "let its name end in .csv.bz2"),
     b"\x28\xb5\x2f\xfd": ("zstd", "let its name end in .csv.zst"),
 }
-AT_ONCE = 1 << 26  # a CSV up to this size is read in one piece, which is a third faster than as a stream
 PIECE_BYTES = 1 << 24  # of a CSV read piece by piece; as text its cells take ten times as much
-HEADER_BYTES = 1 << 20
+HEADER_BYTES = 1 << 22
 DECIMAL_COMMA = re.compile(r"(^|[;|\t])-?\d+,\d+([;|\t]|$)")
 
 
@@ -59,8 +54,8 @@ class CsvSource(FileSource):
     suffixes = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst")
 
     def columns(self) -> list[str]:
-        with self._errors(), open_file(self.path) as file:
-            return self._header(self._beginning(file, HEADER_BYTES)[0])
+        with self._opened() as file:
+            return self._header(file.peek(HEADER_BYTES))
 
     def read(
         self,
@@ -69,64 +64,35 @@ class CsvSource(FileSource):
         rows: int | None = None,
         limits: Limits = UNLIMITED,
     ) -> pd.DataFrame:
-        with self._errors(), open_file(self.path) as file:
-            data, whole = self._beginning(file)
-            names = self._header(data)
+        with self._opened() as file:
+            names = self._header(file.peek(HEADER_BYTES))
             limits.check(self.named, Extent(columns=len(names)))
             most = None if limits is UNLIMITED else limits.max_rows + 1
             nrows = most if rows is None else rows
-            stream = io.BytesIO(data) if whole else self._decompressed(file)
-            frame = self._checked(self._parse(stream, None, nrows=nrows, **self._as_text(names, text)), names)
-            count = len(frame)
-            if most is not None and count == rows and self._most_rows(file) >= most:
-                first = [name for name in names if name.strip()][:1]
-                count = sum(len(piece.rows) for piece in self.pieces(first, lambda _: first or None))
+            frame = self._checked(self._parse(file, None, nrows=nrows, **self._as_text(names, text)), names)
+        count = len(frame)
+        if most is not None and count == rows and self._most_rows() >= most:
+            first = [name for name in names if name.strip()][:1]
+            count = sum(len(piece) for piece in self.pieces(first, lambda _: first or None))
         limits.check(self.named, Extent(count, len(names), whole=False))
         return with_gaps(frame, self.csv, text)
 
-    def pieces(self, keys: Sequence[str] = (), choose: ColumnChoice = all_columns) -> Iterator[Piece]:
-        return self._pieces(keys, choose, lambda frame: written_table(frame, keys), dtype=str)
-
-    def pieces_as_written(self, keys: Sequence[str] = ()) -> Iterator[tuple[Piece, pa.Table]]:
-        missing = pa.array(missing_texts(self.csv))
-
-        def came(frame: pd.DataFrame) -> pa.Table:
-            return written_table(frame.fillna(""), list(frame.columns))
-
-        as_written = {"dtype": str, "keep_default_na": False, "na_values": ()}
-        for piece in self._pieces(keys, all_columns, came, index=True, **as_written):
-            cells = {
-                name: column if name in keys else pc.if_else(pc.is_in(column, missing), None, column)
-                for name, column in zip(piece.rows.column_names, piece.rows.columns, strict=True)
-                if name.strip()
-            }
-            yield Piece(marked(pa.table(cells), set(cells).difference(keys)), piece.keys), piece.rows
-
-    def _pieces(
-        self,
-        keys: Sequence[str],
-        choose: ColumnChoice,
-        as_table: Callable[[pd.DataFrame], pa.Table],
-        *,
-        index: bool = False,
-        **types: object,
-    ) -> Iterator[Piece]:
-        with self._errors(), open_file(self.path) as file:
-            data, whole = self._beginning(file)
+    def pieces(self, keys: Sequence[str] = (), choose: ColumnChoice = all_columns) -> Iterator[pa.Table]:
+        with self._opened() as file:
+            data = file.peek(HEADER_BYTES)
             names = self._header(data)
             check_present(keys, names)
             chosen = choose(names)
             rows = PIECE_BYTES * max(1, data.count(b"\n")) // len(data)
-            stream, data = io.BytesIO(data) if whole else self._decompressed(file), b""
-            options = {**self._as_text(names, keys), **types, "chunksize": min(PIECE_ROWS, max(1000, rows))}
-            for frame in self._parse(stream, chosen, **options):
-                found = self._checked(frame, names if chosen is None else chosen, index=index)
-                yield Piece(as_table(found), key_table(found, keys))
+            as_written = {"dtype": str, "keep_default_na": False, "na_values": ()}
+            for frame in self._parse(file, chosen, chunksize=min(PIECE_ROWS, max(1000, rows)), **as_written):
+                found = self._checked(frame, names if chosen is None else chosen, index=True).fillna("")
+                yield written_table(found, keys)
 
     def head(self, most: int) -> bytes:
         """The file's first bytes, decompressed."""
-        with self._errors(), open_file(self.path) as file:
-            return self._beginning(file, most)[0]
+        with self._opened() as file:
+            return file.read(most)
 
     @classmethod
     def write(cls, frame: pd.DataFrame, path: str) -> None:
@@ -139,27 +105,19 @@ class CsvSource(FileSource):
         compression = _compression(self.path)
         return _CsvWriter(sink if compression is None else pa.CompressedOutputStream(sink, compression))
 
-    def _errors(self) -> contextlib.AbstractContextManager[None]:
-        return reading_errors(self.path, self.csv.get("encoding", "utf-8"))
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[io.BufferedReader]:
+        """The file's text, decompressed as its suffix says; `peek` shows its beginning without reading on."""
+        with reading_errors(self.path, self.csv.get("encoding", "utf-8")), open_file(self.path) as file:
+            compression = _compression(self.path)
+            plain = file if compression is None else pa.CompressedInputStream(file, compression)
+            yield io.BufferedReader(plain, HEADER_BYTES)
 
-    def _decompressed(self, file: pa.NativeFile) -> pa.NativeFile:
-        """The open file's bytes from their beginning, decompressed as its suffix says."""
-        file.seek(0)
-        compression = _compression(self.path)
-        if compression is None:
-            return file
-        shared = pa.PythonFile(SharedReader(file), "r")  # Arrow closes what it decompresses
-        return pa.CompressedInputStream(shared, compression)
-
-    def _beginning(self, file: pa.NativeFile, most: int = AT_ONCE) -> tuple[bytes, bool]:
-        """The beginning of the file, decompressed, and whether that is all of it."""
-        data = self._decompressed(file).read(most + 1)
-        return data, len(data) <= most
-
-    def _most_rows(self, file: pa.NativeFile) -> int:
+    def _most_rows(self) -> int:
         """At least as many as the file has: its ends of lines, also those within quotes."""
-        pieces = iter(partial(self._decompressed(file).read, PIECE_BYTES), b"")
-        return 1 + sum(piece.count(b"\n") + piece.count(b"\r") for piece in pieces)
+        with self._opened() as file:
+            pieces = iter(partial(file.read, PIECE_BYTES), b"")
+            return 1 + sum(piece.count(b"\n") + piece.count(b"\r") for piece in pieces)
 
     def _header(self, data: bytes) -> list[str]:
         """The column names as they stand in the file; pandas renames doubled and empty ones."""
@@ -186,7 +144,7 @@ class CsvSource(FileSource):
         return names
 
     def _parse(
-        self, stream: Stream, chosen: Sequence[str] | None, **options: object
+        self, stream: io.BufferedReader, chosen: Sequence[str] | None, **options: object
     ) -> pd.DataFrame | Iterable[pd.DataFrame]:
         """A frame, or frames where `options` has a `chunksize`. chosen: the columns wanted, None for all."""
         wanted = None if chosen is None else list(chosen)

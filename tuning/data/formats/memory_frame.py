@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import pandas as pd
+import pyarrow as pa
 
-from tuning.data.arrow_frames import is_mixed, to_arrow
+from tuning.basics.wording import raised
 from tuning.data.keys import key_table, rows_by_key, with_key_texts
-from tuning.data.table_source import (
-    ColumnChoice,
-    Piece,
-    TableSource,
-    all_columns,
-    check_present,
-)
+from tuning.data.table_source import ColumnChoice, TableSource, all_columns, check_names, check_present
+from tuning.errors import CustomerError
+from tuning.notes import FileCode
+from tuning.preprocessing.storable import arrow_type, storable
 
 
 class FrameSource(TableSource):
@@ -30,7 +28,7 @@ class FrameSource(TableSource):
     def columns(self) -> list[str]:
         return [str(name) for name in self.frame.columns]
 
-    def pieces(self, keys: Sequence[str] = (), choose: ColumnChoice = all_columns) -> Iterator[Piece]:
+    def pieces(self, keys: Sequence[str] = (), choose: ColumnChoice = all_columns) -> Iterator[pa.Table]:
         """One piece; where a column is not of one type, a piece per customer, whose own rows decide."""
         check_present(keys, self.columns())
         chosen = choose(self.columns())
@@ -38,12 +36,33 @@ class FrameSource(TableSource):
         frame = with_key_texts(self.frame, keys, keys_of)
         frame = frame if chosen is None else frame[list(chosen)]
         if not keys or not is_mixed(frame):
-            yield Piece(to_arrow(frame), keys_of)
+            yield to_arrow(frame)
             return
         for _, rows in rows_by_key(keys_of, keys):
-            yield Piece(to_arrow(frame.iloc[rows]), keys_of.take(rows))
+            yield to_arrow(frame.iloc[rows])
 
     @property
     def size(self) -> int:
         """Bytes."""
         return int(self.frame.memory_usage(deep=False).sum())
+
+
+def to_arrow(frame: pd.DataFrame) -> pa.Table:
+    """A frame in types that Parquet holds; others become numbers or text. `CustomerError` says what is wrong."""
+    check_names(list(frame.columns), "the frame")
+    frame = frame.copy(deep=False)
+    frame.attrs = {}  # would have to be JSON
+    try:
+        for name in frame.columns:
+            frame[name] = storable(frame[name])
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except Exception as error:  # of a type that somebody else has made
+        raise CustomerError(FileCode.UNWRITABLE(error=raised(error).rstrip("."))) from error
+
+
+def is_mixed(frame: pd.DataFrame) -> bool:
+    """Whether a column holds Python objects of several types, so that it is not the same for all customers."""
+    return any(
+        values.dtype == object and (pd.api.types.infer_dtype(values).startswith("mixed") or arrow_type(values) is None)
+        for _, values in frame.items()
+    )

@@ -10,14 +10,13 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tuning.data.arrow_frames import to_arrow
 from tuning.data.column_types import check_refusal, to_frame, with_sound_text
 from tuning.data.file_access import located, open_file, reading_errors
+from tuning.data.formats.memory_frame import to_arrow
 from tuning.data.table_source import (
     PIECE_ROWS,
     ColumnChoice,
     FileSource,
-    Piece,
     TableWriter,
     all_columns,
     check_names,
@@ -54,7 +53,7 @@ class ParquetSource(FileSource):
                 return to_frame(file.read(use_threads=False))
             return to_frame(_first_rows(file, rows))
 
-    def pieces(self, keys: Sequence[str] = (), choose: ColumnChoice = all_columns) -> Iterator[Piece]:
+    def pieces(self, keys: Sequence[str] = (), choose: ColumnChoice = all_columns) -> Iterator[pa.Table]:
         with reading_errors(self.path), self._open(streamed=True) as file:
             names = _names(file)
             check_names(names, self.named)
@@ -62,21 +61,10 @@ class ParquetSource(FileSource):
             chosen = choose(names)
             if not file.metadata.num_rows:
                 empty = file.schema_arrow.empty_table()
-                yield _piece(empty if chosen is None else empty.select(list(chosen)), keys)
+                yield empty if chosen is None else empty.select(list(chosen))
             columns = None if chosen is None else list(chosen)
             for batch in file.iter_batches(batch_size=PIECE_ROWS, columns=columns):
-                yield _piece(with_sound_text(pa.Table.from_batches([batch])), keys)
-
-    def missing(self, name: str) -> int | None:
-        with reading_errors(self.path), self._open(streamed=True) as file:
-            metadata, names = file.metadata, file.metadata.schema.names
-            if names.count(name) != 1:  # inside others
-                return None
-            place = names.index(name)
-            groups = [metadata.row_group(number).column(place) for number in range(metadata.num_row_groups)]
-        if not all(group.is_stats_set and group.statistics.has_null_count for group in groups):
-            return None
-        return sum(int(group.statistics.null_count) for group in groups)
+                yield with_sound_text(pa.Table.from_batches([batch]))
 
     @classmethod
     def write(cls, frame: pd.DataFrame, path: str) -> None:
@@ -126,10 +114,6 @@ class _ParquetWriter:
 
 def _names(file: pq.ParquetFile) -> list[str]:
     return [str(name) for name in file.schema_arrow.names]
-
-
-def _piece(rows: pa.Table, keys: Sequence[str]) -> Piece:
-    return Piece(rows, rows.select(list(keys)))
 
 
 def _first_rows(file: pq.ParquetFile, rows: int) -> pa.Table:

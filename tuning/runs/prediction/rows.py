@@ -12,8 +12,8 @@ import pandas as pd
 import pyarrow as pa
 
 from tuning.basics.wording import option
-from tuning.data.arrow_frames import to_arrow
 from tuning.data.column_types import exact_frame
+from tuning.data.formats.memory_frame import to_arrow
 from tuning.data.new_rows import NewFile, RowReader, Window
 from tuning.data.registry import without_suffix
 from tuning.errors import CustomerError, DataError, DefinitionError

@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
 from tuning.basics.seeds import derive
+from tuning.data.child_process import PrepareProcess
 from tuning.data.customers import Customer
-from tuning.data.prepare_process import PrepareProcess
 from tuning.definition.definition import Definition
 from tuning.definition.run_spec import RunSpec
 from tuning.errors import CustomerError, DefinitionError
