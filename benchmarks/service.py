@@ -63,7 +63,7 @@ THINKS_S = (0.5, 1.5)  # between a client's answer and its next question
 SORTS = ("customer", "cv_score", "gain", "trials", "seconds")
 MB = 2**20
 TEAM = "bench"
-CONFIG = {"teams": {TEAM: {"quotas": {"requests_per_minute": 1_000_000, "queued_runs": 100_000}}}}
+CONFIG = {"teams": {TEAM: {"quotas": {"queued_runs": 100_000}}}}
 
 Figures = dict[str, float]
 

@@ -36,7 +36,7 @@ def nobody_has_it(patch: Patch) -> None:
 
 
 def of_any_length(patch: Patch) -> None:
-    patch.setattr("tuning.service.web.middleware._announced", lambda text: 0)
+    patch.setattr("tuning.service.web.middleware._announced", lambda request: 0)
     patch.setattr("tuning.service.web.middleware._limited", lambda receive, *_: receive)
 
 

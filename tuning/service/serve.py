@@ -193,7 +193,7 @@ def _uvicorn(settings: ServiceSettings, service: Service) -> uvicorn.Config:
     most = max(1, descriptors - OTHERS - backlog)
     return uvicorn.Config(
         create_app(service),
-        access_log=False,  # `middleware.Frame` has one that holds no token
+        access_log=False,  # `RequestMiddleware` has one that holds no token
         log_config=None,
         # h11 takes 64 KB of headers at most; another library that is installed would have no limit.
         http=type("Protocol", (_PromptProtocol,), {"headers_s": settings.headers_seconds, "most": most, "waiting": {}}),

@@ -35,7 +35,6 @@ class Quotas(_Settings):
     trials_per_run: int | None = Field(None, ge=1, description="Studies times trials of one run.")
     core_seconds_per_day: float | None = Field(None, gt=0, description="Slots times seconds in the last 24 hours.")
     storage_gb: float | None = Field(None, gt=0, description="Size of the team's run directories.")
-    requests_per_minute: int = Field(600, ge=1, description="Requests with one token.")
 
 
 class Team(_Settings):
@@ -94,14 +93,12 @@ class ServiceSettings(_Settings):
     #: Addresses and networks of the proxies that may say from where a request comes.
     trusted_proxies: tuple[IPvAnyNetwork, ...] = (ip_network("127.0.0.1"), ip_network("::1"))
     body_bytes: int = Field(2**20, ge=1024, description="Largest body of a request.")
-    body_seconds: float = Field(20.0, gt=0, description="In which a body has to come, beside 1 s for each 50 kB.")
     headers_seconds: float = Field(20.0, gt=0, description="In which the headers of a request have to come.")
     prediction_rows: int = Field(10_000, ge=1, description="Most rows that are predicted at once.")
     prediction_bytes: int = Field(2**24, ge=1024, description="Largest body of rows to predict.")
     champions_gb: float = Field(1.0, gt=0, description="Models of champions that stay in memory, of each team.")
     plan_seconds: float = Field(120.0, gt=0, description="Longest time of a plan.")
     plan_memory_gb: float = Field(8.0, gt=0, description="Memory of a plan.")
-    requests_per_minute: int = Field(300, ge=1, description="Requests from one address without a valid token.")
     streams_per_token: int = Field(20, ge=1, description="Streams of events with one token at once.")
 
     def team(self, name: str) -> Team:

@@ -24,14 +24,14 @@ RESULTS = ("leaderboard", "customer", "report")
 def generated(
     service: Service, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> GeneratedRequests:
-    """A service without children, whose requests are not counted."""
+    """A service without children, whose runs are not counted."""
     folder = tmp_path_factory.mktemp("generated")
     write_customers(folder / "data", 2)
     given = {"data": str(folder / "data" / "*.csv"), "target": "y", "metric": "rmse", "models": ["ridge"], "trials": 1}
     result = TuneRunner(**given, mlflow=False).run(folder / "run", in_process=True, progress=False)
     monkeypatch.setattr(Children, "run", only_tables_here)
-    many = Team(quotas=Quotas(requests_per_minute=10**9, queued_runs=None))
-    settings = service.settings.model_copy(update={"teams": {"churn": many}, "requests_per_minute": 10**9})
+    many = Team(quotas=Quotas(queued_runs=None))
+    settings = service.settings.model_copy(update={"teams": {"churn": many}})
     uncounted = replace(service, settings=settings)
     run = finished(uncounted, result.directory.uri)
     states = cycle(RunState)

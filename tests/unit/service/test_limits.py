@@ -9,7 +9,6 @@ import secrets
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,20 +24,12 @@ from tuning.service.database.runs import Runs
 from tuning.service.plans import OPEN
 from tuning.service.serve import _uvicorn
 from tuning.service.service import Service
-from tuning.service.settings import Quotas, ServiceSettings, Team
+from tuning.service.settings import ServiceSettings
 from tuning.service.web.app import create_app
 from tuning.service.web.problems import MEDIA_TYPE
 
 CHURN = {"name": "churn", "data": "churn.csv", "target": "y", "trials": 2}
 Receive = Callable[[], Awaitable[Mapping[str, object]]]
-
-
-def with_settings(service: Service, **changes: object) -> Service:
-    return replace(service, settings=service.settings.model_copy(update=changes))
-
-
-def client(service: Service) -> TestClient:
-    return TestClient(create_app(service), raise_server_exceptions=False)
 
 
 def sent(
@@ -108,9 +99,8 @@ def test_a_key_makes_a_repeated_submission_the_same_run(service: Service, web: T
 @pytest.mark.parametrize("key", ["a b", "\t", "a" * 256])
 def test_a_key_of_other_signs_is_refused_in_words(service: Service, web: TestClient, key: str) -> None:
     answer = web.post("/api/v1/runs", json=CHURN, headers={**bearer(service), "Idempotency-Key": f"x{key}x"})
-    assert (answer.status_code, answer.json()["key"]) == (422, "idempotency-key")
-    assert "must " in answer.json()["detail"]
-    assert "pattern" not in answer.json()["detail"]
+    assert (answer.status_code, answer.json()["key"]) == (422, "Idempotency-Key")
+    assert "visible characters of ASCII" in answer.json()["detail"]
 
 
 def test_a_body_of_another_type_is_415(service: Service, web: TestClient) -> None:
@@ -175,23 +165,6 @@ def test_rows_to_predict_may_be_larger_than_a_definition(service: Service) -> No
     path = f"/api/v1/runs/{'0' * 24}/predictions"
     assert sent(service, {"content-length": str(2**21)}, receive, path)["status"] == 404
     assert sent(service, {"content-length": str(2**25)}, receive, path)["status"] == 413
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("pieces", [[], [b"{"] * 10_000])
-def test_a_body_that_drips_is_waited_for_no_longer(service: Service, pieces: list[bytes]) -> None:
-    left: Iterator[bytes] = iter(pieces)
-
-    async def receive() -> Mapping[str, object]:
-        for piece in left:
-            await asyncio.sleep(0.001)
-            return {"type": "http.request", "body": piece, "more_body": True}
-        await asyncio.Event().wait()  # for ever
-        raise AssertionError
-
-    told = sent(with_settings(service, body_seconds=0.2), {}, receive)
-    assert (told["status"], told["connection"]) == (408, "close")
-    assert "too slowly" in str(told["detail"])
 
 
 @pytest.mark.parametrize(
@@ -260,26 +233,6 @@ def test_a_cursor_that_no_page_has_given_is_422(service: Service, web: TestClien
     answer = web.get("/api/v1/runs", params={"cursor": cursor}, headers=bearer(service))
     assert (answer.status_code, answer.headers["content-type"]) == (422, MEDIA_TYPE), answer.text
     assert answer.json()["detail"].startswith("cursor: ")
-
-
-def test_a_token_has_its_requests_of_a_minute_and_others_have_theirs(service: Service) -> None:
-    web = client(with_settings(service, teams={"churn": Team(quotas=Quotas(requests_per_minute=3))}))
-    mine, ours = bearer(service), bearer(service, name="second")
-    statuses = [web.get("/api/v1/runs", headers=mine).status_code for _ in range(3)]
-    refused = web.get("/api/v1/runs", headers=mine)
-    assert (statuses, refused.status_code, refused.headers["content-type"]) == ([200] * 3, 429, MEDIA_TYPE)
-    assert 1 <= int(refused.headers["Retry-After"]) <= 20
-    assert "3 requests in a minute" in refused.json()["detail"]
-    assert web.get("/api/v1/runs", headers=ours).status_code == 200
-
-
-def test_before_a_token_is_known_an_address_has_its_requests_of_a_minute(service: Service) -> None:
-    web = client(with_settings(service, requests_per_minute=2))
-    guesses = [web.get("/api/v1/runs", headers={"Authorization": f"Bearer {n}"}).status_code for n in range(3)]
-    assert guesses == [401, 401, 429]
-    assert web.get("/api/v1/runs", headers=bearer(service)).status_code == 200
-    assert web.post("/login", data={"token": "guess"}, headers={"Origin": "http://testserver"}).status_code == 429
-    assert web.get("/healthz").status_code == 200
 
 
 @pytest.mark.parametrize("since", ["0", "1.5", "yesterday", "2026-06-08", "2026-06-08T03:00:00"])

@@ -9,7 +9,6 @@ from starlette.testclient import TestClient
 from tuning.service.database.runs import Runs
 from tuning.service.database.sessions import LASTS_S
 from tuning.service.service import Service
-from tuning.service.settings import Quotas, Team
 from tuning.service.web.problems import MEDIA_TYPE
 
 
@@ -39,16 +38,6 @@ def test_what_the_role_does_not_allow_is_said(page: TestClient, service: Service
     assert answer.status_code == 403
     assert "<code>tuning token create</code>" in answer.text
     assert f'href="/runs/{run}"' in answer.text
-
-
-def test_too_many_requests_say_when_to_come_back(page: TestClient, service: Service) -> None:
-    settings = service.settings.model_copy(update={"teams": {"churn": Team(quotas=Quotas(requests_per_minute=1))}})
-    object.__setattr__(service, "settings", settings)
-    assert page.get("/", headers=BROWSER).status_code == 200
-    answer = page.get("/", headers=BROWSER)
-    assert answer.status_code == 429
-    assert int(answer.headers["retry-after"]) > 0
-    assert "more than 1 request in a minute" in answer.text
 
 
 def test_a_mistake_of_the_server_shows_no_traceback(page: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from importlib import metadata
 
@@ -9,17 +10,19 @@ from fastapi import APIRouter, Depends, FastAPI, Request
 from starlette.middleware import Middleware
 from starlette.responses import JSONResponse
 
+from tuning.basics.wording import amount, did_you_mean, shorten
+from tuning.errors import DefinitionError
 from tuning.service.service import Service
 from tuning.service.web import problems
 from tuning.service.web.auth import OPEN, authenticate
-from tuning.service.web.limits import OpenStreams, RateLimiter, check_query
 from tuning.service.web.metrics import Metrics
-from tuning.service.web.middleware import Frame
+from tuning.service.web.middleware import RequestMiddleware
 from tuning.service.web.pages import all_runs, changes, login, new_run, one_run, rendering
 from tuning.service.web.pages import schedules as schedule_pages
 from tuning.service.web.routes import champions, events, health, models, plans, results, runs, schedules
 
 API = "/api/v1"
+LISTS = ("state",)  # parameters of a query that may come several times
 ROUTERS: Iterable[APIRouter] = (
     *(health.router, runs.router, events.router, plans.router, schedules.router, results.router),
     *(models.router, champions.router),
@@ -43,15 +46,15 @@ def create_app(service: Service) -> FastAPI:
         version=metadata.version("tuning-service"),
         description=DESCRIPTION,
         openapi_url=None,  # below, behind a token like all others
-        dependencies=[Depends(authenticate), Depends(check_query)],
-        middleware=[Middleware(Frame, settings=service.settings, metrics=metrics)],
+        dependencies=[Depends(authenticate), Depends(_check_query)],
+        middleware=[Middleware(RequestMiddleware, settings=service.settings, metrics=metrics)],
         responses=problems.RESPONSES,
         redirect_slashes=False,
         separate_input_output_schemas=False,
         generate_unique_id_function=lambda route: route.name,
     )
     app.state.service, app.state.metrics = service, metrics
-    app.state.rates, app.state.streams = RateLimiter(), OpenStreams()
+    app.state.streams = Counter[tuple[str, str]]()
     app.state.problem_page = rendering.problem_page
     problems.add_handlers(app)
     for router in ROUTERS:
@@ -71,3 +74,15 @@ async def _openapi(request: Request) -> JSONResponse:
         if operation := document["paths"].get(path, {}).get(method.lower()):
             operation["security"] = []
     return JSONResponse(document)
+
+
+async def _check_query(request: Request) -> None:
+    """Raise `DefinitionError` for a parameter of the query that would be ignored: a second one, or an unknown one."""
+    counts = Counter(name for name, _ in request.query_params.multi_items())
+    operation = request.app.openapi()["paths"].get(request.scope["route"].path, {}).get(request.method.lower())
+    taken = [each["name"] for each in (operation or {}).get("parameters", ()) if each["in"] == "query"]
+    for unknown in counts.keys() - {*taken} if operation else ():
+        raise DefinitionError.about(shorten(unknown), f"there is no such parameter.{did_you_mean(unknown, taken)}")
+    for name, count in counts.items():
+        if count > 1 and name not in LISTS:
+            raise DefinitionError.about(shorten(name), f"it was given {amount(count, 'time')}. Give it once.")

@@ -16,13 +16,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from tuning.basics.wording import amount
-from tuning.errors import NotAllowedError, QuotaError
+from tuning.errors import NotAllowedError
 from tuning.service.database.sessions import LASTS_S
 from tuning.service.database.tokens import Role, TokenHolder
 from tuning.service.service import Service
-from tuning.service.web.limits import RateLimiter
-from tuning.service.web.middleware import address_of
 
 COOKIE = "tuning_session"
 SAFE = ("GET", "HEAD", "OPTIONS")
@@ -66,16 +63,10 @@ async def authenticate(
     session: Annotated[str | None, Depends(_COOKIE)],
 ) -> None:
     """Let a request through, or refuse it; what `Asking` gives is set here."""
-    path = getattr(request.scope["route"], "path", "")
-    needed = role_of(request.method, path)
-    rates: RateLimiter = request.app.state.rates
+    needed = role_of(request.method, getattr(request.scope["route"], "path", ""))
     if needed is None:
-        if path != "/healthz":
-            _count(rates, f"address {address_of(request)}", service.settings.requests_per_minute)
         return
-    holder = await _holder(request, service, rates, bearer, session)
-    quotas = service.settings.team(holder.team).quotas
-    _count(rates, f"token {holder.team}/{holder.name}", quotas.requests_per_minute)
+    holder = await _holder(service, bearer, session)
     request.state.holder = holder
     if bearer is None and request.method not in SAFE:
         check_origin(request, service)
@@ -132,24 +123,8 @@ def _origin(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}".lower() if parts.netloc else ""
 
 
-def _count(rates: RateLimiter, who: str, per_minute: int) -> None:
-    later = rates.take(who, per_minute)
-    if later is not None:
-        raise _too_many(per_minute, later)
-
-
-def _too_many(per_minute: int, later: float) -> QuotaError:
-    return QuotaError(f"more than {amount(per_minute, 'request')} in a minute. Wait {later:.0f} s.", later)
-
-
-async def _holder(
-    request: Request,
-    service: Service,
-    rates: RateLimiter,
-    bearer: HTTPAuthorizationCredentials | None,
-    session: str | None,
-) -> TokenHolder:
-    """Whose valid token it is. Others are counted by their address."""
+async def _holder(service: Service, bearer: HTTPAuthorizationCredentials | None, session: str | None) -> TokenHolder:
+    """Return whose valid token it is; 401 for nobody's."""
     text = bearer.credentials if bearer else session
     found = None
     if text is not None and 0 < len(text) <= LONGEST_TOKEN:
@@ -159,7 +134,6 @@ async def _holder(
             found = await run_in_threadpool(service.sessions.holder, text, service.clock())
     if found is not None and found.valid(service.clock()):
         return found
-    _count(rates, f"address {address_of(request)}", service.settings.requests_per_minute)
     said = "there is no token" if text is None else "the token is not valid: not known, ended, or revoked"
     raise HTTPException(
         401,

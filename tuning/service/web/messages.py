@@ -10,6 +10,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from tuning.service.states import RunState
 
+WITHOUT_NUL = r"^[^\x00]*$"  # of a text that is looked for in the database: PostgreSQL takes no other
 RUN_ID = "5f0c9f3ab2d44e10a7c1b2d3"
 MOST_TRIALS, MOST_SLOTS = 1_000_000, 100_000  # that a resume may ask for
 RowCell = float | int | str | bool | None  # of a row that is predicted

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import secrets
 import time
 from urllib.parse import urlsplit
 
 from fastapi import Request
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -20,9 +19,8 @@ from tuning.service.web.metrics import Metrics
 
 logger = logging.getLogger("tuning.service.requests")
 
-TOO_SLOW, TOO_LARGE = 408, 413
+TOO_LARGE = 413
 LONGEST_PATH = 300  # characters of a path in the log, which anybody may write
-SLOWEST = 50_000  # bytes of a body in a second, after the first seconds
 ROWS_PATH = "/predictions"  # how the path ends whose bodies hold data
 CONTENT_SECURITY_POLICY = "; ".join(
     (
@@ -49,12 +47,11 @@ HEADERS = {
 }
 
 
-class Frame:
+class RequestMiddleware:
     """The outermost middleware.
 
-    A body that is too large is refused before it is read where its length is announced, else as soon as it has gone
-    beyond; one that comes too slowly is waited for no longer. An error that nobody foresaw is logged with its
-    traceback and answered without it.
+    A body that is too large is refused before it is read where its length is announced, else once it has gone beyond.
+    An error that nobody foresaw is logged with its traceback and answered without it.
     """
 
     def __init__(self, app: ASGIApp, settings: ServiceSettings, metrics: Metrics) -> None:
@@ -81,10 +78,10 @@ class Frame:
         with_rows = request.url.path.endswith(ROWS_PATH)
         most = self._settings.prediction_bytes if with_rows else self._settings.body_bytes
         try:
-            if _announced(Headers(scope=scope).get("content-length")) > most:
+            if _announced(request) > most:
                 await problems.answer(request, TOO_LARGE, _too_large(most))(scope, receive, framed)
             else:
-                await self._app(scope, _limited(receive, most, self._settings.body_seconds), framed)
+                await self._app(scope, _limited(receive, most), framed)
         except Exception:
             logger.exception("request %s failed", request.state.request_id)
             if status:
@@ -98,7 +95,7 @@ class Frame:
         for name, value in self._headers.items():
             headers.setdefault(name, value)
         headers["X-Request-Id"] = request.state.request_id
-        if status in (TOO_LARGE, TOO_SLOW):  # the rest of the body is not read, so the connection is of no use any more
+        if status == TOO_LARGE:  # the rest of the body is not read, so the connection is of no use any more
             headers["Connection"] = "close"
 
     def _tell(self, request: Request, status: int, seconds: float) -> None:
@@ -106,22 +103,18 @@ class Frame:
         holder = getattr(request.state, "holder", None)
         who = "-" if holder is None else f"{holder.team}/{holder.name}"
         route = getattr(request.scope.get("route"), "path", "none")
+        address = request.client.host if request.client else "unknown"  # behind a trusted proxy, what that says
         self._metrics.count(request.method, route, status, seconds)
         path = shorten(ascii(request.scope["path"])[1:-1], LONGEST_PATH)  # no sign of it is an order to a terminal
         logger.info(
             "%s %s %s %d %.1f ms %s %r",
-            *(request.state.request_id, request.method, path, status, 1000 * seconds, address_of(request), who),
+            *(request.state.request_id, request.method, path, status, 1000 * seconds, address, who),
         )
 
 
-def address_of(request: Request) -> str:
-    """Where a request comes from; behind a reverse proxy, where that says so."""
-    return request.client.host if request.client else "unknown"
-
-
-def _announced(text: str | None) -> int:
-    """A length that is announced; 0 where there is none, or one that the server below has refused."""
-    return int(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 20 else 0
+def _announced(request: Request) -> int:
+    """Return the length that is announced; 0 where there is none. The server below has refused what is no number."""
+    return int(request.headers.get("content-length") or 0)
 
 
 def _too_large(most: int) -> str:
@@ -131,26 +124,14 @@ def _too_large(most: int) -> str:
     )
 
 
-def _limited(receive: Receive, most: int, seconds: float) -> Receive:
-    """What gives a body of so many bytes, which has so many seconds to come and the time of what has come before."""
-    read, began, whole = 0, 0.0, False
+def _limited(receive: Receive, most: int) -> Receive:
+    """Return what gives a body of so many bytes at most, and refuses one that goes on."""
+    read = 0
 
     async def limited() -> Message:
-        nonlocal read, began, whole
-        if whole:  # then it is waited for the client's going away
-            return await receive()
-        began = began or time.monotonic()
-        try:
-            message = await asyncio.wait_for(receive(), began + seconds + read / SLOWEST - time.monotonic())
-        except TimeoutError:
-            raise HTTPException(
-                TOO_SLOW,
-                f"The body came too slowly: {size_text(read)} in {time.monotonic() - began:.0f} s. Send it again at "
-                f"{size_text(SLOWEST)} a second or more.",
-                {"Connection": "close"},
-            ) from None
+        nonlocal read
+        message = await receive()
         read += len(message.get("body", b""))
-        whole = not message.get("more_body", False)
         if read > most:
             raise HTTPException(TOO_LARGE, _too_large(most))
         return message

@@ -98,11 +98,10 @@ RESPONSES: dict[int | str, dict[str, object]] = {
         (404, "There is no such thing in this team."),
         (405, "The address does not take that method."),
         (409, "What is asked for does not follow from how things are."),
-        (408, "The body came too slowly."),
         (413, "The body is too large."),
         (415, "The body's type is not taken."),
         (422, "What was sent is wrong."),
-        (429, "Too many requests, or a quota is used up; Retry-After says when there is room."),
+        (429, "A quota is used up; Retry-After says when there is room."),
         (503, "The service cannot at the moment."),
     )
 }
@@ -134,7 +133,7 @@ def answer(
 
 
 def add_handlers(app: FastAPI) -> None:
-    """Let every error be answered as a problem; what nobody foresaw is `middleware.Frame`'s matter."""
+    """Let every error be answered as a problem; what nobody foresaw is `RequestMiddleware`'s matter."""
     app.add_exception_handler(TuningError, _of_ours)
     app.add_exception_handler(RequestValidationError, _of_validation)
     app.add_exception_handler(HTTPException, _of_http)

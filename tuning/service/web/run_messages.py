@@ -16,8 +16,7 @@ from tuning.service.database.runs import SubmittedRun
 from tuning.service.names import Names
 from tuning.service.states import RunState
 from tuning.service.web.auth import Asking, ServiceOf
-from tuning.service.web.limits import WITHOUT_NUL
-from tuning.service.web.messages import RUN_ID, ProgressMessage, RunMessage, moment
+from tuning.service.web.messages import RUN_ID, WITHOUT_NUL, ProgressMessage, RunMessage, moment
 
 RunId = Annotated[str, Path(description="The run's id.", examples=[RUN_ID], max_length=64, pattern=WITHOUT_NUL)]
 OWN_PLACE = "run_dir"  # of what a command says at its end, where the server keeps the run

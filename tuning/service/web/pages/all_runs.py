@@ -11,7 +11,7 @@ from starlette.responses import Response
 from tuning.basics.wording import shorten
 from tuning.service.states import ENDED, WORKING, RunState
 from tuning.service.web.auth import Asking, ServiceOf
-from tuning.service.web.limits import WITHOUT_NUL
+from tuning.service.web.messages import WITHOUT_NUL
 from tuning.service.web.pages.rendering import Render
 from tuning.service.web.run_messages import cursor_of, progress_of, read_cursor
 

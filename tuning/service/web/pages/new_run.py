@@ -24,8 +24,7 @@ from tuning.service.plans import OPEN, AskedPlan
 from tuning.service.service import Service
 from tuning.service.settings import ServiceSettings
 from tuning.service.web.auth import Asking, ServiceOf
-from tuning.service.web.documents import YAML_EXAMPLE
-from tuning.service.web.limits import parsed
+from tuning.service.web.definitions import YAML_EXAMPLE, parsed
 from tuning.service.web.pages.rendering import Render
 from tuning.service.web.problems import LONGEST
 from tuning.service.web.routes.plans import PlanId

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Annotated
 
@@ -10,12 +11,12 @@ from fastapi import APIRouter, Depends, Header, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from starlette.concurrency import run_in_threadpool
 
-from tuning.errors import TuningError
+from tuning.basics.wording import amount
+from tuning.errors import QuotaError, TuningError
 from tuning.service.database.runs import StateEvent, SubmittedRun
 from tuning.service.service import Service
 from tuning.service.states import ENDED, WORKING
 from tuning.service.web.auth import Asking, ServiceOf, still_valid
-from tuning.service.web.limits import OpenStreams
 from tuning.service.web.messages import EventMessage, ProgressMessage, moment
 from tuning.service.web.routes.runs import TeamRun
 from tuning.service.web.run_messages import progress_of
@@ -26,10 +27,20 @@ MOST_ID = 2**62
 
 
 async def _counted(request: Request, service: ServiceOf, holder: Asking) -> AsyncIterator[None]:
-    """Until the stream has ended: each one asks the database again and again."""
-    streams: OpenStreams = request.app.state.streams
-    with streams.opened(f"{holder.team}/{holder.name}", service.settings.streams_per_token):
+    """Count a token's stream for as long as it is open: each one asks the database again and again."""
+    streams: Counter[tuple[str, str]] = request.app.state.streams
+    who, most = (holder.team, holder.name), service.settings.streams_per_token
+    if streams[who] >= most:
+        raise QuotaError(
+            f"{amount(most, 'stream')} of events are open with this token, as many as may be at once. Close one, or "
+            "ask GET /api/v1/runs now and then.",
+            later=10.0,
+        )
+    streams[who] += 1
+    try:
         yield
+    finally:
+        streams[who] -= 1
 
 
 @router.get(

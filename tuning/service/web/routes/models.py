@@ -17,7 +17,7 @@ from tuning.errors import RefusedChangeError
 from tuning.service.database.runs import SubmittedRun
 from tuning.service.extracts import Formulas, RowsForm
 from tuning.service.web.auth import ServiceOf
-from tuning.service.web.limits import JSON
+from tuning.service.web.definitions import JSON
 from tuning.service.web.messages import PredictionsMessage, RowsMessage
 from tuning.service.web.routes.runs import TeamRun
 

@@ -8,11 +8,10 @@ from fastapi import APIRouter, Path, Response
 
 from tuning.service.admission import admit
 from tuning.service.plans import AskedPlan
-from tuning.service.web import documents
+from tuning.service.web import definitions
 from tuning.service.web.auth import Asking, ServiceOf
-from tuning.service.web.documents import IdempotencyKey, SentDefinition
-from tuning.service.web.limits import WITHOUT_NUL
-from tuning.service.web.messages import PlanMessage, moment
+from tuning.service.web.definitions import IdempotencyKey, SentDefinition
+from tuning.service.web.messages import WITHOUT_NUL, PlanMessage, moment
 
 router = APIRouter(tags=["plans"])
 PlanId = Annotated[str, Path(description="The plan's id.", max_length=64, pattern=WITHOUT_NUL)]
@@ -21,8 +20,8 @@ PlanId = Annotated[str, Path(description="The plan's id.", max_length=64, patter
 @router.post(
     "/api/v1/plans",
     status_code=202,
-    openapi_extra=documents.BODY,
-    responses={202: {"headers": documents.LOCATION, "links": documents.PLAN_LINKS}},
+    openapi_extra=definitions.BODY,
+    responses={202: {"headers": definitions.LOCATION, "links": definitions.PLAN_LINKS}},
 )
 def ask_plan(
     service: ServiceOf, holder: Asking, sent: SentDefinition, response: Response, idempotency_key: IdempotencyKey = None

@@ -11,11 +11,10 @@ from tuning.service.admission import admit
 from tuning.service.database.runs import SubmittedRun
 from tuning.service.service import Service
 from tuning.service.states import RunState
-from tuning.service.web import documents
+from tuning.service.web import definitions
 from tuning.service.web.auth import Asking, ServiceOf
-from tuning.service.web.documents import IdempotencyKey, SentDefinition
-from tuning.service.web.limits import WITHOUT_NUL
-from tuning.service.web.messages import ResumeMessage, RunMessage, RunPage
+from tuning.service.web.definitions import IdempotencyKey, SentDefinition
+from tuning.service.web.messages import WITHOUT_NUL, ResumeMessage, RunMessage, RunPage
 from tuning.service.web.run_messages import cursor_of, read_cursor, run_message, team_run
 
 router = APIRouter(tags=["runs"])
@@ -63,8 +62,8 @@ def list_runs(
 @router.post(
     "/api/v1/runs",
     status_code=202,
-    openapi_extra=documents.BODY,
-    responses={202: {"headers": documents.LOCATION, "links": documents.RUN_LINKS}},
+    openapi_extra=definitions.BODY,
+    responses={202: {"headers": definitions.LOCATION, "links": definitions.RUN_LINKS}},
 )
 def submit(
     service: ServiceOf, holder: Asking, sent: SentDefinition, response: Response, idempotency_key: IdempotencyKey = None
@@ -77,7 +76,7 @@ def submit(
     return _changed(service, run)
 
 
-@router.get("/api/v1/runs/{run}", responses={200: {"links": documents.RUN_LINKS}})
+@router.get("/api/v1/runs/{run}", responses={200: {"links": definitions.RUN_LINKS}})
 def show_run(service: ServiceOf, found: TeamRun) -> RunMessage:
     """One run: state, reason, place in the queue, progress, definition, and where to look further."""
     return _whole(service, found)

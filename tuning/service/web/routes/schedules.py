@@ -9,8 +9,7 @@ from fastapi import APIRouter, Path
 from tuning.service.schedules import Schedule
 from tuning.service.service import Service
 from tuning.service.web.auth import Asking, ServiceOf
-from tuning.service.web.limits import WITHOUT_NUL
-from tuning.service.web.messages import ScheduleMessage, SchedulePage, moment
+from tuning.service.web.messages import WITHOUT_NUL, ScheduleMessage, SchedulePage, moment
 
 router = APIRouter(tags=["schedules"])
 ScheduleId = Annotated[str, Path(description="The schedule's id.", max_length=64, pattern=WITHOUT_NUL)]

@@ -1,93 +1,27 @@
-"""How much one asks: requests in a minute, and the length and depth of what is sent."""
+"""Definitions that are sent: how a body is read, what it may hold, and what the OpenAPI document tells of it."""
 
 from __future__ import annotations
 
-import contextlib
 import json
-import time
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Annotated
 
-from fastapi import Request
+from fastapi import Depends, Header, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from search_spaces import SpaceError
 from search_spaces.yaml_text import DEEPEST, parse_yaml
-from tuning.basics.wording import amount, did_you_mean, shorten
-from tuning.errors import DefinitionError, QuotaError
+from tuning.basics.wording import amount, shorten
+from tuning.errors import DefinitionError
 
-MOST_CALLERS = 10_000  # whose requests are remembered
 MOST_VALUES = 20_000  # keys and values of a document
 LONGEST_TEXT = 10_000
-LISTS = ("state",)  # parameters of a query that may come several times
-WITHOUT_NUL = r"^[^\x00]*$"  # of a text that is looked for in the database: PostgreSQL takes no other
 JSON = ("application/json",)
 YAML = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml")
-
-
-class RateLimiter:
-    """Requests in a minute, by any name of who asks: as many at once, and then as many as time gives back.
-
-    Only the event loop uses it, so it needs no lock.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
-
-    def take(self, who: str, per_minute: int) -> float | None:
-        """Count a request. None where there is room, else the seconds until there is."""
-        left = self._room(who, per_minute)
-        if left < 1:
-            return (1 - left) * 60 / per_minute
-        self._left[who] = (left - 1, self._clock())
-        self._left.move_to_end(who)
-        if len(self._left) > MOST_CALLERS:
-            self._left.popitem(last=False)
-        return None
-
-    def _room(self, who: str, per_minute: int) -> float:
-        left, at = self._left.get(who, (float(per_minute), self._clock()))
-        return min(float(per_minute), left + (self._clock() - at) * per_minute / 60)
-
-
-class OpenStreams:
-    """How many streams each has open, by any name of who asks. Only the event loop uses it."""
-
-    def __init__(self) -> None:
-        self._open = Counter[str]()
-
-    @contextlib.contextmanager
-    def opened(self, who: str, most: int) -> Iterator[None]:
-        """Count a stream for as long as it is open; `QuotaError` beyond the most."""
-        if self._open[who] >= most:
-            raise QuotaError(
-                f"{amount(most, 'stream')} of events are open with this token, as many as may be at once. Close one, "
-                "or ask GET /api/v1/runs now and then.",
-                later=10.0,
-            )
-        self._open[who] += 1
-        try:
-            yield
-        finally:
-            self._open[who] -= 1
-            if not self._open[who]:
-                del self._open[who]
-
-
-async def check_query(request: Request) -> None:
-    """`DefinitionError` for a parameter of the query that would be ignored: a second one, or one that the API lacks."""
-    counts = Counter(name for name, _ in request.query_params.multi_items())
-    operation = request.app.openapi()["paths"].get(request.scope["route"].path, {}).get(request.method.lower())
-    taken = [each["name"] for each in (operation or {}).get("parameters", ()) if each["in"] == "query"]
-    for unknown in counts.keys() - {*taken} if operation else ():
-        raise DefinitionError.about(shorten(unknown), f"there is no such parameter.{did_you_mean(unknown, taken)}")
-    for name, count in counts.items():
-        if count > 1 and name not in LISTS:
-            raise DefinitionError.about(shorten(name), f"it was given {amount(count, 'time')}. Give it once.")
 
 
 @dataclass(frozen=True)
@@ -194,3 +128,68 @@ def _all_in(values: object) -> Iterator[object]:
                 waiting.append((inner, depth + 1))
         elif isinstance(value, list):
             waiting += [(inner, depth + 1) for inner in value]
+
+
+SentDefinition = Annotated[SentDocument, Depends(sent_document)]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        description="A text of your own, such as a UUID: sent again with the same body, it is the same submission; "
+        "with another body it is 409.",
+        json_schema_extra={"pattern": "^[!-~]+$", "maxLength": 255},
+        examples=["6f1c2a52-8f9e-4f0b-9a53-1d2c3b4a5e6f"],
+    ),
+]
+EXAMPLE = {"name": "churn", "data": "churn.csv", "by": "region", "target": "churned", "trials": 20}
+#: The service's own keys; `tuning schema` prints those of a definition.
+SCHEMA: dict[str, object] = {
+    "type": "object",
+    "description": "A definition (`tuning schema` prints its keys), and the service's `priority` and `schedule`.",
+    "required": [],
+    "properties": {
+        "priority": {
+            "type": "integer",
+            "minimum": -1000,
+            "maximum": 1000,
+            "default": 0,
+            "description": "Among the team's runs; the highest is first.",
+        },
+        "schedule": {
+            "description": "Submit again at these times: a cron expression, in UTC where no time zone is given.",
+            "anyOf": [
+                {"type": "string", "maxLength": 255, "examples": ["0 3 * * 1"]},
+                {
+                    "type": "object",
+                    "required": ["cron"],
+                    "additionalProperties": False,
+                    "properties": {
+                        "cron": {"type": "string", "maxLength": 255},
+                        "time_zone": {"type": "string", "maxLength": 64, "examples": ["Europe/Berlin"]},
+                    },
+                },
+            ],
+        },
+        "storage": False,
+        "mlflow": False,
+    },
+    "additionalProperties": True,
+}
+YAML_EXAMPLE = "name: churn\ndata: churn.csv\nby: region\ntarget: churned\ntrials: 20\n"
+BODY: dict[str, object] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            JSON[0]: {"schema": SCHEMA, "example": EXAMPLE},
+            YAML[0]: {"schema": SCHEMA, "example": YAML_EXAMPLE},
+        },
+    }
+}
+LOCATION = {"Location": {"description": "Where to look.", "schema": {"type": "string"}}}
+
+
+def _link(operation: str, parameter: str) -> dict[str, object]:
+    return {"operationId": operation, "parameters": {parameter: "$response.body#/id"}}
+
+
+RUN_LINKS = {operation: _link(operation, "run") for operation in ("show_run", "stop", "cancel", "resume", "delete_run")}
+PLAN_LINKS = {"show_plan": _link("show_plan", "plan")}
