@@ -17,8 +17,7 @@ from tuning.service.web import problems
 from tuning.service.web.auth import OPEN, authenticate
 from tuning.service.web.metrics import Metrics
 from tuning.service.web.middleware import RequestMiddleware
-from tuning.service.web.pages import all_runs, changes, login, new_run, one_run, rendering
-from tuning.service.web.pages import schedules as schedule_pages
+from tuning.service.web.pages import customer, login, new_run, one_run, rendering, team
 from tuning.service.web.routes import champions, events, health, models, plans, results, runs, schedules
 
 API = "/api/v1"
@@ -26,8 +25,7 @@ LISTS = ("state",)  # parameters of a query that may come several times
 ROUTERS: Iterable[APIRouter] = (
     *(health.router, runs.router, events.router, plans.router, schedules.router, results.router),
     *(models.router, champions.router),
-    *(rendering.router, login.router, all_runs.router, new_run.router, one_run.router, changes.router),
-    schedule_pages.router,
+    *(rendering.router, login.router, team.router, new_run.router, one_run.router, customer.router),
 )
 DESCRIPTION = """Submit definitions, watch them run, and use what they have found.
 

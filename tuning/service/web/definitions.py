@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,11 +11,12 @@ from hashlib import sha256
 from typing import Annotated
 
 from fastapi import Depends, Header, Request
+from pydantic import BeforeValidator
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from search_spaces import SpaceError
-from search_spaces.yaml_text import DEEPEST, parse_yaml
+from search_spaces.yaml_text import DEEPEST, dump_yaml, parse_yaml
 from tuning.basics.wording import amount, shorten
 from tuning.errors import DefinitionError
 
@@ -38,11 +40,11 @@ async def sent_document(request: Request) -> SentDocument:
     if kind not in (*JSON, *YAML):
         raise HTTPException(415, f"Content-Type {shorten(repr(kind))} is not taken. Send {JSON[0]} or {YAML[0]}.")
     body = await request.body()
-    return SentDocument(await run_in_threadpool(parsed, body, kind in JSON), sha256(body).hexdigest())
+    return await run_in_threadpool(read_document, body, kind in JSON)
 
 
-def parsed(body: bytes, is_json: bool) -> Mapping[str, object]:
-    """The mapping in a body; `DefinitionError` where it is none, or too long or too deep."""
+def read_document(body: bytes, is_json: bool) -> SentDocument:
+    """Read the mapping in a body; `DefinitionError` where it is none, or too long or too deep."""
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -54,7 +56,12 @@ def parsed(body: bytes, is_json: bool) -> Mapping[str, object]:
     if not isinstance(values, dict):
         raise DefinitionError("The definition holds no mapping of keys to values, such as `target: churned`.")
     _check(values)
-    return values
+    return SentDocument(values, sha256(body).hexdigest())
+
+
+def as_yaml(definition: Mapping[str, object]) -> str:
+    """Return an accepted definition as YAML, without what the server has added."""
+    return dump_yaml({name: value for name, value in definition.items() if name != "mlflow"})
 
 
 def _too_long() -> str:
@@ -130,9 +137,17 @@ def _all_in(values: object) -> Iterator[object]:
             waiting += [(inner, depth + 1) for inner in value]
 
 
+def _visible(value: object) -> object:
+    """Return a key; `ValueError` says which signs it may have."""
+    if isinstance(value, str) and not re.fullmatch("[!-~]{1,255}", value):
+        raise ValueError("must be up to 255 letters, digits and signs of ASCII, without blanks, such as a UUID")
+    return value
+
+
 SentDefinition = Annotated[SentDocument, Depends(sent_document)]
 IdempotencyKey = Annotated[
     str | None,
+    BeforeValidator(_visible),
     Header(
         description="A text of your own, such as a UUID: sent again with the same body, it is the same submission; "
         "with another body it is 409.",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Annotated
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
@@ -18,7 +17,8 @@ Id = Annotated[str, Field(examples=[RUN_ID], max_length=64)]
 
 
 class _Message(BaseModel):
-    model_config = ConfigDict(frozen=True)
+    #: Also of a row of the database, in which times are seconds since 1970.
+    model_config = ConfigDict(frozen=True, from_attributes=True)
 
 
 class ProgressMessage(_Message):
@@ -62,7 +62,9 @@ class RunMessage(_Message):
         description="The name of the token that has; null of a schedule's later runs.", examples=["alice"]
     )
     schedule: str | None = Field(description="The schedule that has submitted it.", examples=[None])
-    progress: ProgressMessage | None = Field(description="null before the run has said how far it is.")
+    progress: ProgressMessage | None = Field(
+        description="null before the run has said how far it is, and in lists unless it works."
+    )
     outcome: Mapping[str, object] | None = Field(description="What the run said at its end.")
     definition: Mapping[str, object] | None = Field(
         description="As it was accepted; null in lists.", examples=[{"data": "churn.csv", "target": "churned"}]
@@ -196,8 +198,3 @@ class HealthMessage(_Message):
     """Whether the server works."""
 
     status: str = Field(examples=["ok"])
-
-
-def moment(seconds: float | None) -> datetime | None:
-    """A time of the database as one with a time zone."""
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache
 from http import HTTPStatus
 from pathlib import Path
@@ -14,11 +14,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 from starlette.responses import FileResponse, HTMLResponse, Response
 
+from tuning.basics.wording import shorten
 from tuning.service.database.tokens import Role, TokenHolder
 from tuning.service.web.problems import ProblemMessage
 
 FOLDER = Path(__file__).parent.parent
 PART_BYTES = 100_000  # of a table: a page has 300 KB at most
+MOST_TEXT = 300  # characters of a cell
 STATIC = {"service.css": "text/css", "service.js": "text/javascript"}
 
 router = APIRouter(include_in_schema=False)
@@ -34,22 +36,17 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"moment": moment_text, "iso": iso_text, "marked": marked}
+    made.filters |= {"moment": moment, "marked": marked, "short": short}
     return made
 
 
-def moment_text(seconds: float) -> str:
-    """As people read it, UTC."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
-
-
-def iso_text(seconds: float) -> str:
-    """As programs read it."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+def moment(at: datetime) -> Markup:
+    """Return a time as people and programs read it, UTC."""
+    return Markup('<time datetime="{}">{:%Y-%m-%d %H:%M}</time>').format(at.isoformat(timespec="seconds"), at)
 
 
 def marked(text: object) -> Markup:
-    """A sentence in which what stands between backticks looks like what can be typed."""
+    """Return a sentence in which what stands between backticks looks like what can be typed."""
     parts = str(text).split("`")
     closed = len(parts) - (len(parts) % 2 == 0)  # without a partner, the last backtick is one
     words = (
@@ -59,8 +56,13 @@ def marked(text: object) -> Markup:
     return Markup("").join(words) + "".join(f"`{part}" for part in parts[closed:])
 
 
+def short(text: object) -> str:
+    """Return a text that a cell has room for; nothing for None."""
+    return "" if text is None else shorten(str(text), MOST_TEXT)
+
+
 def fitting(rows: Iterable[_Row]) -> list[_Row]:
-    """The first rows, as many as a page has room for; one at least, where there is any."""
+    """Return the first rows, as many as a page has room for; one at least, where there is any."""
     found, room = list[_Row](), PART_BYTES
     for row in rows:
         room -= len(escape(str(row)).encode())
@@ -71,17 +73,22 @@ def fitting(rows: Iterable[_Row]) -> list[_Row]:
 
 
 class Renderer:
-    """Makes pages for who asks; without a holder, those before the login."""
+    """Makes pages for who asks; without a holder, those before the login.
+
+    asked: the parameters of the page's address, without empty ones.
+    """
 
     def __init__(self, request: Request) -> None:
         self._request = request
         self._holder: TokenHolder | None = getattr(request.state, "holder", None)
+        self.asked = {name: value for name, value in request.query_params.items() if value}
 
     def __call__(self, template: str, status: int = 200, **values: object) -> Response:
         """values: of the template; `problem` is a sentence above the content."""
         holder = self._holder
         shared = {
             "path": self._request.url.path,
+            "asked": self.asked,
             "holder": holder,
             "may_submit": holder is not None and holder.role.includes(Role.SUBMIT),
             "may_delete": holder is not None and holder.role.includes(Role.ADMIN),
@@ -94,14 +101,14 @@ Render = Annotated[Renderer, Depends(Renderer)]
 
 
 def problem_page(request: Request, message: ProblemMessage) -> Response:
-    """Why there is no page, with a way back."""
+    """Return why there is no page, with a way back."""
     run = request.path_params.get("run") if message.status != HTTPStatus.NOT_FOUND else None
     return Renderer(request)("problem.html", message.status, message=message, run=run)
 
 
 @router.get("/static/{name}")
 def static_file(name: str) -> Response:
-    """The style and the script of all pages."""
+    """Return the style or the script of all pages."""
     if name not in STATIC:
         raise HTTPException(404)
     return FileResponse(FOLDER / "static" / name, media_type=STATIC[name], headers={"Cache-Control": "max-age=300"})

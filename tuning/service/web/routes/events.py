@@ -17,9 +17,8 @@ from tuning.service.database.runs import StateEvent, SubmittedRun
 from tuning.service.service import Service
 from tuning.service.states import ENDED, WORKING
 from tuning.service.web.auth import Asking, ServiceOf, still_valid
-from tuning.service.web.messages import EventMessage, ProgressMessage, moment
-from tuning.service.web.routes.runs import TeamRun
-from tuning.service.web.run_messages import progress_of
+from tuning.service.web.messages import EventMessage, ProgressMessage
+from tuning.service.web.routes.runs import TeamRun, progress_of
 
 router = APIRouter(tags=["runs"])
 
@@ -65,17 +64,15 @@ async def events(
         changes, progress, ended = look
         for change in changes:
             told = change.id
-            yield ServerSentEvent(event="state", id=str(change.id), data=event_message(change).model_dump(mode="json"))
+            yield ServerSentEvent(
+                event="state", id=str(change.id), data=EventMessage.model_validate(change).model_dump(mode="json")
+            )
         if progress is not None and progress != shown:
             shown = progress
             yield ServerSentEvent(event="progress", data=progress.model_dump(mode="json"))
         if ended or service.closing.is_set() or service.clock() - began >= service.stream_s:
             return
         await asyncio.sleep(service.look_s)
-
-
-def event_message(event: StateEvent) -> EventMessage:
-    return EventMessage.model_validate({**vars(event), "at": moment(event.at)})
 
 
 def _look(

@@ -4,17 +4,30 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Response
+from fastapi import APIRouter, Depends, Path, Response
 
 from tuning.service.admission import admit
+from tuning.service.database.tokens import TokenHolder
 from tuning.service.plans import AskedPlan
+from tuning.service.service import Service
 from tuning.service.web import definitions
 from tuning.service.web.auth import Asking, ServiceOf
-from tuning.service.web.definitions import IdempotencyKey, SentDefinition
-from tuning.service.web.messages import WITHOUT_NUL, PlanMessage, moment
+from tuning.service.web.definitions import IdempotencyKey, SentDefinition, SentDocument
+from tuning.service.web.messages import WITHOUT_NUL, PlanMessage
 
 router = APIRouter(tags=["plans"])
-PlanId = Annotated[str, Path(description="The plan's id.", max_length=64, pattern=WITHOUT_NUL)]
+
+
+def team_plan(
+    service: ServiceOf,
+    holder: Asking,
+    plan: Annotated[str, Path(description="The plan's id.", max_length=64, pattern=WITHOUT_NUL)],
+) -> AskedPlan:
+    """Return the plan that a path names; 404 where the team has none of that id."""
+    return service.plans.get(plan, holder.team)
+
+
+TeamPlan = Annotated[AskedPlan, Depends(team_plan)]
 
 
 @router.post(
@@ -27,27 +40,22 @@ def ask_plan(
     service: ServiceOf, holder: Asking, sent: SentDefinition, response: Response, idempotency_key: IdempotencyKey = None
 ) -> PlanMessage:
     """Plan a definition. The answer says where the plan will be, since making it reads data."""
+    plan = plan_document(service, holder, sent, idempotency_key)
+    response.headers["Location"] = plan.links["self"]
+    return plan
+
+
+def plan_document(
+    service: Service, holder: TokenHolder, sent: SentDocument, key: str | None = None, typed: str | None = None
+) -> PlanMessage:
+    """Begin the plan of a document; the same plan for the same key. typed: the document as somebody typed it."""
     now = service.clock()
-    admitted = admit(sent.values, holder.team, service.settings, key=idempotency_key, digest=sent.digest, now=now)
-    asked = service.plans.ask(admitted.submission, now)
-    response.headers["Location"] = f"/api/v1/plans/{asked.id}"
-    return plan_message(asked)
+    admitted = admit(sent.values, holder.team, service.settings, key=key, digest=sent.digest, now=now)
+    return show_plan(service.plans.ask(admitted.submission, now, typed))
 
 
 @router.get("/api/v1/plans/{plan}")
-def show_plan(service: ServiceOf, holder: Asking, plan: PlanId) -> PlanMessage:
+def show_plan(found: TeamPlan) -> PlanMessage:
     """A plan, or why there is none, or that it is not made yet."""
-    return plan_message(service.plans.get(plan, holder.team))
-
-
-def plan_message(plan: AskedPlan) -> PlanMessage:
-    return PlanMessage(
-        id=plan.id,
-        state=plan.state,
-        result=plan.result,
-        problem=plan.problem,
-        code=plan.refusal.get("code"),
-        values=plan.refusal.get("values", {}),
-        at=moment(plan.at),
-        links={"self": f"/api/v1/plans/{plan.id}"},
-    )
+    refusal = {"code": found.refusal.get("code"), "values": found.refusal.get("values", {})}
+    return PlanMessage.model_validate({**vars(found), **refusal, "links": {"self": f"/api/v1/plans/{found.id}"}})

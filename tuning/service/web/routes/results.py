@@ -26,7 +26,7 @@ from tuning.service.settings import ServiceSettings
 from tuning.service.views.tables import MOST_ROWS, RunTables, Status
 from tuning.service.views.views import ShownTables
 from tuning.service.web.auth import ServiceOf
-from tuning.service.web.messages import CustomerMessage, LeaderboardMessage, moment
+from tuning.service.web.messages import CustomerMessage, LeaderboardMessage
 from tuning.service.web.routes.models import recorded
 from tuning.service.web.routes.runs import TeamRun
 from tuning.storage.run_directory import RunDirectory
@@ -60,9 +60,15 @@ def leaderboard(
     """One row per customer. The rows of a run that goes on are some seconds old: `written` says when they were."""
     if format != "json":
         return _file(shown.tables, sort, found.id, format)
+    return leaderboard_message(shown, sort, search, status, start, limit)
+
+
+def leaderboard_message(
+    shown: ShownTables, sort: str, search: str, status: str, start: int, limit: int
+) -> LeaderboardMessage:
+    """Return a page of a leaderboard as the API tells it."""
     page = shown.tables.page(sort=sort, search=search, status=status, start=start, rows=limit)
-    counts = {"found": page.found, "customers": page.customers}
-    return LeaderboardMessage.model_validate({"rows": plain(page.rows), **counts, "written": moment(shown.written)})
+    return LeaderboardMessage.model_validate({**vars(page), "rows": plain(page.rows), "written": shown.written})
 
 
 @router.get("/api/v1/runs/{run}/customer")
@@ -73,7 +79,7 @@ def customer(
     """One customer: its row of the leaderboard, its studies, and its trials with their learning curves."""
     row = shown.tables.customer(id)
     records = {name: plain(row.pop(name)) for name in ("studies", "trials")}
-    return CustomerMessage.model_validate({"row": plain(row), **records, "written": moment(shown.written)})
+    return CustomerMessage.model_validate({"row": plain(row), **records, "written": shown.written})
 
 
 @router.get("/api/v1/runs/{run}/report", response_class=HTMLResponse)

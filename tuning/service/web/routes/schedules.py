@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path
 from tuning.service.schedules import Schedule
 from tuning.service.service import Service
 from tuning.service.web.auth import Asking, ServiceOf
-from tuning.service.web.messages import WITHOUT_NUL, ScheduleMessage, SchedulePage, moment
+from tuning.service.web.messages import WITHOUT_NUL, ScheduleMessage, SchedulePage
 
 router = APIRouter(tags=["schedules"])
 ScheduleId = Annotated[str, Path(description="The schedule's id.", max_length=64, pattern=WITHOUT_NUL)]
@@ -34,14 +34,8 @@ def delete_schedule(service: ServiceOf, holder: Asking, schedule: ScheduleId) ->
 
 
 def _message(schedule: Schedule, service: Service) -> ScheduleMessage:
-    return ScheduleMessage(
-        id=schedule.id,
-        name=schedule.name,
-        cron=schedule.cron,
-        time_zone=schedule.time_zone,
-        next=moment(schedule.next),
-        last=moment(schedule.last),
-        problem=schedule.problem,
-        definition=service.settings.names(schedule.team).document(schedule.definition),
-        links={"self": f"/api/v1/schedules/{schedule.id}", "runs": f"/api/v1/runs?name={schedule.name}"},
-    )
+    told = {
+        "definition": service.settings.names(schedule.team).document(schedule.definition),
+        "links": {"self": f"/api/v1/schedules/{schedule.id}", "runs": f"/api/v1/runs?name={schedule.name}"},
+    }
+    return ScheduleMessage.model_validate({**vars(schedule), **told})
