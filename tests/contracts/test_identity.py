@@ -25,8 +25,8 @@ from starlette.testclient import TestClient
 
 from tuning import RunResult, TuneRunner
 from tuning.runs.prediction.files import predict_files
-from tuning.runs.prediction.models import RunModels
 from tuning.runs.prediction.workers import PredictionWorkers
+from tuning.runs.results import RunModels
 from tuning.service.children import Children
 from tuning.service.database import schema
 from tuning.service.database.connection import Database

@@ -270,14 +270,13 @@ def test_code_of_a_run_that_is_not_what_the_run_wrote_is_never_run(tmp_path: Pat
     said = r"own-.*\.py is not what this run has written: its SHA-256 differs"
     with pytest.raises(RunError, match=said):
         TuneRunner.resume(str(run), trials=4, **QUIET)
-    from tuning.runs.prediction.rows import predict_rows
 
-    predict_rows(RunResult(str(run)), str(tmp_path / "data" / "c0000.csv"), "c0000")  # by the model's own copy
+    RunResult(str(run)).predicted(str(tmp_path / "data" / "c0000.csv"), "c0000")  # by the model's own copy
     assert not (tmp_path / "planted").exists()
     model = next((run / "models").rglob("model.json"))
     model.write_text(model.read_text().replace("return frame", "return frame  # other"))
     with pytest.raises(RunError, match=r"model\.json is damaged: its SHA-256 is not the recorded one"):
-        predict_rows(RunResult(str(run)), str(tmp_path / "data" / "c0000.csv"), "c0000")
+        RunResult(str(run)).predicted(str(tmp_path / "data" / "c0000.csv"), "c0000")
 
 
 def test_rows_that_a_run_has_written_are_checked_when_they_are_read(tmp_path: Path) -> None:

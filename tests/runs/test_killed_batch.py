@@ -15,7 +15,7 @@ import pytest
 
 from tuning import RunResult, TuneRunner
 from tuning.runs.prediction.files import predict_files
-from tuning.runs.prediction.models import RunModels
+from tuning.runs.results import RunModels
 
 FILES = 40
 

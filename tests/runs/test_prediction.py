@@ -18,7 +18,6 @@ from tuning.cli.program import main
 from tuning.data.registry import file_formats, suffixes
 from tuning.errors import CustomerError, DefinitionError
 from tuning.notes import DataCode, EndCode
-from tuning.runs.prediction.rows import predict_rows
 from tuning.tracking.loader import _load_pyfunc
 
 QUICK = {
@@ -282,7 +281,7 @@ def test_one_customers_bad_cells_cost_nobody_else_the_prediction(tmp_path: Path)
     new.loc[3, "x"] = "n.a.?"
     new.loc[new["id"] == "c", "x"] = "lost"
     new.to_csv(tmp_path / "new.csv", index=False)
-    found = predict_rows(result, str(tmp_path / "new.csv"))
+    found = result.predicted(str(tmp_path / "new.csv"))
     (why,) = found.without.values()
     assert ([*found.without], why.code, why.subject) == (["c"], DataCode.COLUMN_CHANGED, "x")
     assert found.rows["prediction"].notna().tolist() == [*[True] * 40, *[False] * 20]
@@ -354,7 +353,7 @@ def test_one_customers_key_does_not_change_who_the_others_are(known: list[str], 
             tmp_path / f"{name}.csv", index=False
         )
     result = run(tmp_path, data=str(tmp_path / "t.csv"), by="id")
-    found = predict_rows(result, str(tmp_path / "new.csv"))
+    found = result.predicted(str(tmp_path / "new.csv"))
     assert set(found.without) == set(new) - set(known)
     assert found.rows["prediction"].notna().sum() == 40
 
@@ -374,7 +373,7 @@ def test_one_customers_own_model_that_raises_costs_nobody_else_the_prediction(tm
     result = run(tmp_path, data=table, by="id", **fields)
     table["x"] = table["x"].where(table["id"] != "b", 1e12)
     table.to_csv(tmp_path / "new.csv", index=False)
-    found = predict_rows(result, str(tmp_path / "new.csv"), allow_code=True)
+    found = result.predicted(str(tmp_path / "new.csv"), allow_code=True)
     assert found.without == {"b": EndCode.RAISED("ZeroDivisionError", error="ZeroDivisionError: far out")}
     assert found.rows["prediction"].notna().tolist() == (table["id"] != "b").tolist()
 

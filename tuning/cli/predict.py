@@ -20,9 +20,8 @@ from tuning.models.residuals import PREDICTION
 from tuning.notes import EndCode
 from tuning.runs.prediction.answers import AnswerCounts, write_rows
 from tuning.runs.prediction.files import BatchCounts, predict_files
-from tuning.runs.prediction.models import CustomerModels, RunModels
-from tuning.runs.prediction.rows import predict_rows
-from tuning.runs.results import RunResult
+from tuning.runs.prediction.models import CustomerModels
+from tuning.runs.results import RunModels, RunResult
 from tuning.serving.models import ReleaseModels
 from tuning.storage.names import mask
 
@@ -112,7 +111,7 @@ def _predict_file(
     if output is not None and is_same_file(output, data):
         raise DataError(f"--output: {mask(output)!r} is the file of --data; name another one.")
     run_dir, customer = run_and_customer(names, customer)
-    answer = predict_rows(RunResult(run_dir), data, customer, allow_code=allow_code, interval=interval)
+    answer = RunResult(run_dir).predicted(data, customer, allow_code=allow_code, interval=interval)
     _write(answer.table, output, formulas)
     if answer.column != PREDICTION:
         click.echo(f"the predictions are in {answer.column!r}: the rows have a column {PREDICTION!r}", err=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,14 +23,14 @@ from tuning.notes import EndCode, Note, from_row
 from tuning.records.lease import last_heartbeat
 from tuning.records.ownership import begun_term
 from tuning.records.parts import POOL, STUDIES, TRIALS, accepted, read_some_trials, read_table
-from tuning.records.schema import OK, RUNNING, UNFINISHED, Config, StudyRecord, TrialRecord
+from tuning.records.schema import OK, POOLED, RUNNING, UNFINISHED, Config, StudyRecord, TrialRecord
 from tuning.records.tables import records_of
 from tuning.reporting.cells import listed, paragraph
 from tuning.runs.customer_result import CustomerResult, trials_frame
 from tuning.runs.leaderboard import LEADERBOARD, NEEDED, Leaderboard, exact_config
 from tuning.runs.outcome_file import read_outcome
 from tuning.runs.plan_file import PlannedNames, frozen_definition, read_names, read_plan, with_name
-from tuning.runs.prediction.models import ModelReader
+from tuning.runs.prediction.models import OWN, ModelAnswer, ModelReader
 from tuning.runs.run_counts import COUNTED, RunCounts, models_text, run_counts, to_use
 from tuning.runs.standings import SO_FAR, Standings, UnfinishedCustomers, id_of
 from tuning.runs.verdicts import is_constant
@@ -39,9 +40,10 @@ from tuning.study.warm_start import best_entries
 if TYPE_CHECKING:
     import pandas as pd
 
+    from tuning.definition.definition import Definition
     from tuning.evaluation.fixed import FixedConfiguration
     from tuning.models.customer_model import CustomerModel
-    from tuning.runs.prediction.rows import NewRows
+    from tuning.runs.prediction.rows import NewRows, PredictedRows
 
 #: What other tools call the attributes of a result.
 OTHER_NAMES = {
@@ -374,11 +376,17 @@ class RunResult(Public):
         The rows stay as they are; those of a CSV are text. customer, allow_code: see `model`. interval: see its
         `predict`. `attrs` of the answer has the remarks of `tuning.runs.prediction.answers.AnswerCounts`.
         """
-        from tuning.runs.prediction.rows import predict_rows
-
-        found = predict_rows(self, rows, customer, allow_code=allow_code, interval=interval)
+        found = self.predicted(rows, customer, allow_code=allow_code, interval=interval)
         found.rows.attrs.update(found.remarks)
         return found.rows
+
+    def predicted(
+        self, rows: NewRows, customer: object = None, *, allow_code: bool = False, interval: float | None = None
+    ) -> PredictedRows:
+        """The same with what is to be said of it; arguments as of `predict`."""
+        from tuning.runs.prediction.rows import predict_by
+
+        return predict_by(RunModels(self, allow_code), rows, customer, several=len(self) > 1, interval=interval)
 
     def _lacking(self, what: str, customer: str, best: Json) -> NoModelError:
         """Return the error of a customer that lacks something. best: see `_best`."""
@@ -390,3 +398,44 @@ class RunResult(Public):
         """A customer and the record of its best study, by column; an empty one where none has ended."""
         customer, row = self._standings.named(customer)
         return customer, self._studies.slice(row, 1).to_pylist()[0] if row >= 0 else {}
+
+
+@dataclass(frozen=True, eq=False)
+class RunModels:
+    """The models of a run, as `CustomerModels`. allow_code: as of `RunResult.model`."""
+
+    result: RunResult
+    allow_code: bool = False
+
+    def __reduce__(self) -> tuple[Callable[..., RunModels], tuple[object, ...]]:
+        return _opened, (self.result.directory.root, self.allow_code)
+
+    @cached_property
+    def definition(self) -> Definition:
+        """As the run has it."""
+        return frozen_definition(self.result.directory)
+
+    @property
+    def mark(self) -> tuple[str, str | int]:
+        """The run's name."""
+        return "run", self.result.directory.root.rpartition("/")[2]
+
+    @property
+    def version(self) -> str:
+        """The run's name and its owner, since a resume may have found better models."""
+        return f"{self.mark[1]}, term {self.result.term.number}"
+
+    def knows(self, customer: str) -> bool:
+        """Whether the run has this customer, with a model or without."""
+        return customer in self.result
+
+    def of(self, customer: object) -> ModelAnswer:
+        """As of `RunResult.model`."""
+        model = self.result.model(customer, allow_code=self.allow_code)
+        return ModelAnswer(model, POOLED if model.family == POOLED else OWN)
+
+
+@lru_cache(maxsize=1)
+def _opened(run: str, allow_code: bool) -> RunModels:
+    """In a child process: the same object again and again."""
+    return RunModels(RunResult(run), allow_code)

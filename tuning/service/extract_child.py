@@ -57,10 +57,9 @@ def write_report(run: str, customer: str) -> None:
 
 def write_run_predictions(run: str, customer: str | None, most: int, formulas: str, interval: float | None) -> None:
     """The rows with predictions by the models of a run. Arguments as of `write_predictions` and `RunResult.predict`."""
-    from tuning.runs.prediction.rows import predict_rows
     from tuning.runs.results import RunResult
 
-    write_predictions(lambda file: predict_rows(RunResult(run), file, customer, interval=interval), most, formulas)
+    write_predictions(lambda file: RunResult(run).predicted(file, customer, interval=interval), most, formulas)
 
 
 def write_predictions(predict: Callable[[str], PredictedRows], most: int, formulas: str) -> None:

@@ -19,7 +19,6 @@ from tuning.evaluation.stand_in import stand_in
 from tuning.models.pooled import RunPool, TargetScale
 from tuning.notes import DataCode, PoolCode, texts
 from tuning.runs.outcome import sentences
-from tuning.runs.prediction.rows import predict_rows
 from tuning.runs.report.customer import customer_page
 from tuning.runs.report.page import customers_without
 from tuning.service.extract_child import ANSWER, ROWS_JSON, write_predictions
@@ -136,7 +135,7 @@ def test_the_service_predicts_rows_of_somebody_unseen_and_says_whose_they_are(
     run = str(Path(pooled.directory.shown).resolve())
     monkeypatch.chdir(tmp_path)
     Path(ROWS_JSON).write_text(json.dumps({"rows": rows}))
-    write_predictions(lambda file: predict_rows(RunResult(run), file), 10, "keep")
+    write_predictions(lambda file: RunResult(run).predicted(file), 10, "keep")
     found = json.loads(Path(ANSWER).read_text())
     assert (found["pooled"], found["without"]) == (["new"], {})
     assert [row["prediction"] is not None for row in found["rows"]] == [True, True]

@@ -21,8 +21,8 @@ from tuning.cli.program import main
 from tuning.errors import DataError
 from tuning.models.customer_model import CustomerModel
 from tuning.runs.prediction.files import BatchCounts, predict_files
-from tuning.runs.prediction.models import RunModels
 from tuning.runs.prediction.workers import PredictionWorkers, answer_all
+from tuning.runs.results import RunModels
 from tuning.storage.backend import TEMPORARY
 
 pytestmark = pytest.mark.long

@@ -10,7 +10,7 @@ import json
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, groupby, pairwise
@@ -95,14 +95,24 @@ def predict_files(
     for file in files:
         if directory.locate(file.name) == file.path:
             raise DataError(f"--output: {mask(output)!r} holds {file.name!r} of --data; name another folder.")
-    states: dict[NewFile, Mapping[str, object]] = {
-        file: {"stamp": file_stamp(file.path), "models": models.version, "interval": interval} for file in files
-    }
-    left = {file: state for file, state in states.items() if not _noted(directory, file, state)}
-    counts = BatchCounts(unchanged=len(files) - len(left))
+    left: dict[NewFile, Json] = {}
+    for file in files:
+        state = {"stamp": file_stamp(file.path), "models": models.version, "interval": interval}
+        if not _noted(directory, file, state):
+            left[file] = state
+    counts, reader = BatchCounts(unchanged=len(files) - len(left)), RowReader(models.definition, models.knows)
     with PredictionWorkers(models, processes or usable_cpus(), interval) as workers:
-        reader = RowReader(models.definition, models.knows)
-        _Pass(reader, workers, directory, counts, models.mark, formulas).go_through(left)
+        for file, windows in groupby(_ahead(_asked(left, reader, workers)), lambda each: each.file):
+            answers: list[AnsweredRows] = []
+            try:
+                _write(directory, file.name, _tables(windows, answers, models.mark), formulas)
+            except (CustomerError, pa.ArrowException) as error:
+                counts.broken[file.name] = reason_of(error)
+                continue
+            _note(directory, file, left[file])
+            counts.files += 1
+            for each in answers:
+                counts.add(each)
     counts.seconds = time.perf_counter() - start
     return counts
 
@@ -122,71 +132,24 @@ class _AskedWindow:
         return int(self.window.rows.nbytes) if isinstance(self.window, Window) else 0
 
 
-@dataclass
-class _Pass:
-    """Goes through files: rows are read and given to the workers ahead of those that are written."""
+def _asked(left: Iterable[NewFile], reader: RowReader, workers: PredictionWorkers) -> Iterator[_AskedWindow]:
+    """Give the rows of files to the workers.
 
-    reader: RowReader
-    workers: PredictionWorkers
-    directory: RunDirectory
-    counts: BatchCounts
-    mark: tuple[str, str | int]
-    formulas: str
-
-    def go_through(self, left: Mapping[NewFile, Mapping[str, object]]) -> None:
-        """Write the answer to each file. left: what each one's answer depends on."""
-        for file, asked in groupby(_ahead(self._asked(left)), lambda each: each.file):
-            answers: list[AnsweredRows] = []
-            try:
-                self._write(file.name, self._tables(asked, answers))
-            except (CustomerError, pa.ArrowException) as error:
-                self.counts.broken[file.name] = reason_of(error)
-                continue
-            self._note(file, left[file])
-            self.counts.files += 1
-            for each in answers:
-                self.counts.add(each)
-
-    def _asked(self, left: Iterable[NewFile]) -> Iterator[_AskedWindow]:
-        for file in left:
-            try:
-                yield from self._windows(file)
-            except UntrustedCodeError:
-                raise
-            except TuningError as error:
-                yield _AskedWindow(file, reason_of(error))
-
-    def _windows(self, file: NewFile) -> Iterator[_AskedWindow]:
+    A file that is not held as a whole gets the columns that its customers need by what their models say of themselves.
+    """
+    for file in left:
         columns = None
-        for window, following in pairwise(chain(self.reader.windows(file), [None])):
-            assert window is not None
-            if following is not None and columns is None:
-                columns = self._columns(file)
-            answers = self.workers.submit([(each.customer, each.rows) for each in window.customers])
-            yield _AskedWindow(file, window, answers, columns)
-
-    def _columns(self, file: NewFile) -> pa.Schema:
-        """What the customers of a file need that is not held as a whole, by what their models say of themselves."""
-        return answer_schema(self.workers.submit([(name, None) for name in self.reader.customers_in(file)])())
-
-    def _tables(self, windows: Iterator[_AskedWindow], told: list[AnsweredRows]) -> Iterator[pa.Table]:
-        """The rows with their answers. told: gets these."""
-        for asked in windows:
-            if isinstance(asked.window, Note):
-                raise CustomerError(asked.window)
-            answers = asked.answers()
-            told += answers
-            added = answer_columns(asked.window, answers, asked.columns or answer_schema(answers), self.mark)
-            yield joined_tables(asked.window.rows, added)
-
-    def _write(self, name: str, tables: Iterable[pa.Table]) -> None:
-        """Place a file of some tables, whole or not at all; no more than one of them is in memory."""
-        with tempfile.TemporaryFile() as content:
-            write_rows(content, name, tables, formulas=self.formulas)
-            self.directory.write_pieces(name, _Pieces(content))
-
-    def _note(self, file: NewFile, state: Mapping[str, object]) -> None:
-        self.directory.write(_note_of(file), json.dumps(state, ensure_ascii=False).encode())
+        try:
+            for window, following in pairwise(chain(reader.windows(file), [None])):
+                assert window is not None
+                if following is not None and columns is None:
+                    columns = answer_schema(workers.submit([(name, None) for name in reader.customers_in(file)])())
+                answers = workers.submit([(each.customer, each.rows) for each in window.customers])
+                yield _AskedWindow(file, window, answers, columns)
+        except UntrustedCodeError:
+            raise
+        except TuningError as error:
+            yield _AskedWindow(file, reason_of(error))
 
 
 def _ahead(asked: Iterator[_AskedWindow]) -> Iterator[_AskedWindow]:
@@ -202,14 +165,34 @@ def _ahead(asked: Iterator[_AskedWindow]) -> Iterator[_AskedWindow]:
     yield from waiting
 
 
-def _note_of(file: NewFile) -> str:
-    return f"{NOTES}/{file.name}.json"
+def _tables(
+    windows: Iterator[_AskedWindow], told: list[AnsweredRows], mark: tuple[str, str | int]
+) -> Iterator[pa.Table]:
+    """The rows with their answers. told: gets these."""
+    for asked in windows:
+        if isinstance(asked.window, Note):
+            raise CustomerError(asked.window)
+        answers = asked.answers()
+        told += answers
+        added = answer_columns(asked.window, answers, asked.columns or answer_schema(answers), mark)
+        yield joined_tables(asked.window.rows, added)
 
 
-def _noted(directory: RunDirectory, file: NewFile, state: Mapping[str, object]) -> bool:
+def _write(directory: RunDirectory, name: str, tables: Iterable[pa.Table], formulas: str) -> None:
+    """Place a file of some tables, whole or not at all; no more than one of them is in memory."""
+    with tempfile.TemporaryFile() as content:
+        write_rows(content, name, tables, formulas=formulas)
+        directory.write_pieces(name, _Pieces(content))
+
+
+def _note(directory: RunDirectory, file: NewFile, state: Json) -> None:
+    directory.write(f"{NOTES}/{file.name}.json", json.dumps(state, ensure_ascii=False).encode())
+
+
+def _noted(directory: RunDirectory, file: NewFile, state: Json) -> bool:
     """Whether an earlier pass has written the answer to this very file by these very models."""
     try:
-        note: Json = json.loads(directory.read(_note_of(file)))
+        note: Json = json.loads(directory.read(f"{NOTES}/{file.name}.json"))
     except (OSError, ValueError):
         return False
     return bool(note == state) and directory.exists(file.name)

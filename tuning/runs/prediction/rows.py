@@ -28,7 +28,7 @@ from tuning.runs.prediction.answers import (
     joined_tables,
     predicted,
 )
-from tuning.runs.prediction.models import CustomerModels, RunModels, SavedModels
+from tuning.runs.prediction.models import CustomerModels
 from tuning.storage.names import without_query
 
 NewRows: TypeAlias = "FrameLike | str | Path"
@@ -67,23 +67,6 @@ class PredictedRows(AnswerCounts):
         return joined_tables(came, self.answers)
 
 
-def predict_rows(
-    result: SavedModels,
-    rows: NewRows,
-    customer: object = None,
-    *,
-    allow_code: bool = False,
-    interval: float | None = None,
-) -> PredictedRows:
-    """New rows with predictions.
-
-    rows: a frame, or a file. customer: whose model; None takes each row's own, by the key columns of the definition, or
-    the model of the run's only customer. interval: as of `CustomerModel.predict`.
-    """
-    models = RunModels(result, allow_code)
-    return predict_by(models, rows, customer, several=len(result) > 1, interval=interval)
-
-
 def predict_by(
     models: CustomerModels,
     rows: NewRows,
@@ -93,9 +76,15 @@ def predict_by(
     interval: float | None = None,
     marked: bool = False,
 ) -> PredictedRows:
-    """The same by models of any kind.
+    """New rows with predictions.
 
-    several: whether there are more customers than one. marked: columns say what has answered, and of which models.
+    Args:
+        rows: a frame, or a file.
+        customer: whose model; None takes each row's own, by the key columns of the definition, or that of the only
+            customer.
+        several: whether there are more customers than one.
+        interval: as of `CustomerModel.predict`.
+        marked: columns say what has answered, and of which models.
     """
     check_interval(interval)
     definition = models.definition
