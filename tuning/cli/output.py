@@ -96,7 +96,7 @@ def show_leaderboard(
     """
     board = result.board(sort)
     if output == "csv":
-        _write(piece.decode() for piece in (board.csv if formulas == "guard" else board.exact_csv))
+        _write(piece.decode() for piece in board.csv(exact=formulas == "keep"))
     elif output == "json":
         rows = ({name: _plain(value) for name, value in row.items()} for row in board)
         _write(f"{', ' if number else '['}{json.dumps(row, ensure_ascii=False)}" for number, row in enumerate(rows))

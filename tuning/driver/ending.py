@@ -32,7 +32,7 @@ class LeaderboardFile(RunObserver):
     def ended(self, end: RunEnd) -> None:
         stopped = end.state is EndState.STOPPED
         if (end.state.in_order or stopped) and self._owned.plan.spec.definition.compare is None:
-            self._owned.directory.write_pieces(LEADERBOARD_FILE, end.result.board().csv)
+            self._owned.directory.write_pieces(LEADERBOARD_FILE, end.result.board().csv())
 
 
 class ReportWriter(RunObserver):

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tuning.basics.documents import Json
+from tuning.basics.wording import name_list
+from tuning.errors import RunError
 from tuning.evaluation.fixed import FixedConfiguration, FixedMember
 from tuning.models.pooled import POOL
 from tuning.records.ownership import Term
@@ -22,18 +24,42 @@ from tuning.study.study import Study
 
 
 def fixed_configurations(directory: RunDirectory, term: Term, best: pa.Table) -> dict[str, FixedConfiguration]:
-    """By customer with a model, what fits that again: of an ensemble all members with their weights.
+    """By customer with a model, what fits that again; a customer whose model is a constant keeps a constant.
 
-    A customer whose model is a constant keeps a constant. best: the customers' best studies, as of
-    `RunResult.best_studies`.
+    best: the customers' best studies, as of `RunResult.best_studies`.
     """
     rows: list[Json] = best.filter(pc.equal(best["status"], OK)).to_pylist()
     refitted = {row["study"] for row in rows if not row["trials"]}  # with a fixed configuration already
     known = {each.id: each.fixed for each in _planned(directory, term) if each.id in refitted} if refitted else {}
     trials = _winning_trials(directory, term, rows)
-    return {
-        row["customer"]: known.get(row["study"]) or FixedConfiguration(tuple(_members(row, trials))) for row in rows
-    }
+    return {row["customer"]: known.get(row["study"]) or fixed_configuration(row, trials) for row in rows}
+
+
+def fixed_configuration(row: Json, trials: Mapping[tuple[str, int], TrialRecord]) -> FixedConfiguration:
+    """What fits the model of a study that has searched again, of an ensemble all members with their weights.
+
+    row: the study's record by column. trials: the records of the model's trials.
+    """
+    if row["trial"] is None and row["ensemble"] is None:  # a constant
+        return FixedConfiguration((FixedMember(json.loads(row["config"]), 0),))
+    weights = weights_of(row)
+    if missing := sorted(each for each in weights if each is not None and (row["study"], each) not in trials):
+        raise RunError(f"the records of the trials {name_list(missing)} of {row['customer']!r} are missing.")
+    return FixedConfiguration(
+        tuple(
+            FixedMember({MODEL: POOL}, 0, weight=weight)
+            if number is None
+            else FixedMember.of(trials[row["study"], number], weight)
+            for number, weight in weights.items()
+        )
+    )
+
+
+def weights_of(row: Json) -> dict[int | None, float]:
+    """The trials of a model and their weights, the pool as None. row: of a study that has a model."""
+    if row["ensemble"] is None:
+        return {row["trial"]: 1.0}
+    return {each["trial"]: each["weight"] for each in json.loads(row["ensemble"])}
 
 
 def nested_config(directory: RunDirectory, term: Term, study: str, config: Config) -> Config:
@@ -46,26 +72,9 @@ def _planned(directory: RunDirectory, term: Term) -> Iterator[Study]:
     return chain(plan.studies, plan.ended)
 
 
-def _numbers(row: Json) -> dict[int | None, float]:
-    """The trials of a model and their weights, the pool as None. row: of a study that has a model."""
-    if row["ensemble"] is None:
-        return {row["trial"]: 1.0}
-    return {each["trial"]: each["weight"] for each in json.loads(row["ensemble"])}
-
-
-def _members(row: Json, trials: Mapping[tuple[str, int], TrialRecord]) -> Iterator[FixedMember]:
-    for number, weight in _numbers(row).items():
-        if number is not None:
-            yield FixedMember.of(trials[row["study"], number], weight)
-        elif row["ensemble"] is not None:
-            yield FixedMember({MODEL: POOL}, 0, weight=weight)
-        else:  # a constant
-            yield FixedMember(json.loads(row["config"]), 0)
-
-
 def _winning_trials(directory: RunDirectory, term: Term, rows: list[Json]) -> dict[tuple[str, int], TrialRecord]:
     """The records of these models' trials, of no others: there may be millions."""
-    keys = {f"{number} {row['study']}" for row in rows for number in _numbers(row) if number is not None}
+    keys = {f"{number} {row['study']}" for row in rows for number in weights_of(row) if number is not None}
     wanted, names = pa.array(sorted(keys), pa.string()), accepted(directory, term)
 
     def chosen(table: pa.Table) -> pa.Table:

@@ -6,7 +6,6 @@ saved model may have learned from those.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,20 +22,18 @@ from tuning.basics.wording import name_list, raised
 from tuning.data.customers import Customer
 from tuning.data.loading import Loader
 from tuning.errors import ChangedDataError, CustomerError, NoModelError, RunError, TuningError, UntrustedCodeError
-from tuning.evaluation.ensemble import POOL_TRIAL
+from tuning.evaluation.fixed import FixedConfiguration
 from tuning.evaluation.fixed_fit import fit_fixed
 from tuning.evaluation.metrics import Metric
-from tuning.evaluation.pooling import pooled_answers
-from tuning.evaluation.refit import Refits
 from tuning.evaluation.study_data import StudyData
 from tuning.models.customer_model import CustomerModel
-from tuning.models.member import Member
 from tuning.notes import EndCode, FileCode
 from tuning.preprocessing.dates import parse_dates
 from tuning.preprocessing.kinds import DATE, NUMBER, Column
 from tuning.preprocessing.roles import read_target
 from tuning.preprocessing.task import Prediction
-from tuning.records.schema import StudyRecord, TrialRecord
+from tuning.records.schema import StudyRecord, TrialRecord, as_row
+from tuning.runs.configurations import fixed_configuration
 from tuning.runs.plan_file import RecordedPlan
 from tuning.runs.pool_file import pool_of
 from tuning.runs.trusted_code import check_definition
@@ -64,7 +61,6 @@ class Winner:
         weight: (n,) of the rows; None where all count alike.
         metric: of the run.
         seed: of the shuffling.
-        refits: of trials of its study, on the rows of the search.
     """
 
     model: CustomerModel
@@ -74,7 +70,6 @@ class Winner:
     weight: np.ndarray | None
     metric: Metric
     seed: int
-    refits: Refits
 
     @cached_property
     def answers(self) -> Prediction:
@@ -95,15 +90,6 @@ class Winner:
                 table[f"probability_{label}"] = found.proba[:, place]
         table.attrs["classes"] = labels
         return table
-
-    def alone(self, record: TrialRecord) -> dict[str, float]:
-        """`test_score`, `refit_seconds` and `predict_ms_per_row`, as studies record them, of a trial by itself."""
-        _, said = self.refits.of(record)
-        return {
-            "test_score": self._score(said),
-            "refit_seconds": self.refits.fit_seconds[record.trial],
-            "predict_ms_per_row": 1000 * self.refits.predict_seconds[record.trial] / len(self.y),
-        }
 
     def importance(self, repeats: int = REPEATS) -> pd.DataFrame:
         """One row per column of the data, the most important first.
@@ -259,39 +245,24 @@ class Winners(PlannedRows):
         if not len(data.split.test):
             raise RunError("no rows were held out (split.test: 0), and on its own rows any model seems to need all.")
         rows, places = self._rows(source, data)
-        refits = Refits(data)
-        members = self._members(study, trials, refits)
+        fitted = fit_fixed(self._fixed(study, trials), data, self.data.metric(data), customer, all_rows=False).model
+        assert fitted is not None
         return Winner(
-            model=CustomerModel(customer, data.task, members),
+            model=CustomerModel(customer, data.task, fitted.members),
             rows=rows.iloc[data.split.test].reset_index(drop=True),
             places=places[data.split.test],
             y=data.y[data.split.test],
             weight=None if data.weight is None else data.weight[data.split.test],
             metric=self.data.metric(data),
             seed=derive(spec.definition.seed, "importance", customer) % 2**32,
-            refits=refits,
         )
 
-    def _members(self, study: StudyRecord, trials: Iterable[TrialRecord], refits: Refits) -> tuple[Member, ...]:
-        """The members of a study's model, fitted on the rows of the search."""
-        data, customer = refits.data, study.customer
-        if not study.trials:
-            fixed = next(each.fixed for each in chain(self.plan.studies, self.plan.ended) if each.id == study.study)
-            assert fixed is not None
-            model = fit_fixed(fixed, data, self.data.metric(data), customer, all_rows=False).model
-            assert model is not None
-            return model.members
-        own = {trial.trial: trial for trial in trials if trial.study == study.study}
-        weights = weights_of(study)
-        pooled = weights.pop(POOL_TRIAL, None)
-        missing = sorted(weights.keys() - own.keys())
-        if missing:
-            raise RunError(f"the records of the trials {name_list(missing)} of customer {customer!r} are missing.")
-        members = [replace(refits.of(own[number])[0], weight=weight) for number, weight in weights.items()]
-        if pooled is not None and data.pool is not None:
-            answers = pooled_answers(data.pool, data, customer)
-            members += [] if answers is None else [replace(answers.member, weight=pooled)]
-        return tuple(members)
+    def _fixed(self, study: StudyRecord, trials: Iterable[TrialRecord]) -> FixedConfiguration:
+        if study.trials:
+            return fixed_configuration(as_row(study), {each.key: each for each in trials})
+        known = next(each.fixed for each in chain(self.plan.studies, self.plan.ended) if each.id == study.study)
+        assert known is not None
+        return known
 
     def _rows(self, source: Customer, data: StudyData) -> tuple[pd.DataFrame, np.ndarray]:
         """The rows with a target, in the order of `data`, and their places among all rows."""
@@ -302,14 +273,6 @@ class Winners(PlannedRows):
         if len(rows) != len(data.y):
             raise CustomerError(FileCode.PREPARE_VARIES(rows=len(rows), before=len(data.y)))
         return rows, np.flatnonzero(known)
-
-
-def weights_of(study: StudyRecord) -> dict[int, float]:
-    """Trial → weight of the members of a study's model; `POOL_TRIAL` is the run's pool."""
-    if study.ensemble is None:
-        return {int(study.trial or 0): 1.0}
-    members = json.loads(study.ensemble)
-    return {POOL_TRIAL if each["trial"] is None else each["trial"]: each["weight"] for each in members}
 
 
 def across(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tuning.basics.documents import Json
-from tuning.basics.wording import guarded
 from tuning.models.customer_model import described_as
 from tuning.models.registry import families
 from tuning.models.worker_group import group_last
@@ -146,49 +143,32 @@ class Leaderboard:
         table = pa.concat_tables([SCHEMA.empty_table(), *self.batches()])
         return pd.DataFrame({name: _series(as_cells(table[name], name)) for name in LEADERBOARD})
 
-    @property
-    def csv(self) -> Csv:
-        """The rows as CSV, with a line of names first; what is not there is empty. No cell is a formula (`guarded`)."""
-        return Csv(self, guarded)
+    def csv(self, *, exact: bool = False) -> Csv:
+        """The rows as CSV, with a line of names first; what is not there is empty.
 
-    @property
-    def exact_csv(self) -> Csv:
-        """The same with texts as they are, for programs."""
-        return Csv(self, lambda text: text)
+        exact: texts as they are, for programs; else no cell is a formula (`guarded`).
+        """
+        return Csv(self, exact)
 
 
 @dataclass(frozen=True)
 class Csv:
-    """The pieces of a leaderboard's CSV, made as they are asked for, and again each time.
-
-    written: of a text, what its cell holds.
-    """
+    """The pieces of a leaderboard's CSV, made as they are asked for, and again each time."""
 
     board: Leaderboard
-    written: Callable[[object], object]
+    exact: bool
 
     def __iter__(self) -> Iterator[bytes]:
-        text = _NewlineOnly()
-        writer = csv.writer(text)
-        writer.writerow(LEADERBOARD)
+        from tuning.data.formats.csv_file import csv_text, guarded_frame
+
+        yield f"{','.join(LEADERBOARD)}\n".encode()
         for batch in self.board.batches():
-            columns = [column.combine_chunks() for column in batch.columns]
-            # As pandas writes it: a score that is not a number is one that is not there.
-            plain = [pc.if_else(pc.is_nan(each), None, each) if each.type == pa.float64() else each for each in columns]
-            plain = [as_cells(each, name) for each, name in zip(plain, LEADERBOARD, strict=True)]
-            cells = (map(self.written, c.to_pylist()) if c.type == pa.string() else c.to_pylist() for c in plain)
-            writer.writerows(zip(*cells, strict=True))
-            yield text.getvalue().encode()
-            text.seek(0)
-            text.truncate()
-        yield text.getvalue().encode()
+            cells = pa.table({name: as_cells(batch[name], name) for name in LEADERBOARD})
+            frame = cells.to_pandas(types_mapper=_WHOLE.get)
+            yield csv_text(frame if self.exact else guarded_frame(frame)).partition("\n")[2].encode()
 
 
-class _NewlineOnly(io.StringIO):
-    """Rows of CSV that end in "\\n". `csv` puts a text with "\\r" into quotes only where rows end in that, too."""
-
-    def write(self, row: str) -> int:
-        return super().write(row.removesuffix("\r\n") + "\n")
+_WHOLE = {pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype()}  # with a gap they would be floats
 
 
 def as_recorded_notes(row: Json) -> dict[str, object]:

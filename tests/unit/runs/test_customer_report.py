@@ -54,8 +54,6 @@ def test_a_run_of_one_customer_ends_with_predictions_and_what_matters(
         "Residuals against predicted values",
         "Importance of each column",
     }
-    table = html.partition(">predict_ms_per_row<")[2].partition("</table>")[0]
-    assert re.findall("<tr.*?><td[^>]*>(.*?)</td>", table) == ["ridge", "knn"]
     monkeypatch.setattr("tuning.runs.report.customer.QUICK_S", 0.0)
     assert "<code>tuning report</code> adds them" in page(result, quick=True)
 
@@ -66,8 +64,6 @@ def test_what_is_drawn_is_what_the_model_was_scored_by(many: RunResult) -> None:
     table = found.hold_out()
     error = np.sqrt(np.mean((table["actual"] - table["prediction"]) ** 2))
     assert error == pytest.approx(found.study.test_score)
-    assert found.winner is not None
-    assert found.explained().alone(found.winner)["test_score"] == found.study.test_score
     np.testing.assert_allclose(rows(1)["y"].iloc[table.index], table["actual"])
 
 

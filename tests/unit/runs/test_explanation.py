@@ -216,5 +216,4 @@ def test_what_scikit_learn_warns_of_is_not_said_beside_what_is_explained(
     assert "rare" not in set(model.hold_out()["prediction"]), "or nothing would be warned of"
     recwarn.clear()
     model.importance()
-    model.alone(result.trial_records[0])
     assert [str(each.message) for each in recwarn] == []

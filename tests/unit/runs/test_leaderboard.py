@@ -202,7 +202,7 @@ def test_the_csv_is_what_pandas_writes() -> None:
     )
     small = study("c", "c", cv_score=1 / 3, gain=2.0, baseline="ridge", ensemble='[{"family":"a"},{"family":"b"}]')
     found = board(odd, small, planned=("c9", "c8"))
-    text = b"".join(found.csv).decode()
+    text = b"".join(found.csv()).decode()
     assert text == found.frame().astype({"rows": "Int64", "test_rows": "Int64"}).to_csv(index=False)
     assert text.startswith(",".join(LEADERBOARD) + "\n")
     assert '"quote "" and\nline",ok,,ridge,undecided,cost,max,,9,,1,,,,-inf,,,,,1e-07,' in text
@@ -223,7 +223,7 @@ def test_each_customer_is_one_row_of_the_csv_whatever_its_id_is() -> None:
     ids = ["a\rb", "a\r\nb", "a\nb", "\r", "a,b", '"', "\x00", "\u2028", "=1+1", " a "]
     scores = {"test_score": 1.0, "baseline_test_score": 0.5, "gain": 0.5}
     found = board(*(study(name, name, **scores) for name in ids))
-    content = b"".join(found.exact_csv)
+    content = b"".join(found.csv(exact=True))
     rows = list(csv.DictReader(io.StringIO(content.decode(), newline="")))
     assert sorted(row["customer"] for row in rows) == sorted(ids)
     assert {row["gain"] for row in rows} == {"0.5"}
@@ -236,10 +236,10 @@ def test_the_csv_holds_no_formula_and_its_exact_form_every_text_as_it_is() -> No
     found = board(
         *(study(name or "empty", name, status="no_model", reason=reason(name)) for name in formulas + harmless)
     )
-    rows = list(csv.DictReader(io.StringIO(b"".join(found.csv).decode(), newline="")))
+    rows = list(csv.DictReader(io.StringIO(b"".join(found.csv()).decode(), newline="")))
     assert {row["customer"] for row in rows} == {*(f"'{name}" for name in formulas), *harmless}
     assert all(row["reason"] == row["customer"] for row in rows)
-    exact = list(csv.DictReader(io.StringIO(b"".join(found.exact_csv).decode(), newline="")))
+    exact = list(csv.DictReader(io.StringIO(b"".join(found.csv(exact=True)).decode(), newline="")))
     assert {row["customer"] for row in exact} == {*formulas, *harmless}
 
 

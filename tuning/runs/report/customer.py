@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from tuning.basics.wording import amount, command, shorten, value_text
+from tuning.basics.wording import amount, command, shorten
 from tuning.definition.definition import Definition
 from tuning.errors import reason_of
-from tuning.records.schema import STOPPED, TrialRecord, best_first
+from tuning.records.schema import STOPPED, as_row
 from tuning.reporting.html import Block, HtmlTable, Page, Picture, PictureRow, Points, Section, Text, drawn
+from tuning.runs.configurations import weights_of
 from tuning.runs.customer_result import OBJECTIVE, CustomerResult
-from tuning.runs.explanation import Winner, weights_of
+from tuning.runs.explanation import Winner
 from tuning.runs.outcome import of_one
 from tuning.runs.plan_file import frozen_definition
 from tuning.runs.results import RunResult
@@ -72,11 +73,13 @@ def customer_sections(found: CustomerResult, *, quick: bool = False) -> list[Sec
         return [*sections, Section(where, [Text(why)])]
     try:
         winner = found.explained()
-        unseen, matters = _unseen(found, winner), _what_matters(winner, found)
+        rows = winner.hold_out()
+        unseen = PictureRow(class_pictures(rows) if rows.attrs["classes"] else number_pictures(rows))
+        matters = _what_matters(winner, found)
     except Exception as error:  # of the data, or of a library that draws, fits or scores
         why = f"The model could not be asked about the hold-out rows: {reason_of(error)}"
         return [*sections, Section(where, [Text(why)])]
-    return [*sections, Section(where, unseen), Section("What matters", matters)]
+    return [*sections, Section(where, [unseen]), Section("What matters", matters)]
 
 
 def own_code(definition: Definition) -> list[str]:
@@ -96,23 +99,14 @@ def _not_now(found: CustomerResult, *, quick: bool) -> str:
         return f"A report runs no code of yours, and the model needs that of {code}: {ask}"
     if not study.test_rows:
         return "No rows were held out (`split.test: 0`)."
-    members = [each for each in found.trial_records if each.study == study.study and each.trial in weights_of(study)]
-    fitted = {each.key: each.fit_seconds for each in [*_best_of_families(found), *members]}
-    seconds = sum(fitted.values())
+    members = {(study.study, trial) for trial in weights_of(as_row(study))}
+    seconds = sum(each.fit_seconds for each in found.trial_records if each.key in members)
     if quick and (seconds > QUICK_S or study.rows * max(1, study.features) > QUICK_CELLS):
         return (
             "Predicted against actual, and what matters: `tuning report` adds them. The winner is fitted again for "
             "that, and a run does not wait for it at its end."
         )
     return ""
-
-
-def _best_of_families(found: CustomerResult) -> list[TrialRecord]:
-    """The best full trial of each model family, the best family first."""
-    study, best = found.study, dict[str, TrialRecord]()
-    for each in best_first(each for each in found.trial_records if study is None or each.study == study.study):
-        best.setdefault(each.family, each)
-    return list(best.values())
 
 
 def _trials(found: CustomerResult, *, quick: bool = False) -> list[Block]:
@@ -145,13 +139,6 @@ def _trials(found: CustomerResult, *, quick: bool = False) -> list[Block]:
         )
         blocks.append(HtmlTable(pd.DataFrame(cells, columns=list(columns)), caption, folded=len(rows) > 10))
     return blocks
-
-
-def _unseen(found: CustomerResult, winner: Winner) -> list[Block]:
-    rows = winner.hold_out()
-    of = class_pictures(rows) if rows.attrs["classes"] else number_pictures(rows)
-    table = _families(found, winner)
-    return [PictureRow(of)] if table is None else [PictureRow(of), table]
 
 
 def number_pictures(rows: pd.DataFrame) -> list[Picture]:
@@ -226,26 +213,6 @@ def class_pictures(rows: pd.DataFrame) -> list[Picture]:
         line = "On the line, what the model gives 30 % happens in 30 of 100 rows."
         of += [drawn(roc, "ROC curve", area), drawn(calibration, "Calibration of the probabilities", line)]
     return of
-
-
-def _families(found: CustomerResult, winner: Winner) -> HtmlTable | None:
-    """The best trial of each family beside the others: scores, and what it takes to fit it and to predict with it."""
-    rows = []
-    for record in _best_of_families(found):
-        alone = winner.alone(record)
-        rows.append(
-            {
-                "family": record.family,
-                "trial": f"{record.trial}{' (won)' if record is found.winner else ''}",
-                "cv_score": value_text(record.score),
-                "test_score": value_text(alone["test_score"]),
-                **{name: value_text(alone[name]) for name in ("refit_seconds", "predict_ms_per_row")},
-            }
-        )
-    if not rows:
-        return None
-    what = "The best trial of each family, by itself. The folds chose; the hold-out rows only tell how good it is."
-    return HtmlTable(pd.DataFrame(rows), what)
 
 
 def _what_matters(winner: Winner, found: CustomerResult) -> list[Block]:

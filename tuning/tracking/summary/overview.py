@@ -63,7 +63,7 @@ def overview(
     )
     contents = {
         # The others have it in their folder.
-        **({LEADERBOARD_FILE: b"".join(board.csv)} if failed or comparison else {}),
+        **({LEADERBOARD_FILE: b"".join(board.csv())} if failed or comparison else {}),
         DEFINITION: mask_in(result.directory.read(DEFINITION).decode()).encode(),
         "plan.json": json.dumps(dict(plan), indent=1, default=str).encode(),
     }
