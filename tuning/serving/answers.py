@@ -9,13 +9,13 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypedDict
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
 from schedulers.direction import worth_of
+from tuning.basics.documents import Json
 from tuning.errors import CustomerError, TuningError, reason_of
 from tuning.evaluation.constant import answer_of, constant_of, find_constant
 from tuning.evaluation.fixed import FixedConfiguration, FixedMember
@@ -41,28 +41,20 @@ FOLDER = "answers"
 MOST_CUSTOMERS, MOST_ROWS = 50, 200  # that the answer of others is made of
 
 
-class Answer(TypedDict):
-    """What a customer gets in place of a model of its own; keys as fields of `Champion`."""
-
-    answer: str
-    run: str
-    model_path: str
-    model_sha256: str | None
-    configuration: str
-    rows: int
-    reason: tuple[Note, ...]
-
-
 @dataclass
 class Answers:
     """Makes them, of the rows of a run's customers, and writes them into the champions' folder.
 
-    directory, plan: of the run. customers: ids of those that will be asked for. root: the champions' folder.
-    allow_code: as of `RunResult.model`.
+    Each answer is given as fields of `Champion`; nobody may rely on it before `flush`. `CustomerError` says why there
+    is none.
+
+    directory, plan: of the run. studies: its records. customers: ids of those that will be asked for. root: the
+    champions' folder. allow_code: as of `RunResult.model`.
     """
 
     directory: RunDirectory
     plan: RecordedPlan
+    studies: pa.Table
     customers: Sequence[str]
     root: RunDirectory
     allow_code: bool = False
@@ -77,8 +69,8 @@ class Answers:
         # For a constant, the rows that there are now do as well.
         return PlannedRows(self.directory, self.plan, self.customers, self.allow_code, changed=True)
 
-    def of(self, customer: str) -> Answer:
-        """A customer's answer; `CustomerError` says why there is none. Nobody may rely on it before `flush`."""
+    def of(self, customer: str) -> Json:
+        """A customer's answer."""
         try:
             return self._pooled(customer) or self._constant(customer)
         except TuningError:
@@ -86,22 +78,19 @@ class Answers:
         except Exception as error:  # of the user's own code
             raise CustomerError(reason_of(error)) from error
 
-    def of_unread(self, customer: str, studies: pa.Table) -> Answer:
+    def of_unread(self, customer: str) -> Json:
         """That of a customer whose rows have ended workers, so that nobody reads them again: the pool, in the typical
-        customer's unit. Raises and is in place as `of`. studies: the run's records."""
-        model = ModelReader(self.directory).of_unseen(customer, studies, self.allow_code)
-        if model is None:
+        customer's unit."""
+        found = self._unseen(customer)
+        if found is None:
             raise CustomerError(ServingCode.NOT_READ_AGAIN())
-        return self._of_pool(model, 0)
+        return found
 
-    def of_others(self, studies: pa.Table) -> Answer:
-        """What answers somebody of whom nothing is known: the pool, else a constant of rows of each of these customers.
-
-        Raises and is in place as `of`. studies: the run's records.
-        """
-        model = ModelReader(self.directory).of_unseen("", studies, self.allow_code)
-        if model is not None:
-            return self._of_pool(model, 0)
+    def of_others(self) -> Json:
+        """What answers somebody of whom nothing is known: the pool, else a constant of rows of each of these
+        customers."""
+        if (found := self._unseen("")) is not None:
+            return found
         parts = []
         for customer in self._rows.sources:
             with contextlib.suppress(CustomerError):
@@ -110,11 +99,15 @@ class Answers:
             raise CustomerError(ServingCode.NO_TARGETS())
         return self._constant_of("", pd.concat(parts, ignore_index=True), len(parts))
 
+    def _unseen(self, customer: str) -> Json | None:
+        model = ModelReader(self.directory).of_unseen(customer, self.studies, self.allow_code)
+        return None if model is None else self._of_pool(model, 0)
+
     def flush(self) -> None:
         """Wait until all is in place."""
         self._writer.flush()
 
-    def _pooled(self, customer: str) -> Answer | None:
+    def _pooled(self, customer: str) -> Json | None:
         """The pool, where there is one that the hold-out does not call worse than a constant."""
         if self._rows.data.pool is None or self._rows.data.pool.whole is None:
             return None
@@ -128,7 +121,7 @@ class Answers:
         model = CustomerModel(customer, data.task, (found.member,), data.example, data.preparation)
         return self._of_pool(model, len(data.split.search))
 
-    def _of_pool(self, model: CustomerModel, rows: int) -> Answer:
+    def _of_pool(self, model: CustomerModel, rows: int) -> Json:
         for member in model.members:
             if isinstance(member, PooledMember):
                 self._copy(member)
@@ -154,12 +147,12 @@ class Answers:
                 self.root.write(file.path, self.directory.read(file.path))
                 self._copied.add(file.path)
 
-    def _constant(self, customer: str) -> Answer:
+    def _constant(self, customer: str) -> Json:
         if customer not in self._rows.sources:
             raise CustomerError(ServingCode.NOT_IN_PLAN())
         return self._constant_of(customer, self._targets(customer))
 
-    def _constant_of(self, customer: str, values: pd.Series, known: int = 0) -> Answer:
+    def _constant_of(self, customer: str, values: pd.Series, known: int = 0) -> Json:
         """Return the constant of some targets. known: how many customers have these, where they are several."""
         y, task = self._encoded(values)
         spec = self.plan.spec
@@ -194,18 +187,18 @@ class Answers:
             raise CustomerError(ServingCode.NO_TARGET())
         return y, task
 
-    def _saved(self, kind: str, model: CustomerModel, rows: int, what: Note) -> Answer:
+    def _saved(self, kind: str, model: CustomerModel, rows: int, what: Note) -> Json:
         (member,) = model.members
         saved = model.save(self._writer, self._writer.folder(FOLDER, slug(model.customer)))
-        return Answer(
-            answer=kind,
-            run=HERE,
-            model_path=saved.path,
-            model_sha256=saved.sha256,
-            configuration=configuration_text({MODEL: member.family, **member.config}),
-            rows=rows,
-            reason=(what,),
-        )
+        return {
+            "answer": kind,
+            "run": HERE,
+            "model_path": saved.path,
+            "model_sha256": saved.sha256,
+            "configuration": configuration_text({MODEL: member.family, **member.config}),
+            "rows": rows,
+            "reason": (what,),
+        }
 
 
 def configuration_text(config: Config) -> str:

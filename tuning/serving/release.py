@@ -11,11 +11,7 @@ import time
 from dataclasses import asdict, dataclass, field
 from uuid import uuid4
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from tuning.basics.documents import Json
-from tuning.records.tables import encode_table
 
 FORMAT = 2  # of a release; a change that older readers would misread makes it one higher
 RELEASES, TABLES = "releases", "tables"
@@ -69,7 +65,7 @@ class Release:
     def encoded(self) -> bytes:
         """Return its file."""
         content = json.dumps(asdict(self), ensure_ascii=False, sort_keys=True)
-        document = {"format": FORMAT, "sha256": _digest(content.encode()), "release": content}
+        document = {"format": FORMAT, "sha256": digest_of(content.encode()), "release": content}
         return json.dumps(document, ensure_ascii=False).encode()
 
 
@@ -92,23 +88,11 @@ def decoded(data: bytes) -> Release:
         raise ValueError("it is no release") from error
     if written != FORMAT:
         raise ValueError(f"another version of this program wrote it, in format {written}; this one reads {FORMAT}")
-    if _digest(content.encode()) != digest:
+    if digest_of(content.encode()) != digest:
         raise ValueError("its SHA-256 is not the one in it")
     return Release(**json.loads(content))
 
 
-def encoded_table(table: pa.Table) -> tuple[str, bytes]:
-    """Return (SHA-256, content) of a table's file."""
-    data = encode_table(table)
-    return _digest(data), data
-
-
-def decoded_table(sha256: str, data: bytes) -> pa.Table:
-    """Return the table of a file; `ValueError` where it is not the one that the release names."""
-    if _digest(data) != sha256:
-        raise ValueError("its SHA-256 is not the one that the release names")
-    return pq.ParquetFile(pa.BufferReader(data)).read()
-
-
-def _digest(data: bytes) -> str:
+def digest_of(data: bytes) -> str:
+    """Return the SHA-256 of a file."""
     return hashlib.sha256(data).hexdigest()

@@ -13,13 +13,15 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from tuning.basics.wording import command, shorten
 from tuning.definition.fields import NAME
 from tuning.errors import DefinitionError, RunError, RunOwnedError, UnknownCustomerError
+from tuning.records.tables import encode_table
 from tuning.serving.champion import HERE, Champion, champions_of, from_json
 from tuning.serving.references import joined, last_part, mark, opened, way
-from tuning.serving.release import RELEASES, Release, decoded, decoded_table, encoded_table, file_of, table_name
+from tuning.serving.release import RELEASES, Release, decoded, digest_of, file_of, table_name
 from tuning.storage.names import mask
 from tuning.storage.run_directory import RunDirectory
 
@@ -100,7 +102,10 @@ class Releases:
         if sha256 not in self._tables:
             name = table_name(sha256)
             try:
-                self._tables[sha256] = decoded_table(sha256, self.directory.read(name))
+                data = self.directory.read(name)
+                if digest_of(data) != sha256:
+                    raise ValueError("its SHA-256 is not the one that the release names")
+                self._tables[sha256] = pq.ParquetFile(pa.BufferReader(data)).read()
             except FileNotFoundError as error:
                 raise self._changed(name, "it is not there") from error
             except (OSError, ValueError) as error:
@@ -157,7 +162,7 @@ class Releases:
         if isinstance(table, pa.Table):
             for run in sorted(runs_in(table)):
                 mark(self.directory, self.run_directory(run))
-            sha256, data = encoded_table(table)
+            sha256 = digest_of(data := encode_table(table))
             self.directory.write(table_name(sha256), data)
         else:
             sha256 = table

@@ -5,11 +5,10 @@ The latter where there is no model, and where the hold-out rows say that it is w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from typing import TypedDict
+from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,7 +21,7 @@ from tuning.records.schema import MODEL, OK, POOLED, QUARANTINED
 from tuning.runs.leaderboard import model_name
 from tuning.runs.plan_file import RecordedPlan, frozen_definition, read_plan
 from tuning.runs.results import RunResult
-from tuning.serving.answers import MOST_CUSTOMERS, Answer, Answers, configuration_text
+from tuning.serving.answers import MOST_CUSTOMERS, Answers, configuration_text
 from tuning.serving.champion import CONSTANT, HERE, NONE, OWN, POOL, Champion
 from tuning.serving.releases import Releases
 from tuning.storage.run_directory import RunDirectory
@@ -35,14 +34,6 @@ _NEEDED = [
     *("constant_test_score", "gain_over_constant", "model_path", "model_sha256"),
 ]
 _TOLD = {FitCode.CONTRADICTED, FitCode.CONSTANT_MODEL}  # notes of a run that a champion keeps
-
-
-class Learned(TypedDict):
-    """The rows that a run's models have learned from; keys as fields of `Champion`."""
-
-    stamp: str
-    digest: str
-    size: int
 
 
 @dataclass(frozen=True)
@@ -71,17 +62,20 @@ class RunWinners:
             raise RunError(f"{said}. Bring it back from a copy, or resume the run; then promote it.")
         _check_models(self.result.directory, [row for row in best.values() if row["status"] in _WITH_MODEL])
         reasons = {name: self._why_less(best.get(name)) for name in names}
-        lacking = [name for name, why in reasons.items() if why and name not in self._unread]
-        answers = self._answers(lacking)
+        answers = self._answers([name for name, why in reasons.items() if why and name not in self._unread])
         for name, why in reasons.items():
             found = best.get(name)
             own = self._own(found) if found is not None and found["status"] in _WITH_MODEL else None
             if own is not None and not why:
                 yield own
-            elif name in self._unread:
-                yield self._lesser(partial(answers.of_unread, studies=self._studies), self._nothing(name), why)
+                continue
+            known = own or self._nothing(name)
+            try:
+                answer = answers.of_unread(name) if name in self._unread else answers.of(name)
+            except CustomerError as error:
+                yield replace(known, reason=(*why, ServingCode.NO_CONSTANT(why=error.note)))
             else:
-                yield self._lesser(answers.of, own or self._nothing(name), why)
+                yield _with(known, answer, why)
         answers.flush()
 
     def of_others(self) -> Champion | None:
@@ -89,11 +83,11 @@ class RunWinners:
         names = [name for name in self.result if name not in self._unread]
         answers = self._answers(names[:: -(-len(names) // MOST_CUSTOMERS)] if names else ())
         try:
-            answer = answers.of_others(self._studies)
+            answer = answers.of_others()
         except (CustomerError, UntrustedCodeError):
             return None
         answers.flush()
-        return self._with(self._nothing(""), answer, (ServingCode.FOR_LATER_CUSTOMERS(),))
+        return _with(self._nothing(""), answer, (ServingCode.FOR_LATER_CUSTOMERS(),))
 
     @cached_property
     def _studies(self) -> pa.Table:
@@ -106,7 +100,8 @@ class RunWinners:
         return set(self._studies["customer"].filter(ended).to_pylist())
 
     def _answers(self, customers: Sequence[str]) -> Answers:
-        return Answers(self.result.directory, self._plan, customers, self.releases.directory, self.allow_code)
+        root = self.releases.directory
+        return Answers(self.result.directory, self._plan, self._studies, customers, root, self.allow_code)
 
     def _check(self) -> None:
         definition, shown = frozen_definition(self.result.directory, self.result.term), self.result.directory.shown
@@ -141,7 +136,7 @@ class RunWinners:
         name = found["customer"]
         pooled = found["status"] == POOLED
         why = (ServingCode.POOL_ANSWER(), from_row(found["reason"])) if pooled else (ServingCode.WINNER(),)
-        learned = self.learned.get(name, Learned(stamp="", digest="", size=0))
+        learned = self.learned.get(name, {})
         return Champion(
             customer=name,
             answer={POOLED: POOL, CONSTANT: CONSTANT}.get(found["family"], OWN),
@@ -154,29 +149,14 @@ class RunWinners:
             since=self.number,
             **learned,
             searched=self.number,
-            searched_size=learned["size"],
+            searched_size=learned.get("size"),
             score=found["test_score"],
             reason=(*why, *(note for note in map(from_row, found["notes"] or ()) if note.code in _TOLD)),
         )
 
     def _nothing(self, customer: str) -> Champion:
-        nothing = Champion(customer, NONE, HERE, None, None, None, None, 0, self.number)
-        return replace(nothing, **self.learned[customer]) if customer in self.learned else nothing
-
-    def _lesser(self, asked: Callable[[str], Answer], known: Champion, why: tuple[Note, ...]) -> Champion:
-        """Return the answer that knows less, or what is known already where that cannot be had either.
-
-        asked: for a customer.
-        """
-        try:
-            answer = asked(known.customer)
-        except CustomerError as error:
-            return replace(known, reason=(*why, ServingCode.NO_CONSTANT(why=error.note)))
-        return self._with(known, answer, why)
-
-    def _with(self, known: Champion, answer: Answer, why: tuple[Note, ...]) -> Champion:
-        given = replace(known, **answer, score=None)
-        return replace(given, reason=(*given.reason, *why))
+        learned = self.learned.get(customer, {})
+        return Champion(customer, NONE, HERE, None, None, None, None, 0, self.number, **learned)
 
     @cached_property
     def metric(self) -> str:
@@ -188,18 +168,23 @@ class RunWinners:
         return read_plan(self.result.directory, self.result.term)
 
     @cached_property
-    def learned(self) -> dict[str, Learned]:
-        """What customers' rows were known by when the run was planned."""
-        found: dict[str, Learned] = {}
+    def learned(self) -> dict[str, Json]:
+        """What customers' rows were known by when the run was planned, as fields of `Champion`."""
+        found: dict[str, Json] = {}
         for customers in map(customers_of, (self._plan.ended, self._plan.studies)):
             columns = [customers.texts(name).to_pylist() for name in ("id", "stamp", "digest")]
             for name, stamp, digest, size in zip(*columns, customers.numbers("size").tolist(), strict=True):
-                found[name] = Learned(stamp=stamp or "", digest=digest or "", size=size)
+                found[name] = {"stamp": stamp or "", "digest": digest or "", "size": size}
         return found
 
     @cached_property
     def _configurations(self) -> dict[str, str]:
         return {name: fixed.to_json() for name, fixed in self.result.fixed_configurations().items()}
+
+
+def _with(known: Champion, answer: Json, why: tuple[Note, ...]) -> Champion:
+    """Return a champion that gives an answer which knows less."""
+    return replace(known, **{**answer, "score": None, "reason": (*answer["reason"], *why)})
 
 
 def _check_models(directory: RunDirectory, rows: Sequence[Json]) -> None:
