@@ -75,7 +75,7 @@ class Champions:
         shutil.rmtree(work, ignore_errors=True)  # what a server that was killed has left there
         work.mkdir(parents=True)
         environment = {VARIABLE: f"{work}\n", RUN_ADDRESS: f"/api/v1/{FOLDER}"}
-        return Child(environment, ChildLimits(SECONDS, 2 * GB + 2 * self._models), work, lasting=True)
+        return Child(environment, ChildLimits(SECONDS, 2 * GB + 2 * self._models), work)
 
     def _storage(self, team: str) -> str:
         return f"{self._settings.storage.rstrip('/')}/{team}"

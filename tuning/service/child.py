@@ -1,9 +1,9 @@
-"""The program of all child processes of the server: `python -m tuning.service.child SECONDS BYTES`.
+"""The program of all child processes of the server: `python -m tuning.service.child BYTES`.
 
 A question is a line of JSON on stdin: the function to call, as `module:name`, and its values. The answer is a line of
 JSON with what the function returns, or the error that it raises. A process ends with its input, or when nobody has
 asked it for long, and on Linux with the thread that has started it, so that nothing is left when the server is killed.
-SECONDS are of the processor and BYTES of memory, each for every process that it starts; 0 for no limit.
+BYTES are of memory for data, also of each process that it starts.
 """
 
 from __future__ import annotations
@@ -57,18 +57,11 @@ def cluster_slots(address: str) -> int:
     return int(sum(node.get("CPU", 0) for node in cluster_nodes(address)))
 
 
-def limit(seconds: int, size: int) -> None:
-    """Limit this process, and those that it starts."""
+def main() -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(DIES_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
-    for kind, most in ((resource.RLIMIT_CPU, seconds), (resource.RLIMIT_DATA, size)):
-        if most:
-            resource.setrlimit(kind, (most, most))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
-def main() -> None:
-    limit(*map(int, sys.argv[1:]))
+    for kind, most in ((resource.RLIMIT_DATA, int(sys.argv[1])), (resource.RLIMIT_CORE, 0)):
+        resource.setrlimit(kind, (most, most))
     folder = os.getcwd()
     with open(os.dup(1), "w", encoding="utf-8") as answers:
         os.dup2(2, 1)  # what models print is no answer

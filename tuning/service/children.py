@@ -30,7 +30,7 @@ from tuning.service.settings import GB, ServiceSettings
 from tuning.storage.data_roots import VARIABLE
 
 _Made = TypeVar("_Made")
-KILLED = (-signal.SIGKILL, -signal.SIGSEGV, -signal.SIGABRT, -signal.SIGXCPU)
+KILLED = (-signal.SIGKILL, -signal.SIGSEGV, -signal.SIGABRT)
 #: Variables of the server that are nobody else's matter.
 SECRETS = ("TUNING_TOKEN", "TUNING_TOKEN_FILE", "TUNING_DATABASE", "PGPASSWORD", "PGPASSFILE")
 ENDING = "the server is ending. Try again when it is there."
@@ -60,18 +60,14 @@ class Kind:
 class Child:
     """A process that answers questions. Whoever starts it sees to its end; it also ends with the thread that starts it.
 
-    environment: variables besides this process's own, without `SECRETS`. lasting: it answers more than one question, so
-    that the limit of seconds is no limit of its processor time. folder: in which it works.
+    environment: variables besides this process's own, without `SECRETS`. folder: in which it works.
     """
 
-    def __init__(
-        self, environment: Mapping[str, str], limits: ChildLimits, folder: Path | None = None, *, lasting: bool = False
-    ) -> None:
+    def __init__(self, environment: Mapping[str, str], limits: ChildLimits, folder: Path | None = None) -> None:
         own = {name: value for name, value in os.environ.items() if name not in SECRETS}
-        size = [str(0 if lasting else int(limits.seconds) + 1), str(limits.memory)]
         self._limits, self._asked = limits, time.monotonic()
         self.process = subprocess.Popen(  # noqa: S603 - this program's own module, and no shell
-            [sys.executable, "-m", child.__name__, *size],
+            [sys.executable, "-m", child.__name__, str(limits.memory)],
             cwd=folder,
             env={**own, **import_environment(), **environment},
             stdin=subprocess.PIPE,

@@ -5,11 +5,7 @@ Each is made by a child process, since all of them read what a run holds.
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import os
 import tempfile
-import threading
 from collections.abc import Mapping
 from concurrent.futures import Future
 from pathlib import Path
@@ -19,11 +15,9 @@ from tuning.service.children import ChildLimits, Children, Kind, roots_variable,
 from tuning.service.database.runs import SubmittedRun
 from tuning.service.extract_child import ANSWER, ROWS_CSV, ROWS_JSON
 from tuning.service.settings import ServiceSettings
-from tuning.service.views.views import Views
 from tuning.storage.data_roots import VARIABLE
 
 KIND = Kind("models, predictions or reports", at_once=2, most_open=4)
-MOST_REPORTS = 100  # of customers of one run, that are kept
 LIMITS = ChildLimits(seconds=120.0)
 
 RowsForm = Literal["csv", "json"]
@@ -31,13 +25,10 @@ Formulas = Literal["keep", "guard"]
 
 
 class Extracts:
-    """What is taken out of runs.
+    """What is taken out of runs. Answers are open files whose names are gone: closing one deletes it."""
 
-    views: whose folders keep the reports. Answers are open files whose names are gone: closing one deletes it.
-    """
-
-    def __init__(self, settings: ServiceSettings, children: Children, views: Views) -> None:
-        self._settings, self._children, self._views = settings, children, views
+    def __init__(self, settings: ServiceSettings, children: Children) -> None:
+        self._settings, self._children = settings, children
 
     def model(self, run: SubmittedRun, customer: str | None) -> Future[BinaryIO]:
         """A ZIP archive of a customer's saved model; None where the run has a single one. `QuotaError` for too many
@@ -61,8 +52,8 @@ class Extracts:
         )
 
     def report(self, run: SubmittedRun, customer: str) -> Future[BinaryIO]:
-        """A customer's page, which is kept as long as the run's tables are; errors as of `model`."""
-        return self._children.submit(KIND, run.team, lambda: self._report(run, customer))
+        """A customer's page; errors as of `model`."""
+        return self._children.submit(KIND, run.team, lambda: self._file(run, "write_report", {"customer": customer}))
 
     def _file(
         self, run: SubmittedRun, function: str, values: Mapping[str, object], sent: tuple[str, bytes] | None = None
@@ -85,22 +76,6 @@ class Extracts:
                 names=self._settings.names(run.team, run.run_directory),
             )
             return open(folder / ANSWER, "rb")
-
-    def _report(self, run: SubmittedRun, customer: str) -> BinaryIO:
-        folder = self._views.of(run).tables.folder
-        kept = folder / f"report-{hashlib.sha256(customer.encode('utf-8', 'surrogatepass')).hexdigest()[:40]}.html"
-        with contextlib.suppress(FileNotFoundError):
-            return open(kept, "rb")
-        page = self._file(run, "write_report", {"customer": customer})
-        with contextlib.suppress(FileNotFoundError):  # newer tables have taken the folder's place
-            part = kept.with_suffix(f".{threading.get_ident()}")
-            part.write_bytes(page.read())
-            os.replace(part, kept)
-            reports = sorted(folder.glob("report-*.html"), key=lambda file: file.stat().st_mtime)
-            for oldest in reports[:-MOST_REPORTS]:
-                oldest.unlink(missing_ok=True)
-        page.seek(0)
-        return page
 
 
 def sent_file(rows: bytes, form: RowsForm) -> tuple[str, bytes]:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import ipaddress
-import logging
 import os
 import resource
 import signal
@@ -37,11 +35,7 @@ FIRST_TEAM, FIRST_TOKEN = "default", "first of this machine"
 GRACE_S = 3  # for answers that are being sent when the server ends; streams end at once
 WAITING = 256  # connections that are not accepted yet, at most
 CONNECTIONS, OTHERS = 10_000, 64  # at once at most; descriptors for all else, such as the database and child processes
-NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)  # why a connection cannot be accepted
-TOLD_S = 60.0  # between two words on that
 BUSY = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 10\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-
-logger = logging.getLogger(__name__)
 
 
 def serve(settings: ServiceSettings, say: Callable[[str], None], listening: Callable[[str], None]) -> None:
@@ -108,7 +102,7 @@ class _Server(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config, end: threading.Event, ready: Callable[[], None]) -> None:
         super().__init__(config)
-        self._end, self._ready, self._told = end, ready, -TOLD_S
+        self._end, self._ready = end, ready
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -123,17 +117,7 @@ class _Server(uvicorn.Server):
         self._end.set()
         super().handle_exit(sig, frame)  # type: ignore[arg-type]  # the frame is that of the signal module
 
-    def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
-        """Tell of connections that cannot be accepted now and then: asyncio does so of each try."""
-        error = context.get("exception")
-        if not isinstance(error, OSError) or error.errno not in NO_ROOM:
-            loop.default_exception_handler(context)
-        elif loop.time() - self._told >= TOLD_S:
-            self._told = loop.time()
-            logger.warning("connections cannot be accepted: %s", error)
-
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        asyncio.get_running_loop().set_exception_handler(self._failed)
         await super().startup(sockets)
         self._ready()
 

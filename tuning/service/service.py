@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 
 from tuning.errors import DefinitionError, RefusedChangeError, RunOwnedError
@@ -38,7 +37,7 @@ def _nobody() -> None:
     """There is nobody to wake, or nothing that keeps the server from working."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Service:
     """One server's settings, database and clock.
 
@@ -60,49 +59,18 @@ class Service:
     slots: Callable[[], int | None] = _nobody
     hindered: Callable[[], str | None] = _nobody
     closing: threading.Event = field(default_factory=threading.Event)
-    _submitting: threading.Lock = field(default_factory=threading.Lock)
     stream_s: float = 3600.0
     look_s: float = 0.5
 
-    @cached_property
-    def runs(self) -> Runs:
-        return Runs(self.database)
-
-    @cached_property
-    def tokens(self) -> Tokens:
-        return Tokens(self.database)
-
-    @cached_property
-    def sessions(self) -> Sessions:
-        return Sessions(self.database)
-
-    @cached_property
-    def requests(self) -> Requests:
-        return Requests(self.database, self.settings, self.slots)
-
-    @cached_property
-    def schedules(self) -> Schedules:
-        return Schedules(self.database)
-
-    @cached_property
-    def plans(self) -> Plans:
-        return Plans(self.database, self.settings, self.children, self.slots)
-
-    @cached_property
-    def views(self) -> Views:
-        return Views(self.settings, self.children, self.clock)
-
-    @cached_property
-    def extracts(self) -> Extracts:
-        return Extracts(self.settings, self.children, self.views)
-
-    @cached_property
-    def champions(self) -> Champions:
-        return Champions(self.settings, self.children)
-
-    @cached_property
-    def _places(self) -> Places:
-        return Places(self.database, self.settings)
+    def __post_init__(self) -> None:
+        settings, database, children = self.settings, self.database, self.children
+        self.runs, self.tokens, self.sessions = Runs(database), Tokens(database), Sessions(database)
+        self.requests, self.schedules = Requests(database, settings, self.slots), Schedules(database)
+        self.plans = Plans(database, settings, children, self.slots)
+        self.views = Views(settings, children, self.clock)
+        self.extracts, self.champions = Extracts(settings, children), Champions(settings, children)
+        self._places = Places(database, settings)
+        self._submitting = threading.Lock()
 
     def places(self) -> Mapping[str, int]:
         """The place of each queued run of all teams; 1 is next."""

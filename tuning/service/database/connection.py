@@ -55,27 +55,19 @@ class Database:
             yield connection
 
     @contextlib.contextmanager
-    def write(self) -> Iterator[Connection]:
-        """A transaction that may change it; all of its changes are kept, or none."""
-        with self._writing() as connection:
-            yield connection
+    def write(self, *, references: bool = True) -> Iterator[Connection]:
+        """A transaction that may change it; all of its changes are kept, or none.
 
-    @contextlib.contextmanager
-    def migrate(self) -> Iterator[Connection]:
-        """A transaction that may also make a table anew, as SQLite changes a column: what refers to its rows stays."""
-        with self._writing(references="OFF") as connection:
-            yield connection
-
-    def close(self) -> None:
-        self.engine.dispose()
-
-    @contextlib.contextmanager
-    def _writing(self, **options: object) -> Iterator[Connection]:
-        options = {"writes": True, **options}
+        references: False where a table is made anew, as SQLite changes a column: what refers to its rows stays.
+        """
+        options: dict[str, object] = {"writes": True, "references": "ON" if references else "OFF"}
         with self._translated(), self.engine.connect().execution_options(**options) as connection, connection.begin():
             if self.engine.dialect.name == "postgresql":
                 connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": WRITER})
             yield connection
+
+    def close(self) -> None:
+        self.engine.dispose()
 
     @contextlib.contextmanager
     def _translated(self) -> Iterator[None]:
@@ -89,7 +81,7 @@ class Database:
 
     def _connected(self) -> Engine:
         try:
-            if self.is_sqlite:
+            if self.url.get_backend_name() == "sqlite":
                 if self.url.database:
                     _keep_private(Path(self.url.database))
                 engine = create_engine(self.url, connect_args={"timeout": BUSY_S}, hide_parameters=True)
@@ -101,10 +93,6 @@ class Database:
             raise DefinitionError(
                 f"--database {self.shown}: its driver is not installed ({error}). Install the extra `postgres`."
             ) from error
-
-    @property
-    def is_sqlite(self) -> bool:
-        return self.url.get_backend_name() == "sqlite"
 
 
 def _keep_private(file: Path) -> None:

@@ -21,7 +21,7 @@ def upgrade(database: Database) -> None:
     Raises `RunError` for a database of another version of this program.
     """
     config = _config()
-    with database.migrate() as connection:
+    with database.write(references=False) as connection:
         at = MigrationContext.configure(connection).get_current_revision()
         if at is not None and at not in revisions():
             raise RunError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from tuning.basics.documents import Json
 from tuning.basics.exit_codes import ALL_WITHOUT_MODEL, OWNED, REFUSED, SOME_WITHOUT_MODEL, USAGE
@@ -34,23 +34,22 @@ class Sequel:
 def sequel(run: SubmittedRun, gone: Gone, settings: ServiceSettings, now: float, outages: Outages) -> Sequel:
     """Return the next state of a run after the end of its driver. outages: is told of a failure of the machine."""
     names = settings.names(run.team, run.run_directory)
-    reason = str(gone.told.get("reason") or "").replace(run.run_directory, f"run {run.id}")
-    said = shorten(names.text(reason), LONGEST)
-    gone = replace(gone, reason=names.text(gone.reason), told=names.document(gone.told))
-    values = {"outcome": dict(gone.told) or None}
+    told: Json = names.document(gone.told)
+    said = shorten(str(told.get("reason") or names.text(gone.reason)), LONGEST)
+    values = {"outcome": told or None}
     if run.state is RunState.STOPPING and run.ending == RunState.CANCELLED:
-        return Sequel(RunState.CANCELLED, _how(gone, "cancelled"), values)
+        return Sequel(RunState.CANCELLED, _how(gone.code, "cancelled"), values)
     if gone.code in ENDED_BY_ITSELF:
-        return Sequel(RunState.FINISHED, _summary(gone.told), values)
+        return Sequel(RunState.FINISHED, _summary(told), values)
     if gone.code in WRONG:
-        return Sequel(RunState.FAILED, said or gone.reason or f"its process ended with {gone.code}", values)
+        return Sequel(RunState.FAILED, said or f"its process ended with {gone.code}", values)
     if run.state is RunState.STOPPING:
-        return Sequel(RunState.STOPPED, _how(gone, "stopped"), values)
+        return Sequel(RunState.STOPPED, _how(gone.code, "stopped"), values)
     if gone.code == OWNED:
         reason = f"{said or 'another process runs it'} (looked at again in {duration(OWNED_S)})"
         return Sequel(RunState.QUEUED, reason, {"not_before": now + OWNED_S})
     reason = _machine_failed(gone, said)
-    if outages.failed(run.id, str(gone.told.get("code") or "")):
+    if outages.failed(run.id, str(told.get("code") or "")):
         return Sequel(RunState.QUEUED, f"{reason}; other runs have failed alike, so this was no try of its own", values)
     if run.attempts >= len(PAUSES_S):
         tries = f"{reason}. It was tried again {amount(len(PAUSES_S), 'time')}. Resume it when the cause is gone."
@@ -61,31 +60,28 @@ def sequel(run: SubmittedRun, gone: Gone, settings: ServiceSettings, now: float,
 
 
 def _machine_failed(gone: Gone, said: str) -> str:
-    if gone.reason:
-        return gone.reason
     if gone.code is None:
-        return "its process is gone, and nobody saw it end (the machine was started anew, or it was killed)"
-    number = -gone.code if gone.code < 0 else gone.code - 128
+        return said or "its process is gone, and nobody saw it end (the machine was started anew, or it was killed)"
     if gone.code == -signal.SIGKILL:
-        return "its process was killed, such as for want of memory"
-    if gone.code < 0 or gone.code in (128 + signal.SIGINT, 128 + signal.SIGTERM):
+        return gone.reason or "its process was killed, such as for want of memory"
+    number = -gone.code if gone.code < 0 else gone.code - 128
+    if gone.code < 0 or number in (signal.SIGINT, signal.SIGTERM):
         return f"its process was ended by {signal.Signals(number).name}, for which nobody has asked here"
     return said.rstrip(".") or f"its process ended with {gone.code} and said nothing"
 
 
-def _how(gone: Gone, word: str) -> str:
-    if gone.code in ENDED_BY_ITSELF:
+def _how(code: int | None, word: str) -> str:
+    if code in ENDED_BY_ITSELF:
         return f"{word}; its work was done already"
-    if gone.code == -signal.SIGKILL:
+    if code == -signal.SIGKILL:
         return f"{word} by SIGKILL, as it had not ended when asked; what was recorded is kept"
     return f"{word} on request; what was recorded is kept"
 
 
 def _summary(told: Json) -> str:
-    customers, succeeded = told.get("customers"), told.get("succeeded")
-    if customers is None or succeeded is None:
+    if "succeeded" not in told:
         return ""
-    text = f"{succeeded:,} of {amount(customers, 'customer')} have a model"
+    text = f"{told['succeeded']:,} of {amount(told['customers'], 'customer')} have a model"
     if missing := told.get("not_copied"):
         text += f"; the copy in MLflow lacks {kinds_text(missing)}: resume the run once MLflow answers"
     return text

@@ -70,7 +70,7 @@ class Supervisor:
         self._problem: str | None = None
         self._looked, self._busy = monotonic(), False
         self._killed: dict[str, str] = {}  # why drivers were killed from here, by run
-        self._unseen: dict[str, str] = {}  # why drivers could not be looked at, by run
+        self._unseen = set[str]()  # runs with drivers that could not be looked at
 
     def start(self) -> None:
         """Look after the runs, in a thread, until `close`."""
@@ -160,10 +160,11 @@ class Supervisor:
         try:
             found = self._drivers.look(run)
         except Exception as error:  # such as too many open files; the run may be well
-            if self._unseen.get(run.id) != str(error):
+            if run.id not in self._unseen:
                 logger.warning("run %s cannot be looked at: %s", run.id, one_line(error))
-            self._unseen[run.id] = str(error)
+            self._unseen.add(run.id)
             return
+        self._unseen.discard(run.id)
         if found is None:
             self._begin(run)
         elif isinstance(found, Gone):
