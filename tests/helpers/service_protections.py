@@ -84,10 +84,7 @@ SERVICE = [
     ),
     Protection(
         "nothing outside the roots is admitted",
-        setting(
-            tuning__service__admission__place_of=lambda text, *_: text,
-            tuning__service__admission___check_places=lambda *_: None,
-        ),
+        setting(tuning__service__admission__place_of=lambda text, *_: text),
         "unit/service/test_admission.py::test_of_ten_thousand_names_none_leads_out_of_the_root",
     ),
 ]

@@ -9,7 +9,7 @@ from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
 from cronsim import CronSim, CronSimError
-from sqlalchemy import Connection, RowMapping, delete, insert, select, update
+from sqlalchemy import Connection, delete, insert, select, update
 
 from tuning.basics.documents import Json
 from tuning.basics.wording import amount, one_line, shorten
@@ -35,8 +35,8 @@ class Schedule:
     definition: Json
     priority: int
     next: float
-    last: float | None
-    problem: str | None
+    last: float | None = None
+    problem: str | None = None
 
 
 def next_time(cron: str, time_zone: str, after: float) -> float:
@@ -52,15 +52,11 @@ def next_time(cron: str, time_zone: str, after: float) -> float:
         if len(cron.split()) != FIELDS:
             raise CronSimError(f"it has {amount(len(cron.split()), 'field')}, and five are expected")
         return next(CronSim(cron, datetime.fromtimestamp(after, ZoneInfo(time_zone)))).timestamp()
-    except CronSimError as error:
+    except (CronSimError, StopIteration) as error:
         raise DefinitionError.about(
             "schedule",
-            f"{shorten(cron, 60)!r} is not a cron expression ({error}). Give minute, hour, day, month and "
-            "day of the week, such as `0 3 * * 1` for Mondays at three.",
-        ) from error
-    except StopIteration:
-        raise DefinitionError.about(
-            "schedule", f"{shorten(cron, 60)!r} never comes. Give a day that there is."
+            f"{shorten(cron, 60)!r} is not a cron expression ({error or 'it never comes'}). Give minute, hour, day, "
+            "month and day of the week, such as `0 3 * * 1` for Mondays at three.",
         ) from None
 
 
@@ -78,19 +74,13 @@ class Schedules:
 
     def add(self, submission: Submission, cron: str, time_zone: str, now: float) -> Schedule:
         """Submit again from now on; `DefinitionError` for an expression or a zone that is none."""
-        values = {
-            "id": new_id(),
-            "team": submission.team,
-            "name": submission.name,
-            "cron": cron,
-            "time_zone": time_zone,
-            "definition": dict(submission.definition),
-            "priority": submission.priority,
-            "next": next_time(cron, time_zone, now),
-        }
+        made = Schedule(
+            *(new_id(), submission.team, submission.name, cron, time_zone, dict(submission.definition)),
+            *(submission.priority, next_time(cron, time_zone, now)),
+        )
         with self._database.write() as connection:
-            connection.execute(insert(SCHEDULES).values(values))
-            return _one(connection, values["id"], submission.team)
+            connection.execute(insert(SCHEDULES).values(vars(made)))
+        return made
 
     def get(self, schedule: str, team: str) -> Schedule:
         """`MissingError` for another team's as for one that is not there."""
@@ -101,7 +91,7 @@ class Schedules:
         """A team's, by name."""
         wanted = select(SCHEDULES).where(SCHEDULES.c.team == team).order_by(SCHEDULES.c.name, SCHEDULES.c.id)
         with self._database.read() as connection:
-            return [_schedule(row) for row in connection.execute(wanted).mappings()]
+            return [Schedule(**row) for row in connection.execute(wanted).mappings()]
 
     def delete(self, schedule: str, team: str) -> None:
         """Submit no more; the runs stay."""
@@ -117,7 +107,7 @@ class Schedules:
         """
         with self._database.read() as connection:
             found = connection.execute(select(SCHEDULES).where(SCHEDULES.c.next <= now)).mappings()
-            due = [_schedule(row) for row in found]
+            due = [Schedule(**row) for row in found]
         for schedule in due:
             values: dict[str, object] = {"next": now + UNUSABLE_S}
             try:
@@ -161,8 +151,4 @@ def _one(connection: Connection, schedule: object, team: str) -> Schedule:
     found = connection.execute(wanted).mappings().first()
     if found is None:
         raise MissingError(f"there is no schedule {schedule!r} in your team.")
-    return _schedule(found)
-
-
-def _schedule(row: RowMapping) -> Schedule:
-    return Schedule(**row)
+    return Schedule(**found)

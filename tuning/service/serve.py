@@ -10,8 +10,8 @@ import resource
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import ClassVar
 
 import h11
@@ -23,7 +23,7 @@ from tuning.errors import DefinitionError
 from tuning.service.children import Children
 from tuning.service.database import schema
 from tuning.service.database.connection import Database
-from tuning.service.database.tokens import Role
+from tuning.service.database.tokens import Role, Tokens
 from tuning.service.service import Service
 from tuning.service.settings import ServiceSettings
 from tuning.service.single_server import SingleServer
@@ -52,13 +52,17 @@ def serve(settings: ServiceSettings, say: Callable[[str], None], listening: Call
         schema.upgrade(database)
         listener = _listen(settings)
         with contextlib.closing(listener):
-            url = _url(settings, listener)
+            host = f"[{settings.host}]" if ":" in settings.host else settings.host
+            url = f"http://{host}:{listener.getsockname()[1]}"
             end = threading.Event()
             single = SingleServer(database, end.set)
             single.take()
             try:
                 _check_tokens(database, settings, url, say)
-                _check_places(settings, say)
+                for root in settings.missing_folders:
+                    say(
+                        f"data: {root} is no folder that can be read here, so no definition can name anything below it."
+                    )
                 _work(settings, database, listener, end, lambda: listening(url))
             finally:
                 single.release()
@@ -202,31 +206,16 @@ def _listen(settings: ServiceSettings) -> socket.socket:
         ) from error
 
 
-def _check_places(settings: ServiceSettings, say: Callable[[str], None]) -> None:
-    """Say which folders of data are not there, and how people reach the server where that is not its own address."""
-    for root in settings.missing_folders:
-        say(f"data: {root} is no folder that can be read here, so no definition can name anything below it.")
-    if settings.public_url is not None:
-        say(f"People reach it at {settings.public_url}.")
-
-
-def _url(settings: ServiceSettings, listener: socket.socket) -> str:
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    return f"http://{host}:{listener.getsockname()[1]}"
-
-
 def is_loopback(host: str) -> bool:
     """Whether only this machine reaches an address."""
-    try:
+    with contextlib.suppress(ValueError):
         return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    return host == "localhost"
 
 
 def _check_tokens(database: Database, settings: ServiceSettings, url: str, say: Callable[[str], None]) -> None:
     """Make the first token where only this machine reaches the server; elsewhere refuse to serve without one."""
-    service = Service(settings, database)
-    tokens, now = service.tokens, service.clock()
+    tokens, now = Tokens(database), time.time()
     if any(holder.valid(now) for holder in tokens.all()):
         return
     if not is_loopback(settings.host):
@@ -237,7 +226,7 @@ def _check_tokens(database: Database, settings: ServiceSettings, url: str, say: 
     tokens.forget(FIRST_TEAM, FIRST_TOKEN)
     token = tokens.create(FIRST_TEAM, Role.ADMIN, FIRST_TOKEN, now)
     try:
-        file: Path | None = keep_token(url, token)
+        file = keep_token(url, token)
     except OSError as error:
         tokens.forget(FIRST_TEAM, FIRST_TOKEN)
         say(f"The first token could not be kept ({error}). Make one: tuning token create.")

@@ -89,7 +89,7 @@ class ServerLink:
                         if ended(event):
                             return
             except (httpx.TransportError, UnavailableError) as error:
-                self._check_patience(pause, error)
+                pause.check(self.server, error, self._say)
             pause()
 
     def json(self, method: str, path: str, **request: object) -> Json:
@@ -109,15 +109,8 @@ class ServerLink:
             except (httpx.TransportError, UnavailableError) as error:
                 if not repeatable:
                     raise _away(self.server, error) from error
-                self._check_patience(pause, error)
+                pause.check(self.server, error, self._say)
             pause()
-
-    def _check_patience(self, pause: Pauses, error: Exception) -> None:
-        """Raise once the server was away for too long, and at once for what another try does not change."""
-        if pause.over or _is_untrusted(error):
-            raise _away(self.server, error) from error
-        if pause.first:
-            self._say(f"{self.server} does not answer; it is asked again for {PATIENCE_S:.0f} s")
 
 
 class Pauses:
@@ -130,15 +123,12 @@ class Pauses:
         time.sleep(self._next if most is None else max(0.0, min(self._next, most)))
         self._next = min(2 * self._next, LONGEST_PAUSE_S)
 
-    @property
-    def first(self) -> bool:
-        """Whether none was made yet."""
-        return self._next == PAUSE_S
-
-    @property
-    def over(self) -> bool:
-        """Whether a server that is away was asked for long enough."""
-        return time.monotonic() > self._end
+    def check(self, server: str, error: Exception, say: Callable[[str], None]) -> None:
+        """Raise once a server was away for too long, and at once for what another try does not change."""
+        if time.monotonic() > self._end or _is_untrusted(error):
+            raise _away(server, error) from error
+        if self._next == PAUSE_S:
+            say(f"{server} does not answer; it is asked again for {PATIENCE_S:.0f} s")
 
 
 def _is_untrusted(error: BaseException) -> bool:

@@ -18,7 +18,7 @@ from tuning.service.admission import Admitted, check_again
 from tuning.service.champions import Champions
 from tuning.service.children import Children
 from tuning.service.database.connection import Database
-from tuning.service.database.runs import Runs, SubmittedRun
+from tuning.service.database.runs import Runs, SubmittedRun, check_ended
 from tuning.service.database.sessions import Sessions
 from tuning.service.database.tokens import Tokens
 from tuning.service.extracts import Extracts
@@ -27,7 +27,7 @@ from tuning.service.queue.claim import Places
 from tuning.service.requests import Requests
 from tuning.service.schedules import Schedules
 from tuning.service.settings import ServiceSettings
-from tuning.service.states import ENDED, RunState
+from tuning.service.states import RunState
 from tuning.service.views.views import Views
 from tuning.serving.kept_runs import refusal
 from tuning.storage.run_directory import RunDirectory
@@ -112,10 +112,7 @@ class Service:
 
     def delete(self, run: SubmittedRun) -> None:
         """Delete a run that has ended: its directory, what the service keeps of it, and its row, in this order."""
-        if run.state not in ENDED:
-            raise RefusedChangeError(
-                f"run {run.id} is {run.state}. Cancel it first; only a run that has ended can be deleted."
-            )
+        check_ended(run)
         directory = RunDirectory(run.run_directory)
         if refusal(directory):
             raise RefusedChangeError(

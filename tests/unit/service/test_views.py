@@ -23,29 +23,7 @@ from tuning.service.views.tables import SUMMARY_FILE, UNSORTED, RunTables
 from tuning.service.views.views import FRESH_S, Views
 from tuning.service.views.write import write
 
-RUN = SubmittedRun(
-    id="r1",
-    team="churn",
-    name="week",
-    state=RunState.RUNNING,
-    reason="",
-    definition={},
-    run_directory="runs/churn/r1",
-    priority=0,
-    slots_asked=None,
-    slots=1,
-    submitted=1.0,
-    queued=1.0,
-    started=1.0,
-    ended=None,
-    not_before=0.0,
-    attempts=0,
-    stop_asked=None,
-    ending=None,
-    outcome=None,
-    schedule=None,
-    bytes=0,
-)
+RUN = SubmittedRun("r1", "churn", "week", {}, "runs/churn/r1", 1.0, 1.0, RunState.RUNNING, slots=1, started=1.0)
 
 
 @pytest.fixture(scope="module")

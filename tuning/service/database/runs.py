@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Select, and_, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, Select, delete, func, insert, select, tuple_, update
 
 from tuning.basics.documents import Json
 from tuning.basics.wording import shorten
@@ -28,24 +28,24 @@ class SubmittedRun:
     id: str
     team: str
     name: str
-    state: RunState
-    reason: str
     definition: Json
     run_directory: str
-    priority: int
-    slots_asked: int | None
-    slots: int
     submitted: float
     queued: float
-    started: float | None
-    ended: float | None
-    not_before: float
-    attempts: int
-    stop_asked: float | None
-    ending: str | None
-    outcome: Json | None
-    schedule: str | None
-    bytes: int
+    state: RunState = RunState.QUEUED
+    reason: str = ""
+    priority: int = 0
+    slots_asked: int | None = None
+    slots: int = 0
+    started: float | None = None
+    ended: float | None = None
+    not_before: float = 0.0
+    attempts: int = 0
+    stop_asked: float | None = None
+    ending: str | None = None
+    outcome: Json | None = None
+    schedule: str | None = None
+    bytes: int = 0
     submitted_by: str | None = None
 
 
@@ -108,25 +108,20 @@ class Runs:
                 return one(connection, earlier, submission.team), False
             check(connection)
             run = new_id()
-            values = {
-                "id": run,
-                "team": submission.team,
-                "name": submission.name,
-                "state": RunState.QUEUED,
-                "reason": "",
-                "definition": dict(submission.definition),
-                "run_directory": f"{storage.rstrip('/')}/{submission.team}/{run}",
-                "priority": submission.priority,
-                "slots_asked": submission.slots_asked,
-                "submitted": now,
-                "queued": now,
-                "schedule": submission.schedule,
-                "submitted_by": submission.submitted_by,
-            }
-            connection.execute(insert(RUNS).values(values))
+            new = SubmittedRun(
+                *(run, submission.team, submission.name, dict(submission.definition)),
+                run_directory=f"{storage.rstrip('/')}/{submission.team}/{run}",
+                submitted=now,
+                queued=now,
+                priority=submission.priority,
+                slots_asked=submission.slots_asked,
+                schedule=submission.schedule,
+                submitted_by=submission.submitted_by,
+            )
+            connection.execute(insert(RUNS).values(vars(new)))
             _tell(connection, run, RunState.QUEUED, "", now)
             remember(connection, submission.team, submission.key, submission.digest, run, now)
-            return one(connection, run, None), True
+            return new, True
 
     def change(
         self, run: str, to: RunState, now: float, reason: str = "", team: str | None = None, **values: object
@@ -168,8 +163,7 @@ class Runs:
         if until is not None:
             wanted = wanted.where(RUNS.c.submitted < until)
         if before is not None:
-            at, last = before
-            wanted = wanted.where(or_(RUNS.c.submitted < at, and_(RUNS.c.submitted == at, RUNS.c.id < last)))
+            wanted = wanted.where(tuple_(RUNS.c.submitted, RUNS.c.id) < tuple_(*before))
         with self._database.read() as connection:
             return _read(connection, wanted.limit(limit))
 
@@ -185,10 +179,7 @@ class Runs:
         """Forget a run that has ended, its events with it; its directory is the caller's matter."""
         with self._database.write() as connection:
             found = one(connection, run, team)
-            if found.state not in ENDED:
-                raise RefusedChangeError(
-                    f"run {run} is {found.state}. Cancel it first; only a run that has ended can be deleted."
-                )
+            check_ended(found)
             connection.execute(delete(RUNS).where(RUNS.c.id == run))
             return found
 
@@ -200,6 +191,14 @@ class Runs:
                 StateEvent(row.id, row.run, row.at, RunState(row.state), row.reason)
                 for row in connection.execute(wanted)
             ]
+
+
+def check_ended(run: SubmittedRun) -> None:
+    """`RefusedChangeError` for a run that cannot be deleted yet."""
+    if run.state not in ENDED:
+        raise RefusedChangeError(
+            f"run {run.id} is {run.state}. Cancel it first; only a run that has ended can be deleted."
+        )
 
 
 def one(connection: Connection, run: str, team: str | None) -> SubmittedRun:
