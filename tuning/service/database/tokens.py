@@ -55,10 +55,12 @@ def digest_of(token: str) -> bytes:
 
 def holder_in(connection: Connection, wanted: Select[tuple[object, ...]]) -> TokenHolder | None:
     """The holder in the first row of a query for tokens."""
-    found = connection.execute(wanted).first()
-    if found is None:
-        return None
-    return TokenHolder(found.team, Role(found.role), found.name, found.created, found.expires, found.revoked)
+    return next(iter(_holders(connection, wanted)), None)
+
+
+def _holders(connection: Connection, wanted: Select[tuple[object, ...]]) -> list[TokenHolder]:
+    rows = connection.execute(wanted)
+    return [TokenHolder(row.team, Role(row.role), row.name, row.created, row.expires, row.revoked) for row in rows]
 
 
 class Tokens:
@@ -102,10 +104,7 @@ class Tokens:
     def all(self, team: str | None = None) -> list[TokenHolder]:
         wanted = select(TOKENS).order_by(TOKENS.c.team, TOKENS.c.created)
         with self._database.read() as connection:
-            rows = connection.execute(wanted if team is None else wanted.where(TOKENS.c.team == team))
-            return [
-                TokenHolder(row.team, Role(row.role), row.name, row.created, row.expires, row.revoked) for row in rows
-            ]
+            return _holders(connection, wanted if team is None else wanted.where(TOKENS.c.team == team))
 
     def revoke(self, team: str, name: str, now: float) -> None:
         """End a token from now on; `MissingError` where there is none of that name."""
