@@ -50,13 +50,6 @@ def zones(keys: pa.Table) -> list[str | None]:
     return [found[code][0] for code in codes]
 
 
-@pytest.mark.parametrize("name", SOURCES)
-def test_columns_to_be_read_as_text_may_be_missing(name: str, tmp_path: Path) -> None:
-    frame = source_of(name, trips(20), tmp_path).read(text=["zone", "elsewhere"], limits=Limits(), rows=5)
-    assert list(frame.columns) == list(trips(20).columns)
-    assert len(frame) == 5
-
-
 @pytest.mark.parametrize("name", FORMATS)
 def test_what_a_writer_writes_piece_by_piece_is_read_again(name: str, tmp_path: Path) -> None:
     source = written(name, trips(20), tmp_path)

@@ -66,18 +66,14 @@ def with_missing(rows: pa.Table, csv: ReadCsvOptions) -> pa.Table:
     return rows.drop_columns(nameless) if nameless else rows
 
 
-def typed(cells: pa.Table, csv: ReadCsvOptions, text: Sequence[str] = ()) -> pd.DataFrame:
-    """One customer's cells with the types that they have in a CSV of its own.
-
-    csv: the definition's options. The missing cells are known already; of the others, numbers may still mean one.
-    text: columns without gaps that stay text, whatever is in them.
-    """
+def typed(cells: pa.Table, csv: ReadCsvOptions) -> pd.DataFrame:
+    """One customer's cells with the types that they have in a CSV of its own. csv: the definition's options."""
     if not cells.num_rows:
         return cells.to_pandas()
-    return with_gaps(_parsed(cells, csv, text), csv, text)
+    return with_gaps(_parsed(cells, csv), csv)
 
 
-def _parsed(cells: pa.Table, csv: ReadCsvOptions, text: Sequence[str] = ()) -> pd.DataFrame:
+def _parsed(cells: pa.Table, csv: ReadCsvOptions) -> pd.DataFrame:
     plain = io.BytesIO()
     pyarrow.csv.write_csv(cells, plain, pyarrow.csv.WriteOptions(include_header=False))
     plain.seek(0)
@@ -89,8 +85,7 @@ def _parsed(cells: pa.Table, csv: ReadCsvOptions, text: Sequence[str] = ()) -> p
         skip_blank_lines=False,  # a single column's missing cell is one
         low_memory=False,
         keep_default_na=False,
-        na_values={name: missing_texts(csv) for name in cells.column_names if name not in text},
-        dtype=dict.fromkeys(text, str),
+        na_values=missing_texts(csv),
         **{name: csv[name] for name in OF_NUMBERS if name in csv},
     )
 
@@ -112,15 +107,14 @@ def _has_minus(cells: pa.Array | pa.ChunkedArray) -> bool:
     return bool(pc.any(pc.match_substring(cells, MINUS)).as_py())
 
 
-def with_gaps(frame: pd.DataFrame, csv: ReadCsvOptions, text: Sequence[str] = ()) -> pd.DataFrame:
+def with_gaps(frame: pd.DataFrame, csv: ReadCsvOptions) -> pd.DataFrame:
     """A parsed frame in which words for missing values are gaps among numbers, truth values and dates.
 
     Among other text they are text. Numbers among a few mistakes are text as Python writes them.
-    text: columns that stay as they are.
     """
     found = frame.copy(deep=False)
     for name, kind in frame.dtypes.items():
-        if name not in text and isinstance(kind, pd.StringDtype):
+        if isinstance(kind, pd.StringDtype):
             cells = pa.array(frame[name], pa.string(), from_pandas=True)
             if (read := _with_gaps(cells, csv, label=name in csv.get(LABELS, ()))) is not None:
                 found[name] = read.set_axis(frame.index)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 import pyarrow as pa
@@ -24,11 +24,8 @@ def to_frame(table: pa.Table, csv: ReadCsvOptions | None = None) -> pd.DataFrame
     check_refusal(table.schema)
     cells = [field.name for field in table.schema if is_marked(field)]
     if cells:
-        names = table.column_names
-        text = [name for name in names if name not in cells and _is_whole_text(table.column(name))]  # such as keys
-        others = [name for name in names if name not in cells and name not in text]
-        found = typed(table.drop_columns(others), csv or {}, text)
-        return found if not others else pd.concat([found, to_frame(table.select(others))], axis=1)[names]
+        found, others = typed(table.select(cells), csv or {}), to_frame(table.drop_columns(cells))
+        return pd.DataFrame({name: (found if name in found else others)[name] for name in table.column_names})
     table = with_sound_text(table)
     columns = [_plain(table.column(number), field) for number, field in enumerate(table.schema)]
     fields = [
@@ -44,10 +41,6 @@ def exact_frame(table: pa.Table) -> pd.DataFrame:
     """Rows as a frame of which `to_arrow` makes the same again: whole numbers with gaps and decimals are objects."""
     odd = any(pa.types.is_binary(kind) for kind in table.schema.types)  # as in `to_frame`
     return (table.replace_schema_metadata(None) if odd else table).to_pandas(integer_object_nulls=True)
-
-
-def _is_whole_text(column: pa.ChunkedArray) -> bool:
-    return pa.types.is_string(column.type) and not column.null_count
 
 
 def to_one_frame(table: pa.Table) -> pd.DataFrame | None:
@@ -127,13 +120,8 @@ def cast_to_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
         return pa.chunked_array([[None if value is None else str(value) for value in column.to_pylist()]], pa.string())
 
 
-def concatenated(
-    tables: Sequence[pa.Table], as_text: Callable[[pa.ChunkedArray], pa.ChunkedArray] = cast_to_text
-) -> pa.Table:
-    """One table of several. Where the types of a column do not go together, it is taken as written in all of them.
-
-    as_text: how.
-    """
+def concatenated(tables: Sequence[pa.Table]) -> pa.Table:
+    """One table of several. Where the types of a column do not go together, it is taken as written in all of them."""
     if len(tables) == 1:
         return tables[0]
     try:
@@ -144,7 +132,7 @@ def concatenated(
             for field in table.schema:
                 kinds.setdefault(field.name, set()).add(field.type)
         mixed = [name for name, types in kinds.items() if len(types) > 1]
-        texts = [with_text(table, mixed, as_text) for table in tables]
+        texts = [with_text(table, mixed) for table in tables]
         return marked(pa.concat_tables(texts, promote_options="permissive"), mixed).replace_schema_metadata(None)
 
 
@@ -167,12 +155,10 @@ def _kinds(schema: pa.Schema) -> list[tuple[object, ...]]:
     return [(field.name, field.type, is_marked(field), of_pandas.get(field.name)) for field in schema]
 
 
-def with_text(
-    table: pa.Table, names: Sequence[str], as_text: Callable[[pa.ChunkedArray], pa.ChunkedArray] = cast_to_text
-) -> pa.Table:
-    """The table with some of its columns as text, where it has them. as_text: how."""
+def with_text(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """The table with some of its columns as text, where it has them."""
     for name in names:
         position = table.schema.get_field_index(name)
         if position >= 0:
-            table = table.set_column(position, name, as_text(table.column(name)))
+            table = table.set_column(position, name, cast_to_text(table.column(name)))
     return table

@@ -33,8 +33,8 @@ BYTES_PER_ROW = 80  # where nothing is known but the size
 class Customer:
     """id: as it stands on the leaderboard.
 
-    files: where its rows are; empty while they are only in a table that is still to be partitioned, and when there
-    is no data at all. key: its value in the key columns, None when the whole file is its own. table: number of the
+    files: where its rows are; empty while they are only in a table that is still to be partitioned, and when there is
+    no data at all. key: its value in the key columns, None when a whole file or frame is its own. table: number of the
     keyed table. rows: None when not known without reading. size: about its bytes, to balance batches. options: what the
     manifest says about it. stamp, digest: what its rows are known by (`tuning.data.fingerprints`); empty where nobody
     looked.
@@ -58,7 +58,7 @@ class Customer:
     @property
     def unpartitioned(self) -> bool:
         """Whether its rows must be written into a file of the run first, see `tuning.data.partition`."""
-        return self.key is not None and not self.files
+        return self.rows is not None and not self.files
 
     @property
     def extent(self) -> Extent:
@@ -89,7 +89,7 @@ def rows_or_bytes(customers: Customers) -> np.ndarray:
 
 def unpartitioned(customers: Customers) -> np.ndarray:
     """(n,) `Customer.unpartitioned` of each."""
-    return customers.present("key") & customers.shared("files").test(lambda files: not files)
+    return customers.present("rows") & customers.shared("files").test(lambda files: not files)
 
 
 def one_each(customers: Customers) -> Customers:
@@ -164,7 +164,7 @@ def _mapped(entries: Mapping[str, str | CustomerOptions | pd.DataFrame]) -> Cust
             options[name] = value
     sizes = find_sizes(list(paths.values()))
     found = [Customer(name, (path,), size=sizes[path], options=options.get(name)) for name, path in paths.items()]
-    found += [Customer(name, key=(name,), rows=rows, size=rows * BYTES_PER_ROW) for name, rows in frames.items()]
+    found += [Customer(name, rows=rows, size=rows * BYTES_PER_ROW) for name, rows in frames.items()]
     return Columnar.of(Customer, found)
 
 
@@ -172,7 +172,7 @@ def _keyed(definition: Definition) -> Customers:
     data = definition.data
     if not definition.by:  # one frame, one customer
         frame: pd.DataFrame = data
-        one = Customer(definition.name, key=(), rows=len(frame), size=len(frame) * BYTES_PER_ROW)
+        one = Customer(definition.name, rows=len(frame), size=len(frame) * BYTES_PER_ROW)
         return Columnar.of(Customer, [one])
     tables = find_tables(data, definition.by)
     found = Columnar.joined([_of_table(table, definition) for table in tables])

@@ -14,7 +14,6 @@ import pandas as pd
 import pyarrow as pa
 
 from tuning.data.cells import with_missing
-from tuning.data.column_types import concatenated
 from tuning.data.file_access import file_stamp, joined, look_at_each
 from tuning.data.files import File, file_ids, find_files, is_glob
 from tuning.data.formats.memory_frame import FrameSource
@@ -136,21 +135,20 @@ def find_tables(data: Any, by: Sequence[str]) -> list[KeyedTable]:
 
 def count_keys(table: KeyedTable, definition: Definition) -> tuple[pa.Array, pa.Array, np.ndarray]:
     """Return the id, the key and the number of rows of each customer of a table, in order of appearance."""
-    by, names = definition.by, _positions(definition.by)
     try:
         counts = _counted(table, definition)
     except CustomerError as error:
         raise DataError(f"data: {error}") from error
-    texts = pa.table([*(key_texts(counts[name]) for name in names), counts["n"]], names=counts.column_names)
+    texts = _with_texts(counts)
     if not all(pa.types.is_integer(field.type) for field in counts.schema):
-        texts = _merged([texts], by)  # the same value in two types, or NaN beside null
-    columns = [texts[name].combine_chunks() for name in names]
+        texts = _merged([texts])  # the same value in two types, or NaN beside null
+    columns = [column.combine_chunks() for column in texts.columns[:-1]]
     return customer_ids(columns, table.prefix), key_lists(columns), texts["n"].to_numpy()
 
 
 def _counted(table: KeyedTable, definition: Definition) -> pa.Table:
     """The keys of a table with their number of rows; columns are key columns by position, and `n`."""
-    by, names = definition.by, _positions(definition.by)
+    by, names = definition.by, [str(place) for place in range(len(definition.by))]
     parts: list[pa.Table] = []
     waiting = 0
     for part in table.parts(definition):
@@ -165,18 +163,20 @@ def _counted(table: KeyedTable, definition: Definition) -> pa.Table:
             parts.append(counts.select([*names, "count_all"]).rename_columns([*names, "n"]))
             waiting += counts.num_rows
             if waiting > MERGE_ROWS:
-                parts, waiting = [_merged(parts, by)], 0
-    return _merged(parts, by)
+                parts, waiting = [_merged(parts)], 0
+    return _merged(parts)
 
 
-def _merged(parts: list[pa.Table], by: Sequence[str]) -> pa.Table:
-    names = _positions(by)
-    merged = concatenated(parts, key_texts).group_by(names, use_threads=False).aggregate([("n", "sum")])
-    return merged.select([*names, "n_sum"]).rename_columns([*names, "n"])
+def _merged(parts: list[pa.Table]) -> pa.Table:
+    alike = all(part.schema == parts[0].schema for part in parts)
+    *names, _ = parts[0].column_names
+    found = pa.concat_tables(parts if alike else map(_with_texts, parts)).group_by(names, use_threads=False)
+    return found.aggregate([("n", "sum")]).select([*names, "n_sum"]).rename_columns([*names, "n"])
 
 
-def _positions(by: Sequence[str]) -> list[str]:
-    return [str(position) for position in range(len(by))]
+def _with_texts(counts: pa.Table) -> pa.Table:
+    *keys, rows = counts.columns
+    return pa.table([*map(key_texts, keys), rows], names=counts.column_names)
 
 
 def with_columns(rows: pa.Table, values: Mapping[str, str | None]) -> pa.Table:

@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tuning.basics.wording import shorten
+from tuning.data.cells import with_missing
+from tuning.data.column_types import concatenated, to_frame
 from tuning.data.file_access import content_of
 from tuning.data.registry import file_source
 from tuning.definition.data_source import of_customers
@@ -96,7 +98,9 @@ def _as_character(found: re.Match[str]) -> str:
 
 def _rows(path: str) -> Mapping[str, object]:
     try:
-        frame = file_source(path, {}).read(text=(CUSTOMER, "path", "search_space", "placement"))
+        source = file_source(path, {})
+        texts = [name for name in source.columns() if name in (CUSTOMER, "path", "search_space", "placement")]
+        frame = to_frame(with_missing(concatenated(list(source.pieces(texts))), {}))
     except CustomerError as error:
         raise DataError(f"manifest: {error}") from error
     if CUSTOMER not in frame.columns:

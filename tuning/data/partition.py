@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tuning.basics.columnar import Columnar, DictionaryColumn, FieldColumn
+from tuning.basics.columnar import Columnar, DictionaryColumn
 from tuning.data.balancing import balance, batch_count
 from tuning.data.column_types import refusal, runs_of_one_schema
 from tuning.data.customers import Customer, Customers, unpartitioned
@@ -46,10 +46,9 @@ def partition(definition: Definition, customers: Sequence[Customer], directory: 
     coming = found.take(places)
     add_own_rows(directory.locate(FOLDER))
     folder = f"{FOLDER}/{uuid4().hex[:12]}"
-    plain = not definition.by or isinstance(definition.data, Mapping)
     files = np.full(len(coming), -1)  # of each customer, the position of its files in `written`
     written: list[tuple[str, ...]] = []
-    if plain:
+    if not definition.by or isinstance(definition.data, Mapping):
         for number, customer in enumerate(coming):
             frame = definition.data[customer.id] if isinstance(definition.data, Mapping) else definition.data
             written.append((_write(directory, f"{folder}/{number:05d}.parquet", _rows_or_reason(frame)),))
@@ -65,23 +64,10 @@ def partition(definition: Definition, customers: Sequence[Customer], directory: 
     if (lost := np.flatnonzero(files < 0)).size:
         name = coming[lost[0]].id
         raise DataError(f"data: it changed while it was read: the rows of customer {name!r} are not there any more.")
-    return _with_files(found, places, files, written, keep_keys=not plain)
-
-
-def _with_files(
-    found: Customers, places: np.ndarray, files: np.ndarray, written: Sequence[tuple[str, ...]], *, keep_keys: bool
-) -> Customers:
-    """The customers after those at some places have been given files. files: positions in `written`."""
     before = found.shared("files")
     codes = before.codes.copy()
     codes[places] = len(before.distinct) + files
-    columns: dict[str, FieldColumn] = {"files": DictionaryColumn(codes, [*before.distinct, *written])}
-    if not keep_keys:
-        keys = found.columns["key"].values(0, len(found))
-        for place in places:
-            keys[place] = None
-        columns["key"] = DictionaryColumn.of(keys)
-    return found.with_columns(**columns)
+    return found.with_columns(files=DictionaryColumn(codes, [*before.distinct, *written]))
 
 
 def _divide(

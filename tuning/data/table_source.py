@@ -53,17 +53,10 @@ class TableSource(ABC):
     def columns(self) -> list[str]:
         """The names of the columns, from the header alone."""
 
-    def read(
-        self,
-        *,
-        text: Sequence[str] = (),
-        rows: int | None = None,
-        limits: Limits = UNLIMITED,
-    ) -> pd.DataFrame:
+    def read(self, *, rows: int | None = None, limits: Limits = UNLIMITED) -> pd.DataFrame:
         """The rows as one customer's frame.
 
         Args:
-            text: columns that stay as they are written, where cells have no type of their own.
             rows: stop after as many.
             limits: a larger table is an error, whatever `rows` is; checked as soon as something is known of its size.
         """
@@ -72,7 +65,7 @@ class TableSource(ABC):
         limits.check(self.named, Extent(columns=len(names)))
         found: list[pa.Table] = []
         count = 0
-        for piece in self.pieces([name for name in text if name in names]):
+        for piece in self.pieces():
             if rows is None or count < rows:
                 found.append(piece)
             count += piece.num_rows

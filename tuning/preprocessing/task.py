@@ -69,14 +69,7 @@ class Prediction:
         """How many numbers were held."""
         return 0 if self.held is None else int(self.held.sum())
 
-    def part(self, first: int, count: int) -> Prediction:
-        """The answer for so many of the rows."""
-        arrays = (self.values, self.proba, self.decision, self.held)
-        values, *others = (None if each is None else each[first : first + count] for each in arrays)
-        assert values is not None
-        return Prediction(values, *others)
-
-    def take(self, rows: np.ndarray) -> Prediction:
+    def take(self, rows: np.ndarray | slice) -> Prediction:
         """The answer for some of the rows, by their places or by which of them are meant."""
         others = (None if each is None else each[rows] for each in (self.proba, self.decision, self.held))
         return Prediction(self.values[rows], *others)

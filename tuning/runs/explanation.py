@@ -124,7 +124,7 @@ class Winner:
                 asked[name] = rows[name].take(order).array
                 said = self.model.prediction(asked)
                 for number, repeat in enumerate(part):
-                    falls[place, repeat] = whole - self._score(said.part(number * count, count))
+                    falls[place, repeat] = whole - self._score(said.take(slice(number * count, (number + 1) * count)))
         return worth_of(falls, self.metric.mode)
 
     def _score(self, said: Prediction) -> float:

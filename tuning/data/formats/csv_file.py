@@ -57,25 +57,19 @@ class CsvSource(FileSource):
         with self._opened() as file:
             return self._header(file.peek(HEADER_BYTES))
 
-    def read(
-        self,
-        *,
-        text: Sequence[str] = (),
-        rows: int | None = None,
-        limits: Limits = UNLIMITED,
-    ) -> pd.DataFrame:
+    def read(self, *, rows: int | None = None, limits: Limits = UNLIMITED) -> pd.DataFrame:
         with self._opened() as file:
             names = self._header(file.peek(HEADER_BYTES))
             limits.check(self.named, Extent(columns=len(names)))
             most = None if limits is UNLIMITED else limits.max_rows + 1
             nrows = most if rows is None else rows
-            frame = self._checked(self._parse(file, None, nrows=nrows, **self._as_text(names, text)), names)
+            frame = self._checked(self._parse(file, None, nrows=nrows), names)
         count = len(frame)
         if most is not None and count == rows and self._most_rows() >= most:
             first = [name for name in names if name.strip()][:1]
             count = sum(len(piece) for piece in self.pieces(first, lambda _: first or None))
         limits.check(self.named, Extent(count, len(names), whole=False))
-        return with_gaps(frame, self.csv, text)
+        return with_gaps(frame, self.csv)
 
     def pieces(self, keys: Sequence[str] = (), choose: ColumnChoice = all_columns) -> Iterator[pa.Table]:
         with self._opened() as file:
@@ -171,11 +165,6 @@ class CsvSource(FileSource):
         """Keyword arguments of `pandas.read_csv` that take only those cells as missing which always are."""
         own = {name: value for name, value in self.csv.items() if name != LABELS}
         return {"encoding": "utf-8", **own, "keep_default_na": False, "na_values": missing_texts(self.csv)}
-
-    def _as_text(self, names: Sequence[str], text: Sequence[str]) -> dict[str, object]:
-        """Options under which some columns stay as they are written: 007 is not 7, and nothing is missing."""
-        others = {name: missing_texts(self.csv) for name in names if name not in text}
-        return {"dtype": dict.fromkeys(set(text) & set(names), str), "na_values": others} if text else {}
 
 
 FORMAT = CsvSource

@@ -37,13 +37,7 @@ class ParquetSource(FileSource):
         with reading_errors(self.path), self._open() as file:
             return _names(file)
 
-    def read(
-        self,
-        *,
-        text: Sequence[str] = (),
-        rows: int | None = None,
-        limits: Limits = UNLIMITED,
-    ) -> pd.DataFrame:
+    def read(self, *, rows: int | None = None, limits: Limits = UNLIMITED) -> pd.DataFrame:
         with reading_errors(self.path), self._open(streamed=rows is not None) as file:
             check_refusal(file.schema_arrow)
             count, names = file.metadata.num_rows, _names(file)
