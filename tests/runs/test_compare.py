@@ -196,13 +196,13 @@ def test_few_customers_are_divided_so_that_all_slots_work(tmp_path: Path) -> Non
 def test_a_grid_is_tabulated_and_searched_again(tmp_path: Path) -> None:
     made = define(fields(tmp_path))
     found = tabulate(made, levels=4, run_dir=str(tmp_path / "grid"), in_process=True, progress=False)
-    assert len(found.table.configs) == 16
+    assert len(found.configs) == 16
     assert found.notes == ()
-    scores = found.table.finals("c1")
+    scores = found.finals("c1")
     best = max(-((x - 0.3) ** 2) - (y - 0.5) ** 2 - 0.1 / 4 for x in (0, 1 / 3, 2 / 3, 1) for y in (0, 1 / 3, 2 / 3, 1))
     assert scores.max() == pytest.approx(best)
-    assert found.table.max_steps == {"": 4}
-    table = Table.read(found.table.write(tmp_path / "table.parquet"))
+    assert found.max_steps == {"": 4}
+    table = Table.read(found.write(tmp_path / "table.parquet"))
     assert table.space == made.search_space
     again = replay(table, "random,optuna+asha", seeds=2, trials=8)
     assert again.groupby(["method", "task", "seed"]).size().eq(8).all()
@@ -221,7 +221,7 @@ def test_customers_that_a_grid_has_not_come_to_are_named(tmp_path: Path, monkeyp
         tabulate(made, levels=2, run_dir=folder, in_process=True, progress=False)
     monkeypatch.setattr(TuneRunner, "run", lambda *_, **__: RunResult(folder))  # as when its time is spent
     found = tabulate(made, levels=2, run_dir=folder)
-    assert found.table.tasks == ("c0",)
+    assert found.tasks == ("c0",)
     assert found.notes == (ComparisonCode.GRID_INCOMPLETE(names=["c1", "c2"]),)
 
 

@@ -208,7 +208,7 @@ def tabulate(
 
     Table.target(target)
     check_target(target, "--to", definition, overrides.get("data"))
-    made = run(
+    table = run(
         read(definition, **overrides),
         levels=levels,
         limit=limit,
@@ -217,11 +217,11 @@ def tabulate(
         progress=progress,
         in_process=in_process,
     )
-    made.table.write(target)
-    for note in made.notes:
+    table.write(target)
+    for note in table.notes:
         click.echo(note, err=True)
     click.echo(
-        f"{target}: {amount(len(made.table.configs), 'configuration')} of {amount(len(made.table.tasks), 'customer')}. "
+        f"{target}: {amount(len(table.configs), 'configuration')} of {amount(len(table.tasks), 'customer')}. "
         f"Compare on it: {command('compare', '--from-table', str(target), '--algorithms', 'random,optuna')}",
         err=True,
     )

@@ -158,7 +158,6 @@ def analyse(
     unequal: str = MATCH,
     mode: str | None = None,
     noun: str = "task",
-    random_search: Mapping[str, np.ndarray] | None = None,
     source: str = "",
     hold_out_scores: pd.DataFrame | None = None,
     unfinished: Unfinished | None = None,
@@ -177,8 +176,6 @@ def analyse(
         unequal: "match" or "refuse" unequal numbers of trials.
         mode: "max" or "min", where the curves have no column `mode`.
         noun: what a task is called.
-        random_search: per task, the exact expected regret of random search after 1, 2, … trials, drawn as a line of
-            its own.
         source: where the curves come from, for the page.
         hold_out_scores: optional, columns method, task, seed, score and mode: the score of every search's winner on
             rows that no search has seen.
@@ -215,7 +212,6 @@ def analyse(
         failures,
         baseline,
         noun,
-        dict(random_search or {}),
         source,
         None if hold_out_scores is None else hold_out(hold_out_scores, final),
         unfinished,

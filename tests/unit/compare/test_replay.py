@@ -14,8 +14,7 @@ from compare_curves import grid
 
 from search_spaces import Choice, Float, Int, SearchSpace
 from tuning.compare import analyse
-from tuning.compare.tabular.replay import compare_on_table, replay
-from tuning.compare.tabular.simulation import NO_START, Problem, simulate
+from tuning.compare.tabular.replay import Problem, compare_on_table, replay, simulate
 from tuning.compare.tabular.table import Table
 from tuning.data.customers import Customer
 from tuning.definition.compared_methods import Method, parse_method, parse_methods
@@ -133,11 +132,9 @@ def test_a_conditional_space_is_searched_on_its_grid(tmp_path: Path) -> None:
     assert len(table.configs) == 3 + 3 * 3
     again = Table.read(table.write(tmp_path / "table.parquet"))
     assert again.space == CONDITIONAL
-    found = replay(again, "random,optuna", seeds=40, trials=8, start=NO_START)
-    best = found[found["method"] == "random"].groupby(["task", "seed"])["score"].max().groupby("task")
-    for task, mean, error in zip(again.tasks, best.mean(), best.sem(), strict=True):
-        # The two models are drawn equally often, though one has three times as many configurations.
-        assert again.random_search(task, 8)[0] == pytest.approx(mean, abs=5 * error)
+    found = replay(again, "random,optuna", seeds=40, trials=8)
+    drawn = found[(found["method"] == "random") & (found["trial"] > 1)]
+    assert set(drawn["score"]) <= {score for task in again.tasks for score in again.finals(task)}
 
 
 def test_replicates_belong_to_seeds() -> None:
@@ -220,8 +217,6 @@ def test_a_scheduler_that_changes_configurations_cannot_be_replayed(table: Table
 def test_budgets_below_one_are_refused(table: Table) -> None:
     with pytest.raises(PlanError, match="above 0"):
         replay(table, "random,optuna", seeds=0)
-    with pytest.raises(PlanError, match="must be one of default, none"):
-        replay(table, "random,optuna", start="best")
 
 
 def test_a_searcher_that_raises_ends_its_search_and_not_the_others(table: Table) -> None:

@@ -66,8 +66,8 @@ def test_the_page_needs_no_network_and_runs_no_script(html: str) -> None:
 
 def test_every_picture_is_there_and_described(html: str, comparison: Comparison) -> None:
     images = _seen(html).images
-    # Effects, critical difference, cost, heat map; regret and rank on three axes.
-    assert len(images) == 10
+    # Effects, critical difference, heat map; regret and rank on three axes.
+    assert len(images) == 9
     for image in images:
         assert len(image["alt"] or "") > 20
         svg = base64.b64decode((image["src"] or "").partition(",")[2])
@@ -122,18 +122,6 @@ def test_two_methods_and_trials_only_make_a_page_too_and_always_the_same_one(tmp
     )
     assert len(_seen(html).images) == 4
     assert html == again
-
-
-def test_no_name_covers_the_point_of_another() -> None:
-    frame = curves({"a-long-name": 0.5, "other": 0.0}, tasks=8, seeds=3)
-    same = frame[frame["method"] == "a-long-name"].assign(method="b", seconds=lambda frame: 1.03 * frame["seconds"])
-    figure = analyse(pd.concat([frame, same])).plot.cost()
-    (axes,) = figure.axes
-    figure.draw_without_rendering()
-    points = [axes.transData.transform(line.get_xydata()[0]) for line in axes.lines if len(line.get_xdata()) == 1]
-    names = [text.get_window_extent() for text in axes.texts]
-    assert len(points) == len(names) == 3
-    assert not [name for name in names for point in points if name.padded(3).contains(*point)]
 
 
 def test_text_for_the_terminal(comparison: Comparison) -> None:

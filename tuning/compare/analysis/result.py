@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -70,7 +70,6 @@ class ComparisonResult:
         failures: where methods failed.
         baseline: the method that the others are tested against; None for the best.
         noun: what a task is called ("customer").
-        random_search: per task, the exact expected regret of random search after 1, 2, … trials.
         source: where the curves come from.
         hold_out: the same on rows that no search has seen, where they are known.
         unfinished: what is missing of a run that has not ended; None of a complete one.
@@ -86,7 +85,6 @@ class ComparisonResult:
     failures: Failures
     baseline: str | None
     noun: str = "task"
-    random_search: Mapping[str, np.ndarray] = field(default_factory=dict)
     source: str = ""
     hold_out: HoldOut | None = None
     unfinished: Unfinished | None = None

@@ -8,7 +8,7 @@ from tuning.basics.wording import amount
 from tuning.compare.analysis.recommendation import recommend
 from tuning.compare.analysis.result import ComparisonResult
 from tuning.compare.report.plots import Plots
-from tuning.compare.report.tables import footnotes, readable, summary
+from tuning.compare.report.tables import footnotes, readable
 from tuning.reporting.html import Block, HtmlTable, Page, Picture, PictureRow, Points, Section, Text
 
 # A page is read by people; beyond this many rows they want the file of curves.
@@ -53,14 +53,6 @@ def _result(comparison: ComparisonResult) -> list[Block]:
                 plot.critical_difference(),
                 "Mean ranks on a line: " + ", ".join(_ranked(comparison)),
                 "Mean ranks; a bar joins algorithms that the tests do not tell apart.",
-            )
-        )
-    if summary(comparison)["cost"].notna().any():
-        pictures.append(
-            Picture(
-                plot.cost(),
-                "Mean regret against relative cost; the figures are in the table above",
-                "Score against cost; lower left is best.",
             )
         )
     # With spaces a heading may be broken, and the table fits a narrower window.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,18 +12,16 @@ from matplotlib.ticker import PercentFormatter
 from tuning.basics.wording import amount, shorten
 from tuning.compare.analysis.anytime import Anytime
 from tuning.compare.analysis.result import ComparisonResult
-from tuning.compare.report.critical_difference import draw as draw_critical_difference
-from tuning.compare.report.tables import summary
-from tuning.reporting.figure import COLOURS, new_figure
+from tuning.compare.analysis.statistics import cliques
+from tuning.reporting.figure import COLOURS, Plot, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
 MARKERS = "os^Dv<>P*X"
+ROW, BAR = 0.3, 0.16  # heights in the diagram of ranks
 SHOWN_TASKS = 40
-# Of a name in a plot, in points.
-LABEL_WIDTH, LABEL_HEIGHT = 90, 11
 
 
 class Plots:
@@ -36,9 +35,6 @@ class Plots:
         result = self._result(axis)
         figure, axes = new_figure()
         self._curves(axes, result, result.clipped, result.mean_regret)
-        exact = self._random_search(result)
-        if exact is not None:
-            axes.plot(_x(result), exact, color="#555555", linestyle=":", label="random search, exact")
         lowest = result.mean_regret[result.mean_regret > 0]
         if lowest.size and result.mean_regret.max() > 20 * lowest.min():
             axes.set_yscale("log")
@@ -98,31 +94,6 @@ class Plots:
             side.set_visible(False)
         return figure
 
-    def cost(self) -> Figure:
-        """Mean regret at the end of the budget against cost relative to the reference; lower left is best."""
-        comparison = self._comparison
-        final = comparison.final
-        figure, axes = new_figure()
-        costs = summary(comparison)["cost"].to_dict()
-        low, high = final.band(final.clipped[:, :, -1:])
-        points = []
-        for name in comparison.order:
-            row = final.methods.index(name)
-            x, y = costs[name], final.mean_regret[row, -1]
-            if np.isnan(x):
-                continue
-            axes.plot([x, x], [low[row, 0], high[row, 0]], color=self._colour(name), linewidth=1.5)
-            axes.plot(x, y, self._marker(name), color=self._colour(name), markersize=8)
-            points.append((name, x, y))
-        axes.set_xlabel(f"{comparison.blocks.cost_axis or 'cost'}, as a share of {comparison.reference}'s")
-        axes.xaxis.set_major_formatter(PercentFormatter(1.0))
-        axes.margins(x=0.18)
-        left, right = axes.get_xlim()
-        axes.set_xlim(min(left, 0.8), max(right, 1.2))  # two per cent must not look like a gulf
-        axes.set_ylabel("mean normalised regret")
-        _label_apart(figure, axes, points)
-        return figure
-
     def _result(self, axis: str | None) -> Anytime:
         return self._comparison.results[axis or self._comparison.axis]
 
@@ -138,41 +109,11 @@ class Plots:
             )
         _label_x(axes, result, self._comparison.noun)
 
-    def _random_search(self, result: Anytime) -> np.ndarray | None:
-        """Exact expected regret of random search at the points of the trials axis, when all tasks have it."""
-        exact = self._comparison.random_search
-        if result.axis != "trials" or not all(task in exact for task in result.tasks):
-            return None
-        curves = []
-        for task, budget in zip(result.tasks, result.budget, strict=True):
-            regret = np.asarray(exact[task])
-            done = np.maximum(np.floor(result.share * budget + 1e-9).astype(int), 1)
-            curves.append(regret[np.minimum(done, len(regret)) - 1])
-        return np.asarray(np.mean(np.clip(curves, 0, 1), axis=0))
-
     def _colour(self, name: str) -> str:
         return COLOURS[self._comparison.methods.index(name) % len(COLOURS)]
 
     def _marker(self, name: str) -> str:
         return MARKERS[self._comparison.methods.index(name) % len(MARKERS)]
-
-
-def _label_apart(figure: Figure, axes: Axes, points: list[tuple[str, float, float]]) -> None:
-    """Names beside points, moved up where they would cover one another or another's point."""
-    figure.draw_without_rendering()
-    where = {name: axes.transData.transform((x, y)) * 72 / figure.dpi for name, x, y in points}
-    taken: list[tuple[float, float]] = []
-    for name, x, y in sorted(points, key=lambda point: point[2]):
-        across, up = map(float, where[name])
-        others = [tuple(map(float, place)) for other, place in where.items() if other != name and place[0] > across]
-        place = up + 4
-        while any(
-            abs(place - other) < LABEL_HEIGHT and abs(across - beside) < LABEL_WIDTH
-            for beside, other in [*taken, *others]
-        ):
-            place += 1
-        taken.append((across, place))
-        axes.annotate(name, (x, y), xytext=(8, place - up), textcoords="offset points", fontsize=9)
 
 
 def _x(result: Anytime) -> np.ndarray:
@@ -194,3 +135,52 @@ def _label_x(axes: Axes, result: Anytime, noun: str) -> None:
 def _shown(shown: int, count: int, noun: str) -> str:
     all_of_them = amount(count, noun)
     return all_of_them if shown == count else f"the {shown} of {all_of_them} on which methods differ most"
+
+
+def draw_critical_difference(methods: Sequence[str], mean_ranks: np.ndarray, different: np.ndarray) -> Figure:
+    """Draw Demšar's diagram (2006); best on the left.
+
+    Its bars are cliques of the Holm-corrected Wilcoxon tests instead of one Nemenyi distance, as Benavoli, Corani and
+    Mangili advise (Should We Really Use Post-Hoc Tests Based on Mean-Ranks?, JMLR 17, 2016).
+
+    Args:
+        methods, mean_ranks: in the same order.
+        different: square, True where a pair differs significantly.
+    """
+    order = np.argsort(mean_ranks, kind="stable")
+    bars = cliques(mean_ranks, different)
+    left = order[: (len(order) + 1) // 2]
+    right = order[len(left) :][::-1]
+    depth = BAR * (len(bars) + 1)
+    rows = max(len(left), len(right))
+    low, high = 1, len(methods)
+    figure = Plot(figsize=(7.0, 1.0 + depth + ROW * rows), layout="constrained")
+    axes = figure.add_subplot()
+    reach = 0.32 * (high - low)
+    axes.set_xlim(low - reach, high + reach)
+    axes.set_ylim(-depth - ROW * (rows + 0.3), 0.55)
+    axes.axis("off")
+    axes.plot([low, high], [0, 0], color="black", linewidth=1)
+    for tick in range(low, high + 1):
+        axes.plot([tick, tick], [0, 0.08], color="black", linewidth=1)
+        axes.text(tick, 0.13, str(tick), ha="center", va="bottom", fontsize=9)
+    axes.text((low + high) / 2, 0.42, "mean rank", ha="center", va="bottom", fontsize=9)
+    for side, names, align in ((low - 0.05 * reach, left, "right"), (high + 0.05 * reach, right, "left")):
+        for row, index in enumerate(names):
+            height = -depth - ROW * (row + 0.5)
+            rank = mean_ranks[index]
+            axes.plot([rank, rank, side], [0, height, height], color="#555555", linewidth=0.9)
+            axes.text(
+                side, height, f" {methods[index]} ({rank:.2f}) ", ha=align, va="center", fontsize=10, color="black"
+            )
+    for number, members in enumerate(bars):
+        height = -BAR * (number + 0.8)
+        ends = mean_ranks[list(members)]
+        axes.plot(
+            [ends.min() - 0.03, ends.max() + 0.03],
+            [height, height],
+            color="#D55E00",
+            linewidth=4,
+            solid_capstyle="butt",
+        )
+    return figure

@@ -72,15 +72,6 @@ class Levels:
             raise SpaceError("does not exist in this configuration of the table", path=min(strangers))
         return found
 
-    def weights(self, configs: Sequence[Point]) -> np.ndarray | None:
-        """The chance that random search draws each configuration; None when all are equal (no conditions)."""
-        if not self.space.conditional:
-            return None
-        positioned = dict(zip(self.space.labelled, self.grid.labelled.values(), strict=True))
-        sizes = {label: parameter.size or 1 for label, parameter in positioned.items()}
-        chances = np.array([1 / np.prod([sizes[label] for label in self.space.existing(config)]) for config in configs])
-        return np.asarray(chances / chances.sum())
-
 
 def _key(config: Point) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((name, repr(value)) for name, value in config.items()))

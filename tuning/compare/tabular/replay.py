@@ -7,24 +7,29 @@ are the recorded ones of the evaluation plus the measured ones of the sampler.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Unpack
 
-import numpy as np
 import pandas as pd
 
 from schedulers.direction import Mode
+from schedulers.protocols import Scheduler
+from search_spaces import SearchSpace
 from search_spaces.values import Point
 from tuning.basics.seeds import derive
 from tuning.compare.comparison import AnalysisOptions, Comparison, analyse
-from tuning.compare.tabular.simulation import DEFAULT_FIRST, STARTS, Problem, simulate
 from tuning.compare.tabular.table import Evaluations, Table
 from tuning.definition.compared_methods import Method, parse_methods
-from tuning.errors import PlanError
+from tuning.errors import PlanError, StudyError
 from tuning.notes import Note
 from tuning.planning.search_checks import random_starts
 from tuning.planning.studies import distinct
-from tuning.records.schema import canonical
+from tuning.records.schema import FAILED, canonical
+from tuning.steps import Step
+from tuning.study.core import StudyCore, one_family
+from tuning.study.local_trial import LocalTrial
+from tuning.study.loop import TrialLoop, any_shape, in_process
 from tuning.study.trial import TrialShape
 
 TRIALS = 50  # of a search, where no budget is given
@@ -37,7 +42,6 @@ def replay(
     trials: int | None = None,
     seconds: float | None = None,
     seed: int = 0,
-    start: str = DEFAULT_FIRST,
     workers: int = 1,
 ) -> pd.DataFrame:
     """The curves of every method on every task of a table, with `seeds` repetitions.
@@ -49,8 +53,6 @@ def replay(
         trials: per search (default: 50, or no limit where `seconds` are given).
         seconds: simulated, per search; the trial that crosses the limit still counts.
         seed: of everything random.
-        start: "default" tries the default configuration first, as every study does, so that all methods start at the
-            same point; "none" starts with the searcher's own.
         workers: processes.
 
     Raises:
@@ -65,10 +67,8 @@ def replay(
             )
     if seeds < 1 or (trials is not None and trials < 1) or (seconds is not None and not seconds > 0):
         raise PlanError(f"seeds, trials and seconds must be above 0 (got {seeds}, {trials}, {seconds}).")
-    if start not in STARTS:
-        raise PlanError(f"start is {start!r}; it must be one of {', '.join(STARTS)}.")
     limit = trials if trials is not None else TRIALS if seconds is None else 100 * len(table.configs)
-    arguments = (table, limit, seconds if seconds is not None else math.inf, seed, start)
+    arguments = (table, limit, seconds if seconds is not None else math.inf, seed)
     jobs = [(method, task, number) for method in methods for task in table.tasks for number in range(seeds)]
     if workers > 1:
         from joblib import Parallel, delayed
@@ -90,43 +90,28 @@ def compare_on_table(
     trials: int | None = None,
     seconds: float | None = None,
     seed: int = 0,
-    start: str = DEFAULT_FIRST,
     workers: int = 1,
     source: str = "",
     **options: Unpack[AnalysisOptions],
 ) -> Comparison:
-    """`replay`, then `analyse` with the table's optimum and median as bounds and its exact random search.
+    """`replay`, then `analyse` with the table's optimum and median as bounds.
 
     Args:
-        table, algorithms, seeds, trials, seconds, seed, start, workers: as in `replay`.
+        table, algorithms, seeds, trials, seconds, seed, workers: as in `replay`.
         source, options: as in `analyse`.
     """
     methods = parse_methods(algorithms)
-    curves = replay(table, methods, seeds, trials, seconds, seed, start, workers)
+    curves = replay(table, methods, seeds, trials, seconds, seed, workers)
     options.setdefault("axis", "trials" if seconds is None else "seconds")
     remarks: Iterable[Note] = ()
     if seconds is None:
         used = distinct(method.algorithm for method in methods)
         remarks = random_starts(used, table.levels.grid, trials or TRIALS)
-    bounds = table.bounds()
-    exact = exact_random_regret(table, bounds, int(curves["trial"].max()), start)
-    return analyse(curves, bounds=bounds, random_search=exact, source=source, remarks=remarks, **options)
-
-
-def exact_random_regret(table: Table, bounds: pd.DataFrame, n_trials: int, start: str) -> dict[str, np.ndarray]:
-    """Per task the normalised regret of random search's exact expectation after 1, 2, … trials."""
-    counts = np.arange(1, n_trials + 1)
-    first = table.levels.grid.default() if start == DEFAULT_FIRST else None
-    limits = zip(bounds["task"], bounds["best"].to_numpy(float), bounds["reference"].to_numpy(float), strict=True)
-    found = {}
-    for task, best, reference in limits:
-        if best != reference:
-            found[task] = (table.random_search(task, counts, first) - best) / (reference - best)
-    return found
+    return analyse(curves, bounds=table.bounds(), source=source, remarks=remarks, **options)
 
 
 def _searches(
-    jobs: Sequence[tuple[Method, str, int]], table: Table, n_trials: int, seconds: float, seed: int, start: str
+    jobs: Sequence[tuple[Method, str, int]], table: Table, n_trials: int, seconds: float, seed: int
 ) -> list[pd.DataFrame]:
     frames = []
     for method, task, number in jobs:
@@ -134,7 +119,7 @@ def _searches(
         # Paired: the same task and repetition start every method from the same seed; a twin differs on purpose.
         own = derive(seed, "replay", task, number, *([method.repeat] if method.repeat else []))
         problem = _problem(table, replicates[number % len(replicates)], table.modes[task])
-        curve = simulate(problem, method, n_trials, own, seconds, start)
+        curve = simulate(problem, method, n_trials, own, seconds)
         frames.append(curve.assign(method=method.label, task=task, seed=number, mode=table.modes[task]))
     return frames
 
@@ -153,3 +138,81 @@ def _problem(table: Table, evaluations: Evaluations, mode: Mode) -> Problem:
         family=table.family,
         shape=lambda config: TrialShape(best_prefix=bool(evaluations.best_step[table.row[canonical(config)]])),
     )
+
+
+#: A configuration's steps as (score, simulated seconds of this step); raise to fail.
+Evaluate = Callable[[Point], Iterable[tuple[float, float]]]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is to be solved: a space, and what training a configuration gives and costs.
+
+    mode: "max" or "min". max_steps: of a full trial of a family. family, shape: as in
+        `tuning.study.loop.TrialLoop`.
+    """
+
+    space: SearchSpace
+    evaluate: Evaluate
+    mode: Mode
+    max_steps: Callable[[str], int] = field(default=lambda _family: 1)
+    family: Callable[[Point], str] = one_family
+    shape: Callable[[Point], TrialShape] = any_shape
+
+
+def simulate(problem: Problem, method: Method, n_trials: int, seed: int, seconds: float = math.inf) -> pd.DataFrame:
+    """One search: columns trial, score, steps, seconds, state of a curves table.
+
+    A search whose searcher or scheduler raises keeps what it had and ends in a failed trial.
+
+    Args:
+        problem: what is to be solved.
+        method: algorithm and scheduler.
+        n_trials: at most this many.
+        seed: of everything random.
+        seconds: simulated, the measured ones of the searcher included; the trial that crosses the limit still counts.
+    """
+
+    def scheduler_for(config: Point) -> Scheduler:
+        family = problem.family(config)
+        return method.scheduler.build(
+            metric="score",
+            mode=problem.mode,
+            max_steps=problem.max_steps(family),
+            seed=derive(seed, "scheduler", family),
+        )
+
+    core = StudyCore(
+        method.algorithm.build(
+            problem.space,
+            metric="score",
+            mode=problem.mode,
+            seed=seed,
+            n_trials=n_trials,
+            points=[problem.space.default()],  # which every study tries first, and to its end
+        ),
+        scheduler_for,
+        LocalTrial,
+        n_trials=n_trials,
+        metric="score",
+        mode=problem.mode,
+        family=problem.family,
+        protect=frozenset({0}),
+    )
+
+    def steps(config: Point, _number: int, _state: object) -> Iterator[Step]:
+        return (Step(number, score, seconds=spent) for number, (score, spent) in enumerate(problem.evaluate(config), 1))
+
+    loop = TrialLoop(core, in_process(steps), pauses=method.scheduler.pauses, shape=problem.shape)
+    rows: list[tuple[object, ...]] = []
+    try:
+        for trial in loop:
+            score = math.nan if trial.score is None else trial.score
+            rows.append((len(rows) + 1, score, trial.spent_steps, trial.spent_seconds, trial.state))
+            if trial.spent_seconds >= seconds:
+                break
+    except StudyError:
+        rows.append((len(rows) + 1, math.nan, loop.core.spent_steps, loop.core.spent_seconds, FAILED))
+    finally:
+        loop.close()
+    return pd.DataFrame(rows, columns=["trial", "score", "steps", "seconds", "state"])

@@ -31,14 +31,14 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from schedulers.direction import Mode, loss_of, worth_of
+from schedulers.direction import Mode, worth_of
 from search_spaces import SearchSpace, SpaceError
 from search_spaces.values import Configuration, PlainValue, Point
 from tuning.basics.wording import amount
 from tuning.compare.analysis.curves import MODES, read_frame
-from tuning.compare.analysis.random_search import expected_best
 from tuning.compare.tabular.levels import Levels, inferred_space
 from tuning.errors import DataError
+from tuning.notes import Note
 from tuning.records.schema import canonical
 
 PARAM = "param."
@@ -81,6 +81,7 @@ class Table:
         modes: direction per task.
         evaluations: per task one `Evaluations` per replicate.
         space: the space that the grid was made from, or as read off the values.
+        notes: what was left out of it.
     """
 
     configs: tuple[Configuration, ...]
@@ -88,6 +89,7 @@ class Table:
     modes: Mapping[str, Mode]
     evaluations: Mapping[str, Sequence[Evaluations]]
     space: SearchSpace
+    notes: tuple[Note, ...] = ()
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -209,26 +211,6 @@ class Table:
     def finals(self, task: str) -> np.ndarray:
         """The full score of every configuration on a task, averaged over replicates; NaN where one failed."""
         return np.mean([found.finals(self.modes[task]) for found in self.evaluations[task]], axis=0)
-
-    def random_search(self, task: str, trials: int | np.ndarray, start: Point | None = None) -> np.ndarray:
-        """The exact expected best score of random search after so many trials (replicates: their mean).
-
-        Args:
-            task: which one.
-            trials: how many, or an array of numbers.
-            start: a configuration (of the level space) that is tried first, as a study does with the default.
-        """
-        counts = np.atleast_1d(np.asarray(trials))
-        curves = []
-        for found in self.evaluations[task]:
-            losses = loss_of(found.finals(self.modes[task]), self.modes[task])
-            if start is None:
-                curves.append(expected_best(losses, counts, weights=self.levels.weights(self.configs)))
-            else:
-                first = losses[self.row[canonical(start)]]
-                kept = np.fmin(np.where(np.isnan(losses), np.nanmax(losses), losses), first)
-                curves.append(expected_best(kept, counts - 1, weights=self.levels.weights(self.configs)))
-        return loss_of(np.mean(curves, axis=0), self.modes[task])
 
 
 def _check_columns(frame: pd.DataFrame, mode: str | None) -> None:

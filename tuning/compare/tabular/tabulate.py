@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TypedDict
+from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 
 from search_spaces import SearchSpace, SpaceError
 from search_spaces.algorithms.grid import Grid
+from tuning.basics.documents import Json
 from tuning.compare.tabular.table import Table
 from tuning.definition.definition import Definition, define
 from tuning.definition.given import definition_of, keys_of
@@ -18,30 +19,10 @@ from tuning.driver.runner import TuneRunner
 from tuning.errors import PlanError, RunError
 from tuning.models.base import SteppedFamily
 from tuning.models.registry import families
-from tuning.notes import ComparisonCode, Note
+from tuning.notes import ComparisonCode
 from tuning.planning.plan import make_plan
 from tuning.records.schema import FINISHED, TrialRecord, canonical
 from tuning.runs.results import RunResult
-
-
-class TableRow(TypedDict):
-    """A row of a table, by column."""
-
-    task: str
-    config: str
-    mode: str
-    best_step: bool
-    step: int
-    score: float
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Tabulated:
-    """A table, and what was left out of it."""
-
-    table: Table
-    notes: tuple[Note, ...]
 
 
 def tabulate(
@@ -52,7 +33,7 @@ def tabulate(
     resume: bool = False,
     progress: bool | str = True,
     in_process: bool = False,
-) -> Tabulated:
+) -> Table:
     """Run the grid of a definition's search space on every customer, every trial to its end.
 
     Args:
@@ -82,10 +63,10 @@ def tabulate(
     return _table(result, space, searched.levels)
 
 
-def _table(result: RunResult, space: SearchSpace, levels: int | Mapping[str, int]) -> Tabulated:
+def _table(result: RunResult, space: SearchSpace, levels: int | Mapping[str, int]) -> Table:
     """The table of a grid run; customers without a complete grid are left out and named."""
     wanted = {canonical(config) for config in space.grid(levels)}
-    rows: dict[str, list[TableRow]] = {}
+    rows: dict[str, list[Json]] = {}
     seen: dict[str, set[str]] = {}
     for record in result.trial_records:
         text = canonical(record.config)
@@ -98,37 +79,22 @@ def _table(result: RunResult, space: SearchSpace, levels: int | Mapping[str, int
         raise RunError(f"{result.directory.shown} has no customer with a complete grid: resume the run.")
     frame = pd.DataFrame([row for customer in complete for row in rows[customer]])
     notes = [ComparisonCode.GRID_INCOMPLETE(names=left_out)] if left_out else []
-    return Tabulated(Table.from_frame(frame, space=space), tuple(notes))
+    return replace(Table.from_frame(frame, space=space), notes=tuple(notes))
 
 
-def _rows(record: TrialRecord, text: str) -> list[TableRow]:
-    """One row per step, and for a failed trial one more without score."""
-    prefix = _best_prefix(record)
-
-    def row(step: int, score: float, seconds: float) -> TableRow:
-        return {
-            "task": record.customer,
-            "config": text,
-            "mode": record.mode,
-            "best_step": prefix,
-            "step": step,
-            "score": score,
-            "seconds": seconds,
-        }
-
-    rows: list[TableRow] = []
-    before = 0.0
-    for number, step in enumerate(record.steps, 1):
-        rows.append(row(number, step.score, step.seconds - before))
-        before = step.seconds
-    rest = max(0.0, record.seconds - before)
+def _rows(record: TrialRecord, text: str) -> list[Json]:
+    """Return one row per step, and for a failed trial one more without score."""
+    # A trial counts with its best step where every prefix of its family is a model of its own.
+    prefix = isinstance(families().get(str(record.config.get("model", ""))), SteppedFamily)
+    scores, ends = [step.score for step in record.steps], [step.seconds for step in record.steps]
+    seconds = np.diff(ends, prepend=0.0).tolist()
+    rest = max(0.0, record.seconds - (ends[-1] if ends else 0.0))
     if record.state != FINISHED:
-        rows.append(row(len(rows) + 1, math.nan, rest))
-    elif rows:
-        rows[-1]["seconds"] += rest
-    return rows
-
-
-def _best_prefix(record: TrialRecord) -> bool:
-    """Whether the trial's best step counts: where a family's every prefix is a model of its own."""
-    return isinstance(families().get(str(record.config.get("model", ""))), SteppedFamily)
+        scores, seconds = [*scores, math.nan], [*seconds, rest]
+    elif seconds:
+        seconds[-1] += rest
+    same = {"task": record.customer, "config": text, "mode": record.mode, "best_step": prefix}
+    return [
+        {**same, "step": number, "score": score, "seconds": spent}
+        for number, (score, spent) in enumerate(zip(scores, seconds, strict=True), 1)
+    ]
