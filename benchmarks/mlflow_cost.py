@@ -215,7 +215,7 @@ def model(folder: Path, template: Path, count: int) -> float:
     copier.log_model()  # the first one imports
 
     def rest() -> None:
-        while copier.models_pending:
+        while copier.status.models_pending:
             copier.log_model()
 
     return per_trial(rest, count)
@@ -312,14 +312,14 @@ def ours(place: Path, uri: str, trials: int, look: Callable[[], None] = lambda: 
     look()
     result = per_trial(work, studies * PER_STUDY)
     look()
-    assert copier.progress.trials == studies * PER_STUDY
+    assert copier.status.trials == studies * PER_STUDY
     return result
 
 
 def copier_of(directory: Any, uri: str, most_models: int | None = 0) -> Any:
-    from tuning.tracking.copy.copier import Copier
+    from tuning.tracking.copier import Copier
     from tuning.tracking.identity import TrackedSearch
-    from tuning.tracking.selection import Selection
+    from tuning.tracking.settings import Selection
     from tuning.tracking.stores.opening import open_store
 
     search = TrackedSearch("cost", "run")

@@ -44,7 +44,7 @@ from tuning.records.ownership import claim
 from tuning.records.parts import TRIALS, PartWritten, batch_parts, part_name
 from tuning.runs.progress import Counter, Progress
 from tuning.storage.run_directory import RunDirectory
-from tuning.tracking.copy.parts import FollowedRun
+from tuning.tracking.follow import FollowedRun
 
 WORKERS, STUDIES = 1000, 1_000_000
 KINDS = ("trials", "studies")

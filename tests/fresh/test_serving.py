@@ -37,9 +37,9 @@ from tuning.models.registry import families
 from tuning.serving.promoting import promote_run
 from tuning.serving.releases import Releases
 from tuning.storage.run_directory import RunDirectory
-from tuning.tracking.copy.copier import Copier
+from tuning.tracking.copier import Copier
 from tuning.tracking.identity import TrackedSearch
-from tuning.tracking.selection import Selection
+from tuning.tracking.settings import Selection
 from tuning.tracking.stores.opening import open_store
 
 pytestmark = [
@@ -70,7 +70,7 @@ def logged(tmp_path_factory: pytest.TempPathFactory, migrated_database: Path) ->
     copier = Copier(directory, search, Selection(None), lambda: open_store(uri, search, str(folder / "mlruns")), None)
     copier.add(write_part(directory, "s", *records))
     copier.work()
-    while copier.models_pending:
+    while copier.status.models_pending:
         copier.log_model()
     return uri, winners
 

@@ -17,7 +17,7 @@ from tuning.records.ownership import FORMAT, Term, claim_file, this_process
 from tuning.records.schema import FINISHED, OK, Record, StepRecord, StudyRecord, TrialRecord
 from tuning.records.tables import encode
 from tuning.storage.run_directory import RunDirectory
-from tuning.tracking.copy.live import LiveCopy
+from tuning.tracking.child import LiveCopy
 from tuning.tracking.settings import settings_for
 from tuning.tracking.stores import tables
 

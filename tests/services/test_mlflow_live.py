@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import select
-import signal
 import subprocess
 import sys
 import threading
@@ -32,8 +31,8 @@ from tuning.basics.timing import Timing
 from tuning.errors import DefinitionError, PlanError
 from tuning.records.lease import Lease
 from tuning.storage.run_directory import RunDirectory
-from tuning.tracking.copy.parts import FollowedRun
-from tuning.tracking.copy.sync import follow, sync
+from tuning.tracking.child import LiveCopy
+from tuning.tracking.follow import FollowedRun, follow, sync
 from tuning.tracking.settings import CopyStatus, settings_for
 
 pytestmark = [pytest.mark.mlflow, pytest.mark.timeout(3 * MINUTES)]
@@ -102,7 +101,7 @@ def test_the_end_of_a_run_is_not_waited_for_twice(
     seen: list[CopyStatus] = []
     settings = settings_for(directory, mlflow_database, "churn", RUN)
     rarely = Timing(mlflow_look_s=3600.0)
-    thread = threading.Thread(target=lambda: follow(settings, TERM, ending=ending, progress=seen.append, timing=rarely))
+    thread = threading.Thread(target=lambda: follow(settings, TERM, ended=ending, progress=seen.append, timing=rarely))
     write_part(directory, "trials-a", trial("acme", 0))
     thread.start()
     until(lambda: bool(seen) and seen[-1].trials == 1)
@@ -145,18 +144,27 @@ def test_the_default_database_is_made_in_the_run_directory(directory: RunDirecto
     assert len(runs_in(f"sqlite:///{directory.path('mlflow.db')}")) == 2
 
 
+def kill(copy: LiveCopy) -> None:
+    assert copy._child is not None
+    copy._child.kill()
+    copy._child.wait()
+    assert "exit code -9" in str(copy.status.error)
+
+
 @pytest.mark.usefixtures("running")
-def test_a_killed_child_is_replaced_and_nothing_is_lost(directory: RunDirectory, mlflow_database: str) -> None:
+def test_a_killed_child_is_replaced_and_nothing_is_lost(
+    directory: RunDirectory, mlflow_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tuning.tracking.child.BETWEEN_STARTS_S", 0.0)
     parts = write_parts(directory, studies=2, trials=3)
     copy = live_copy(directory, mlflow_database)
-    until(lambda: copy._child is not None)
-    assert copy._child is not None
-    os.kill(copy._child.pid, signal.SIGKILL)
+    kill(copy)
+    copy.look_after()
     until(lambda: copy.status.copied == len(parts))
-    os.kill(copy._child.pid, signal.SIGKILL)
+    kill(copy)
     write_parts(directory, studies=4, trials=3)
     status = copy.close(MINUTES)
-    assert status.pending == 0
+    assert (status.pending, status.healthy) == (0, True)
     assert len(by_name(mlflow_database)) == 16
 
 
@@ -164,11 +172,9 @@ def test_a_killed_child_is_replaced_and_nothing_is_lost(directory: RunDirectory,
 def test_a_child_that_cannot_work_is_told_with_everything_that_is_missing(
     directory: RunDirectory, mlflow_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tuning.tracking.copy.live.sys.executable", "/bin/false")
+    monkeypatch.setattr("tuning.tracking.child.sys.executable", "/bin/false")
     parts = write_parts(directory, studies=2, trials=3)
-    copy = live_copy(directory, mlflow_database)
-    until(lambda: copy.status.error is not None)
-    status = copy.close(MINUTES)
+    status = live_copy(directory, mlflow_database).close(MINUTES)
     assert (status.pending, status.healthy) == (len(parts), False)
     assert "ended with exit code 1" in str(status.error)
 
@@ -180,14 +186,12 @@ def test_a_child_that_takes_this_process_for_dead_is_started_again(
     child = tmp_path / "child"
     child.write_text(
         "#!/bin/sh\n"
-        """mkdir "$0.once" && { echo '{"status": {}, "abandoned": true, "complete": false}'; exit 1; }\n"""
-        """echo '{"status": {"copied": 1}, "abandoned": false, "complete": true}'\n"""
+        """mkdir "$0.once" && { echo '{"status": {"abandoned": true}, "complete": false}'; exit 1; }\n"""
+        """echo '{"status": {"copied": 1}, "complete": true}'\n"""
     )
     child.chmod(0o700)
-    monkeypatch.setattr("tuning.tracking.copy.live.sys.executable", str(child))
-    copy = live_copy(directory, mlflow_database)
-    until(lambda: copy.status.copied == 1, 60)
-    assert copy.close(MINUTES) == CopyStatus(copied=1)
+    monkeypatch.setattr("tuning.tracking.child.sys.executable", str(child))
+    assert live_copy(directory, mlflow_database).close(MINUTES) == CopyStatus(copied=1)
 
 
 def test_an_owner_is_dead_when_it_stands_still_and_not_when_nobody_has_looked(
@@ -195,7 +199,7 @@ def test_an_owner_is_dead_when_it_stands_still_and_not_when_nobody_has_looked(
 ) -> None:
     """A batch can take longer than an owner may stand still: the lease is read again before it is believed dead."""
     now = time.monotonic()
-    monkeypatch.setattr("tuning.tracking.copy.parts.time.monotonic", lambda: now)
+    monkeypatch.setattr("tuning.tracking.follow.time.monotonic", lambda: now)
     with open_run(directory, Timing(heartbeat_s=1e6)) as lease:
         parts = FollowedRun(directory, TERM)
         parts.look()
@@ -252,8 +256,8 @@ def test_a_missing_part_is_told_and_the_others_are_copied(directory: RunDirector
     parts = write_parts(directory, studies=1, trials=2)
     report = sync(settings_for(directory, mlflow_database, "churn", RUN), ["records/0001/trials-gone.parquet", *parts])
     assert not report.complete
-    assert report.status.pending == 1
-    assert "trials-gone.parquet" in str(report.status.error)
+    assert report.pending == 1
+    assert "trials-gone.parquet" in str(report.error)
     assert len(by_name(mlflow_database)) == 3
 
 
@@ -266,10 +270,7 @@ def test_wrong_settings_are_refused_at_once(directory: RunDirectory) -> None:
 
 
 def test_importing_the_package_loads_neither_mlflow_nor_ray() -> None:
-    code = (
-        "import sys, tuning.tracking, tuning.tracking.copy.live, tuning.tracking.copy.sync; "
-        "print([m for m in ('mlflow', 'ray', 'sqlalchemy') if m in sys.modules])"
-    )
+    code = "import sys, tuning.tracking.child; print([m for m in ('mlflow', 'ray', 'sqlalchemy') if m in sys.modules])"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     assert answer.stdout.strip() == "[]"

@@ -34,13 +34,12 @@ from tuning.models.registry import families
 from tuning.runs.pool_file import read_pool, write_pool
 from tuning.storage.packs import PackWriter
 from tuning.storage.run_directory import RunDirectory
-from tuning.tracking.copy.copier import Copier
-from tuning.tracking.copy.sync import follow
+from tuning.tracking.copier import Copier
+from tuning.tracking.follow import follow
 from tuning.tracking.identity import TrackedSearch
 from tuning.tracking.loader import Predictor
 from tuning.tracking.model_folder import requirements, save_winner
-from tuning.tracking.selection import Selection, most_models, settled_models
-from tuning.tracking.settings import CopyStatus, settings_for
+from tuning.tracking.settings import CopyStatus, Selection, most_models, settings_for, settled_models
 from tuning.tracking.stores.opening import open_store
 from tuning.tracking.tracked_runs import KEY_TAG, SEARCH_TAG
 
@@ -87,7 +86,7 @@ def copier_for(uri: str, directory: RunDirectory, models: int | None = None) -> 
 def log_all(copier: Copier) -> None:
     copier.work()
     copier.finish()
-    while copier.models_pending:
+    while copier.status.models_pending:
         copier.log_model()
 
 
@@ -114,7 +113,7 @@ def test_every_family_predicts_what_ours_predicts(mlflow_database: str, tmp_path
     copier = copier_for(mlflow_database, directory)
     copier.add(write_part(directory, "s", *records))
     log_all(copier)
-    assert copier.progress.rejected == 0
+    assert copier.status.rejected == 0
     directory.remove_folder("pool")  # the models in MLflow have brought it along
     with tracking_in(mlflow_database):
         for folder, ours in models.items():
@@ -177,7 +176,7 @@ def test_a_model_is_logged_once_and_one_cut_short_is_made_again(mlflow_database:
         copier = copier_for(mlflow_database, directory)
         copier.add(part)
         log_all(copier)
-        assert copier.progress.models == 1
+        assert copier.status.models == 1
         models = logged(mlflow_database)
         assert list(models) == ["acme"]
         assert models["acme"].model_id != broken.model_id
@@ -243,8 +242,8 @@ def test_a_damaged_model_is_told_and_keeps_nobody_back(mlflow_database: str, tmp
     )
     log_all(copier)
     assert list(logged(mlflow_database)) == ["acme"]
-    assert copier.progress.rejected == 2
-    assert "beta" in str(copier.progress.error) or "gone" in str(copier.progress.error)
+    assert copier.status.rejected == 2
+    assert "beta" in str(copier.status.error) or "gone" in str(copier.status.error)
 
 
 def test_a_server_without_models_gets_everything_else(
@@ -261,8 +260,8 @@ def test_a_server_without_models_gets_everything_else(
     copier = copier_for(mlflow_database, directory)
     copier.add(write_part(directory, "s", study("acme", 1, model_path="models/acme")))
     log_all(copier)
-    assert copier.models_pending == 0
-    assert "older than MLflow 3" in str(copier.progress.error)
+    assert copier.status.models_pending == 0
+    assert "older than MLflow 3" in str(copier.status.error)
     assert list(by_name(mlflow_database)) == ["acme"]
 
 
@@ -273,7 +272,7 @@ def test_which_models_are_logged(mlflow_database: str, tmp_path: Path) -> None:
         copier = copier_for(mlflow_database, directory, most_models(wanted))
         copier.add(part)
         copier.work()
-        assert copier.models_pending == count
+        assert copier.status.models_pending == count
     assert most_models("auto") == 100
 
 

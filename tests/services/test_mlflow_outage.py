@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import sqlite3
 import threading
 from collections import Counter
@@ -29,9 +28,8 @@ from mlflow_records import (
 )
 from mlflow_server import MlflowServer
 
-from tuning.basics.timing import USUAL, Timing
 from tuning.storage.run_directory import RunDirectory
-from tuning.tracking.copy.sync import follow, sync
+from tuning.tracking.follow import follow, sync
 from tuning.tracking.settings import CopyStatus, settings_for
 
 pytestmark = pytest.mark.timeout(3 * MINUTES)
@@ -74,12 +72,11 @@ class Following:
         uri: str,
         experiment: str,
         patience: float = MINUTES,
-        timing: Timing = USUAL,
     ) -> None:
         settings = settings_for(directory, uri, experiment, RUN)
         self.status = CopyStatus()
         self._ending = threading.Event()
-        fields: dict[str, Any] = {"ending": self._ending, "patience": patience, "timing": timing}
+        fields: dict[str, Any] = {"ended": self._ending, "patience": patience}
         self._thread = threading.Thread(
             target=lambda: follow(settings, TERM, progress=self._take, **fields), daemon=True
         )
@@ -154,7 +151,7 @@ def test_a_run_that_the_server_makes_long_after_we_gave_up(
     uri = f"http://127.0.0.1:{server}"
     proxy.set("late")
     parts = write_parts(directory, studies=2, trials=2)
-    copy = Following(directory, proxy.uri, "late", timing=Timing(mlflow_settle_s=math.inf))  # only the end looks again
+    copy = Following(directory, proxy.uri, "late")
     until(lambda: copy.status.copied == len(parts))
     proxy.release()
 

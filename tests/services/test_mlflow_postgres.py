@@ -13,9 +13,9 @@ from postgres_server import PostgresServer, missing
 
 from tuning.records.schema import StepRecord
 from tuning.storage.run_directory import RunDirectory
-from tuning.tracking.copy.copier import Copier
+from tuning.tracking.copier import Copier
 from tuning.tracking.identity import TrackedSearch
-from tuning.tracking.selection import Selection
+from tuning.tracking.settings import Selection
 from tuning.tracking.stores.database import client, usable_uri
 from tuning.tracking.stores.opening import open_store
 from tuning.tracking.stores.sql_store import BulkStore
@@ -50,8 +50,8 @@ def test_runs_read_back_as_they_were_recorded(driver: str, server: PostgresServe
         for part in parts:
             copier.add(part)
         copier.work()
-        assert copier.pending == 0
-        assert copier.progress.rejected == 0
+        assert copier.status.pending == 0
+        assert copier.status.rejected == 0
     runs = by_name(uri, driver)
     assert sorted(runs) == ["acme", "acme/0000", "acme/0001"]
     run = runs["acme/0000"]
@@ -82,7 +82,7 @@ def test_a_run_that_another_writer_makes_at_the_same_moment_is_no_conflict(
         copier = Copier(directory, TrackedSearch("moment", RUN), Selection(None), lambda opened=opened: opened)
         copier.add(part)
         copier.work()
-        assert (copier.pending, copier.progress.rejected, copier.progress.trials) == (0, 0, 2)
+        assert (copier.status.pending, copier.status.rejected, copier.status.trials) == (0, 0, 2)
     runs = by_name(server.uri(DRIVERS[0]), "moment")
     assert sorted(runs) == ["acme", "acme/0000", "acme/0001"]
     assert [len(runs[name].data.params) for name in ("acme/0000", "acme/0001")] == [4, 4]

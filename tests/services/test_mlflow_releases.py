@@ -32,8 +32,7 @@ from tuning.serving.promoting import promote_run
 from tuning.serving.release import REFRESH, Release
 from tuning.serving.releases import Releases
 from tuning.serving.rollback import roll_back
-from tuning.tracking import release_copy
-from tuning.tracking.copy import live
+from tuning.tracking import release_copy, settings
 
 FIELDS: dict[str, Any] = {
     "target": "y", "by": ["zone"], "trials": 1, "models": ["ridge"], "min_rows": 20, "name": "churn",
@@ -167,7 +166,7 @@ def asking(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
 
 def in_this_process(command: list[str], env: dict[str, str], **_: object) -> subprocess.CompletedProcess[str]:
     """What a process of the command does, without the seconds that it takes to start."""
-    done = CliRunner().invoke(main, command[command.index("mlflow") :], env={live.HANDED: env[live.HANDED]})
+    done = CliRunner().invoke(main, command[command.index("mlflow") :], env={settings.HANDED: env[settings.HANDED]})
     return subprocess.CompletedProcess(command, done.exit_code, done.stdout, done.stderr)
 
 

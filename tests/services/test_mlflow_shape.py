@@ -17,9 +17,9 @@ from mlflow_records import RUN, STARTED, by_name, runs_in, study, trial, without
 
 from tuning.records.schema import FAILED, NO_MODEL, POOL_STUDY, QUARANTINED, STOPPED, Record, StepRecord
 from tuning.storage.run_directory import RunDirectory
-from tuning.tracking.copy.copier import Copier
+from tuning.tracking.copier import Copier
 from tuning.tracking.identity import TrackedSearch
-from tuning.tracking.selection import Selection
+from tuning.tracking.settings import Selection
 from tuning.tracking.stores.client_store import ClientStore
 from tuning.tracking.stores.database import client
 from tuning.tracking.stores.opening import open_store
@@ -91,7 +91,7 @@ def test_the_pool_is_a_run_of_its_own_and_once(copy: Copy, mlflow_database: str,
     pool = replace(trial("", 0), study=POOL_STUDY, family="catboost", config={"model": "catboost", "iterations": 600})
     for _ in range(2):
         done = copy([pool], [trial("acme", 0)], [study("acme", 1)], record_trials=record_trials)
-        assert done.pending == 0
+        assert done.status.pending == 0
     (run,) = (run for run in runs_in(mlflow_database) if run.data.tags.get("tuning.kind") == "pool")
     assert (run.info.run_name, run.info.status) == ("pool", "FINISHED")
     assert run.data.params["iterations"] == "600"
@@ -184,7 +184,7 @@ def test_awkward_content_arrives(copy: Copy, mlflow_database: str) -> None:
     steps = [StepRecord(n, 0.5 + n / 10_000, n / 1000, {"loss (mean)": 1 / n}) for n in range(1, 1201)]
     name = "Müller & Söhne/Öl\t'\"; DROP TABLE runs"
     copier = copy([trial(name, 0, config=config, steps=steps)], [study(name, 1, config=config)])
-    assert copier.progress.rejected == 0
+    assert copier.status.rejected == 0
     runs = by_name(mlflow_database)
     run = runs[f"{name}/0000"]
     assert len(run.data.params) == 154
@@ -203,7 +203,7 @@ def test_record_trials(copy: Copy, mlflow_database: str, record_trials: str, wan
     trials[3] = trial("acme", 3, score=0.8, state=STOPPED)
     record = study("acme", 5, trial=0)  # the winner need not have the best score of all
     copier = copy(trials[3:], [record], trials[:3], record_trials=record_trials)
-    assert copier.pending == 0
+    assert copier.status.pending == 0
     runs = by_name(mlflow_database)
     assert sorted(runs) == ["acme", *(f"acme/000{n}" for n in wanted)]
     assert runs["acme"].info.status == "FINISHED"
@@ -233,7 +233,7 @@ def test_the_single_best_trials_come_with_runs_that_take_little_room(copy: Copy,
 
 def test_top_waits_for_the_end_of_a_study(copy: Copy, mlflow_database: str) -> None:
     copier = copy([trial("acme", n) for n in range(3)], [trial("beta", 0)], [study("beta", 1)], record_trials="top:1")
-    assert copier.pending == 1
+    assert copier.status.pending == 1
     assert sorted(by_name(mlflow_database)) == ["acme", "beta", "beta/0000"]
     assert by_name(mlflow_database)["acme"].info.status == "RUNNING"
 
@@ -244,10 +244,10 @@ def test_parts_of_earlier_batches_are_done_when_their_study_has_ended(mlflow_dat
     copier = Copier(directory, SEARCH, Selection.parse("top:1"), lambda: opened)
     records: list[Record] = [*(trial("acme", n) for n in range(3)), study("acme", 3)]
     for number, record in enumerate(records):
-        assert copier.pending == number
+        assert copier.status.pending == min(number, 1)
         copier.add(write_part(directory, f"part-{number}", record))
         copier.work()
-    assert copier.pending == 0
+    assert copier.status.pending == 0
 
 
 @pytest.mark.parametrize("clock", [0.0, -86_400.0], ids=["clock as it was", "clock set back"])
@@ -375,11 +375,11 @@ def test_a_run_that_mlflow_refuses_is_told_and_keeps_nobody_back(
     opened = open_store(mlflow_database, SEARCH, None)
     copier = Copier(directory, SEARCH, Selection(None), lambda: opened)
     bad = trial("acme", 1, steps=[StepRecord(2**64, 0.5)])  # does not fit into a database's integer
-    monkeypatch.setattr("tuning.tracking.copy.copier.decode", lambda _: [trial("acme", 0), bad, trial("acme", 2)])
+    monkeypatch.setattr("tuning.tracking.copier.decode", lambda _: [trial("acme", 0), bad, trial("acme", 2)])
     copier.add(write_part(directory, "a", trial("acme", 0)))
     copier.work()
-    assert copier.progress.rejected == 1
-    assert "acme/0001" in str(copier.progress.error)
+    assert copier.status.rejected == 1
+    assert "acme/0001" in str(copier.status.error)
     assert sorted(by_name(mlflow_database)) == ["acme", "acme/0000", "acme/0002"]
 
 

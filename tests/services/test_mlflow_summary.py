@@ -11,7 +11,7 @@ from mlflow_records import MINUTES, RUN, by_name, live_copy, open_run, trial, wr
 
 from tuning.records.schema import STOPPED
 from tuning.storage.run_directory import RunDirectory
-from tuning.tracking.copy.sync import sync
+from tuning.tracking.follow import sync
 from tuning.tracking.settings import settings_for
 from tuning.tracking.summary.summary import SUMMARY_FILE, Summary, save_summary
 

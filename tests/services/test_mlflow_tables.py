@@ -15,7 +15,7 @@ from mlflow_records import by_name, without_bulk, write_parts
 from sqlalchemy import create_engine
 
 from tuning.storage.run_directory import RunDirectory
-from tuning.tracking.copy.sync import sync
+from tuning.tracking.follow import sync
 from tuning.tracking.identity import TrackedSearch, experiment_name
 from tuning.tracking.settings import (
     default_artifacts,
@@ -63,9 +63,9 @@ def test_copying_into_a_known_database_imports_no_mlflow(mlflow_database: str, t
     code = """
 import sys
 from tuning.storage.run_directory import RunDirectory
-from tuning.tracking.copy.copier import Copier
+from tuning.tracking.copier import Copier
 from tuning.tracking.identity import TrackedSearch
-from tuning.tracking.selection import Selection
+from tuning.tracking.settings import Selection
 from tuning.tracking.stores.opening import open_store
 directory, search = RunDirectory(sys.argv[2]), TrackedSearch("churn", "run")
 copier = Copier(directory, search, Selection(None), lambda: open_store(sys.argv[1], search, sys.argv[2] + "/files"))
@@ -74,7 +74,7 @@ for part in sys.argv[3:]:
 copier.work()
 print([name for name in ("mlflow", "ray", "pandas", "alembic") if name in sys.modules])
 copier.finish()
-assert copier.progress.trials == 6 and not copier.pending
+assert copier.status.trials == 6 and not copier.status.pending
 print([name for name in ("mlflow", "ray", "pandas", "alembic") if name in sys.modules])
 """
     directory = RunDirectory(str(tmp_path / "run"))
@@ -140,7 +140,7 @@ def test_a_databases_error_is_told_without_its_statement(tmp_path: Path, mlflow_
     read_only = f"sqlite:///file:{mlflow_database.removeprefix('sqlite:///')}?mode=ro&uri=true"
     report = sync(settings_for(directory, read_only, "churn", "run"), write_parts(directory, 1, 2), patience=0)
     assert not report.complete
-    assert report.status.error == "OperationalError: attempt to write a readonly database"
+    assert report.error == "OperationalError: attempt to write a readonly database"
 
 
 def test_an_experiments_name_is_one_that_every_database_takes() -> None:
@@ -156,7 +156,7 @@ def test_a_database_of_an_older_mlflow_is_written_to_as_it_is(tmp_path: Path) ->
     directory = RunDirectory(str(tmp_path / "run"))
     report = sync(settings_for(directory, uri, "churn", "run"), write_parts(directory, 2, 3))
     assert report.complete
-    assert report.status.note is None
+    assert report.note is None
     with sqlite3.connect(tmp_path / "older.db") as connection:
         assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [(revision,)]
         assert connection.execute("SELECT count(*) FROM runs").fetchone() == (8,)
@@ -219,8 +219,8 @@ def test_what_cannot_be_written_in_bulk_is_written_more_slowly_and_said(
     directory = RunDirectory(str(tmp_path / "run"))
     report = sync(settings_for(directory, mlflow_database, "churn", "run"), write_parts(directory, 1, 2))
     assert report.complete
-    assert "tags.from_the_future is missing" in str(report.status.note)
-    assert "times as long" in str(report.status.note)
+    assert "tags.from_the_future is missing" in str(report.note)
+    assert "times as long" in str(report.note)
     assert sorted(by_name(mlflow_database)) == ["c0000", "c0000/0000", "c0000/0001"]
 
 

@@ -110,4 +110,4 @@ def test_following_a_run_whose_process_was_killed_does_not_call_it_complete(
     assert done.returncode == 1, done.stderr
     assert f"tuning resume {run}" in done.stderr
     last = json.loads(done.stdout.splitlines()[-1])
-    assert (last["abandoned"], last["complete"]) == (True, False)
+    assert (last["status"]["abandoned"], last["complete"]) == (True, False)

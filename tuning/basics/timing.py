@@ -28,7 +28,6 @@ class Timing:
         first_trial_s: for which a run waits for its first record before it starts Ray.
         attempt_pause_s: before the Tuner that follows one without progress, so that storage and nodes can come back.
         mlflow_look_s: between two looks for records to copy; small batches cost several times as much per run.
-        mlflow_settle_s: after a failure, before what a server did late is looked for; twice what it may take to answer.
         mlflow_closing_s: for which the end of a run waits for its copy in MLflow.
         mlflow_interrupted_s: the same, when somebody has stopped the run.
         mlflow_patience_s: for which a failing store may fail once the run has ended; `tuning mlflow sync` has more.
@@ -51,7 +50,6 @@ class Timing:
     first_trial_s: float = 3.0
     attempt_pause_s: float = 2.0
     mlflow_look_s: float = 2.0
-    mlflow_settle_s: float = 30.0
     mlflow_closing_s: float = 60.0
     mlflow_interrupted_s: float = 5.0
     mlflow_patience_s: float = 10.0

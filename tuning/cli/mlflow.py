@@ -6,10 +6,9 @@ import contextlib
 import gc
 import json
 import os
-import signal
 import sys
 import threading
-from collections.abc import Callable
+import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, NoReturn
 
@@ -21,7 +20,6 @@ from tuning.cli.run_argument import run_argument
 
 if TYPE_CHECKING:
     from tuning.storage.run_directory import RunDirectory
-    from tuning.tracking.copy.sync import SyncReport
     from tuning.tracking.settings import CopyStatus, TrackingSettings
 
 EXIT_INCOMPLETE = 1
@@ -60,27 +58,39 @@ def sync_command(run_dir: str, patience: float, following: bool, output: str, **
     RUN may also be a folder of champions, such as runs/champions/churn: then it is the copy of their newest release.
     Exit code 0 when nothing is missing, else 1. With `--follow --output json`, a line {"status": …} tells every change.
     """
+    from tuning.records.ownership import begun_term
+    from tuning.serving.release import RELEASES
+    from tuning.storage.names import mask
     from tuning.storage.run_directory import RunDirectory
-    from tuning.tracking.copy.live import handed_settings
-    from tuning.tracking.copy.sync import sync_run
-    from tuning.tracking.release_copy import is_champions
+    from tuning.tracking.follow import follow, parts_of, sync
+    from tuning.tracking.settings import handed_settings, settings_of
 
-    settings = None if following else handed_settings()
-    directory = RunDirectory(run_dir if settings is None else settings.directory)
-    if not following and is_champions(directory):
-        _sync_release(settings, directory, changes, patience, output)
+    handed, began = handed_settings(), time.monotonic()
+    directory = RunDirectory(run_dir if handed is None else handed.directory)
+    if not following and any(True for _ in directory.list(RELEASES)):  # a folder of champions
+        _sync_release(handed, directory, changes, patience, output)
         return
-    show = _JsonLines() if output == "json" and following else _Line()
+    term = begun_term(directory)
+    settings = handed or settings_of(directory, term, **changes)
+    tell = _Progress(output == "json" and following)
     with contextlib.redirect_stdout(sys.stderr):  # MLflow prints
         if following:
-            report = _follow(run_dir, patience, show, changes)
+            ended = threading.Event()
+            _step_back()
+            if handed is not None:
+                threading.Thread(target=_listen, args=[ended], daemon=True).start()
+            status = follow(settings, term, ended=ended, patience=patience, progress=tell, nice=True)
         else:
-            report = sync_run(run_dir, patience=patience, progress=show, **changes)
-    show.end()
-    _tell(report, output, run_dir)
+            status = sync(settings, parts_of(directory, term), patience=patience, progress=tell)
+    tell.end()
+    where, seconds = mask(settings.tracking_uri), time.monotonic() - began
+    if output == "json":
+        report = {"status": asdict(status), "where": where, "seconds": seconds, "complete": status.complete}
+        click.echo(json.dumps(report))
+    _say(status, where, seconds, run_dir, quiet=output == "json")
     if following:
-        _leave(0 if report.complete else EXIT_INCOMPLETE)
-    if not report.complete:
+        _leave(0 if status.complete else EXIT_INCOMPLETE)
+    if not status.complete:
         raise SystemExit(EXIT_INCOMPLETE)
 
 
@@ -98,79 +108,61 @@ def _sync_release(
     settings = settings or release_settings(releases, changes["tracking_uri"], changes["experiment"])
     with contextlib.redirect_stdout(sys.stderr):  # MLflow prints
         report = copy_releases(settings, patience)
+    what = f"release {report.release} of {releases.name}"
     if output == "json":
         click.echo(json.dumps({"report": asdict(report), "complete": not report.error}))
     elif not report.error:
-        click.echo(
-            f"complete: release {report.release} of {releases.name} is in {report.where} ({report.seconds:.1f} s)."
-        )
+        click.echo(f"complete: {what} is in {report.where} ({report.seconds:.1f} s).")
     else:
-        click.echo(
-            f"incomplete: release {report.release} of {releases.name} is not in {report.where}. {report.error}\n"
-            "Run the command again when that is repaired.",
-            err=True,
+        said = (
+            f"incomplete: {what} is not in {report.where}. {report.error}\nRun the command again when that is repaired."
         )
+        click.echo(said, err=True)
     if report.error:
         raise SystemExit(EXIT_INCOMPLETE)
 
 
-def _follow(
-    run_dir: str, patience: float, show: Callable[[CopyStatus], None], changes: dict[str, str | None]
-) -> SyncReport:
-    from tuning.records.ownership import begun_term
-    from tuning.storage.run_directory import RunDirectory
-    from tuning.tracking.copy.live import handed_settings
-    from tuning.tracking.copy.sync import follow
-    from tuning.tracking.settings import settings_of
-
-    settings = handed_settings()
-    directory = RunDirectory(run_dir if settings is None else settings.directory)
-    term = begun_term(directory)
-    settings = settings or settings_of(directory, term, **changes)
-    ending = _step_back_until_told()
-    return follow(settings, term, ending=ending, patience=patience, progress=show, nice=True)
-
-
-def _tell(report: SyncReport, output: str, run_dir: str) -> None:
-    status = report.status
-    if output == "json":
-        click.echo(json.dumps({**asdict(report), "complete": report.complete}))
-    elif status.note:
+def _say(status: CopyStatus, where: str, seconds: float, run_dir: str, *, quiet: bool) -> None:
+    """Say how the copy has ended. quiet: only what is missing."""
+    runs = f"{amount(status.trials, 'trial')} and {amount(status.studies, 'study')}"
+    if status.note and not quiet:
         click.echo(status.note, err=True)
-    if output != "json" and report.complete:
+    if status.complete:
+        if not quiet:
+            click.echo(
+                f"complete: {runs}, {amount(status.models, 'model')} and {amount(status.copied, 'record part')} are in "
+                f"{where} ({seconds:.1f} s)."
+            )
+    elif status.abandoned:
         click.echo(
-            f"complete: {amount(status.trials, 'trial')}, {amount(status.studies, 'study')} and "
-            f"{amount(status.models, 'model')} of "
-            f"{amount(report.parts, 'record part')} are in {report.where} ({report.seconds:.1f} s)."
-        )
-    if report.abandoned:
-        click.echo(
-            f"incomplete: the process of the run died before the run had ended. "
-            f"{amount(status.trials, 'trial')} and "
-            f"{amount(status.studies, 'study')} were copied to {report.where}. "
-            f"`{command('resume', run_dir)}` goes on with the run "
-            f"and copies the rest; `{command('mlflow', 'sync', run_dir)}` copies what is recorded.",
+            f"incomplete: the process of the run died before the run had ended. {runs} were copied to {where}. "
+            f"`{command('resume', run_dir)}` goes on with the run and copies the rest; "
+            f"`{command('mlflow', 'sync', run_dir)}` copies what is recorded.",
             err=True,
         )
-    elif not report.complete:
+    else:
         click.echo(
-            f"incomplete: {status.missing or 'unknown'} are not in {report.where}. "
+            f"incomplete: {status.missing or 'unknown'} are not in {where}. "
             f"{status.error or 'The copy ended without an error.'}\nRun the command again when that is "
             "repaired; what is copied stays.",
             err=True,
         )
 
 
-def _step_back_until_told() -> threading.Event:
-    """Leave the cores to the search; the event is set by SIGTERM, with which a run's owner says that it has ended."""
-    ending = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: ending.set())
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # blocked so far by the owner that started this
+def _step_back() -> None:
+    """Leave the cores to the search."""
     os.nice(NICENESS)
     # Batches are tens of thousands of tuples without a cycle: looking for cycles as often as usual is 5 % of the time.
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
-    return ending
+
+
+def _listen(ended: threading.Event) -> None:
+    """Wait until whoever started this process says that the run has ended."""
+    from tuning.tracking.settings import ENDED
+
+    if sys.stdin.readline() == ENDED:
+        ended.set()
 
 
 def _leave(code: int) -> NoReturn:
@@ -181,14 +173,17 @@ def _leave(code: int) -> NoReturn:
     os._exit(code)
 
 
-class _Line:
-    """One line on stderr that tells how far the copy is, on a terminal only."""
+class _Progress:
+    """Tells how far the copy is: a line of JSON on stdout for every change, or one line on stderr, on a terminal."""
 
-    def __init__(self) -> None:
-        self.shown = sys.stderr.isatty()
+    def __init__(self, json_lines: bool) -> None:
+        self._json = sys.stdout if json_lines else None
+        self._shown = not json_lines and sys.stderr.isatty()
 
     def __call__(self, status: CopyStatus) -> None:
-        if self.shown:
+        if self._json:
+            click.echo(json.dumps({"status": asdict(status)}), file=self._json)
+        elif self._shown:
             copied = f"{amount(status.trials, 'trial')}, {amount(status.models, 'model')}"
             text = f"{copied}, {amount(status.pending, 'part')} left"
             if not status.healthy:
@@ -196,18 +191,6 @@ class _Line:
             click.echo(f"\r\x1b[K{text.splitlines()[0][:100]}", err=True, nl=False)
 
     def end(self) -> None:
-        if self.shown:
+        """Leave the line on a terminal empty."""
+        if self._shown:
             click.echo("\r\x1b[K", err=True, nl=False)
-
-
-class _JsonLines:
-    """One line of JSON on stdout for every change."""
-
-    def __init__(self) -> None:
-        self.stream = sys.stdout
-
-    def __call__(self, status: CopyStatus) -> None:
-        click.echo(json.dumps({"status": asdict(status)}), file=self.stream)
-
-    def end(self) -> None:
-        """Nothing is left on the screen."""

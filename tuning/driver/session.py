@@ -34,7 +34,7 @@ from tuning.runs.outcome import report_line, sentences
 from tuning.runs.pool_file import check_pool
 from tuning.runs.progress import Counter, earlier_rate
 from tuning.runs.results import RunResult
-from tuning.tracking.copy.observer import MLflowCopy
+from tuning.tracking.child import MLflowCopy
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import subprocess
 import sys
 import time
@@ -17,18 +16,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tuning.basics.environment import environment_set, import_environment
+from tuning.basics.environment import environment_set
 from tuning.basics.wording import command, duration
 from tuning.definition.definition import Definition
 from tuning.errors import RunError, TuningError
 from tuning.runs.plan_file import frozen_definition
-from tuning.serving.release import RELEASES, Release
+from tuning.serving.release import Release
 from tuning.serving.releases import Releases
 from tuning.storage.names import mask, slug
 from tuning.storage.run_directory import RunDirectory
-from tuning.tracking.copy.live import HANDED
-from tuning.tracking.copy.loop import FIRST_PAUSE_S, LONGEST_PAUSE_S
-from tuning.tracking.copy.sync import quiet_mlflow
+from tuning.tracking.follow import FIRST_PAUSE_S, LONGEST_PAUSE_S, quiet_mlflow
 from tuning.tracking.identity import experiment_name
 from tuning.tracking.models import DIGEST_TAG, NewModel
 from tuning.tracking.release_folder import save_release
@@ -66,11 +63,6 @@ class ReleaseReport:
     where: str
     seconds: float
     error: str = ""
-
-
-def is_champions(directory: RunDirectory) -> bool:
-    """Return whether a folder is one of champions, not a run's."""
-    return any(True for _ in directory.list(RELEASES))
 
 
 def release_settings(
@@ -220,10 +212,14 @@ def _run_child(settings: TrackingSettings, longest: float) -> str:
     """Copy in a process of its own, which may take so many seconds; why the copy is not complete, else nothing."""
     command = [sys.executable, "-m", "tuning.cli", "mlflow", "sync", mask(settings.directory)]
     command += ["--patience", str(PATIENCE_S), "--output", "json"]
-    environment = {**os.environ, HANDED: settings.to_json(), **import_environment()}
     try:
         done = subprocess.run(  # noqa: S603  # our own interpreter and our own words
-            command, env=environment, capture_output=True, text=True, timeout=longest, stdin=subprocess.DEVNULL
+            command,
+            env=settings.environment(),
+            capture_output=True,
+            text=True,
+            timeout=longest,
+            stdin=subprocess.DEVNULL,
         )
         return str(json.loads(done.stdout.splitlines()[-1])["report"]["error"])
     except subprocess.TimeoutExpired:

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import shlex
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import PurePath
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
+from tuning.basics.environment import import_environment
 from tuning.basics.wording import kinds_text
-from tuning.errors import PlanError
+from tuning.errors import DefinitionError, PlanError
 from tuning.records.ownership import Term, claim_file
+from tuning.records.schema import FINISHED, TrialRecord
 from tuning.storage.names import is_uri, mask
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.identity import TrackedSearch
-from tuning.tracking.selection import Selection, most_models, settled_models
 
+HANDED = "TUNING_MLFLOW_COPY"  # a variable, because a command line is seen by everybody on the machine
+ENDED = "ended\n"  # on the standard input of a child that follows a run: the run has ended
 URI_VARIABLE = "MLFLOW_TRACKING_URI"
 DATABASE = "mlflow.db"
 ARTIFACTS = "mlruns"  # MLflow's own name for the folder beside its database
 REQUEST_TIMEOUT_S = 15  # unless MLFLOW_HTTP_REQUEST_TIMEOUT says otherwise
+AUTO_MODELS = 100
 SECRET_VARIABLES = ("MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN")
 SECRET_NAMES = "secret|token|password|key|signature"  # noqa: S105  # a pattern that names match
 
@@ -44,24 +50,86 @@ class TrackingSettings:
         """What the ids of the runs in MLflow are derived from."""
         return TrackedSearch(self.experiment, self.run, self.token)
 
-    def to_json(self) -> str:
-        return json.dumps(asdict(self))
+    def environment(self) -> dict[str, str]:
+        """Return the environment of a child process that is handed these settings."""
+        return {**os.environ, HANDED: json.dumps(asdict(self)), **import_environment()}
+
+
+def handed_settings() -> TrackingSettings | None:
+    """Return the settings that the process which started this one has handed over; None when a user has called."""
+    text = os.environ.pop(HANDED, None)
+    return None if text is None else TrackingSettings(**json.loads(text))
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """`record_trials`: at most `limit` trials of each study get runs, the best ones; None is all of them.
+
+    >>> Selection.parse("top:5"), Selection.parse("all").limit, Selection.parse("none").limit
+    (Selection(limit=5), None, 0)
+    """
+
+    limit: int | None
+
+    @property
+    def short(self) -> bool:
+        """Whether runs hold only what somebody looks for among a million of them: where one trial of each is enough."""
+        return self.limit == 1
 
     @staticmethod
-    def from_json(text: str) -> TrackingSettings:
-        return TrackingSettings(**json.loads(text))
+    def parse(text: str) -> Selection:
+        if text in ("all", "none"):
+            return Selection(None if text == "all" else 0)
+        match = re.fullmatch(r"top:([1-9]\d{0,8})", text)
+        if match is None:
+            raise DefinitionError(
+                f"record_trials is {text!r}; it must be 'all', 'none' or 'top:K' with a whole number K, "
+                "such as 'top:5'."
+            )
+        return Selection(int(match[1]))
+
+    def best(self, trials: Iterable[TrialRecord], winner: int | None) -> list[TrialRecord]:
+        """Return the chosen trials of one study: the winner first, then finished ones by score, then by number."""
+
+        def rank(trial: TrialRecord) -> tuple[bool, bool, float, int]:
+            scored = math.isfinite(trial.loss)
+            last = trial.state != FINISHED or not scored
+            return (trial.trial != winner, last, trial.loss if scored else 0.0, trial.trial)
+
+        return sorted(trials, key=rank)[: self.limit]
+
+
+def settled_models(text: str, winners: int) -> str:
+    """Return what `record_models` "auto" comes to in a run with at most so many winners, where that is sure."""
+    return "all" if text == "auto" and winners <= AUTO_MODELS else text
+
+
+def most_models(text: str) -> int | None:
+    """Return how many winners `record_models` logs at most; None is any number.
+
+    "auto" is all of them up to a hundred: a model costs 0.1 s in MLflow, hundreds of times what a trial costs.
+    """
+    limits = {"all": None, "none": 0, "auto": AUTO_MODELS}
+    if text not in limits:
+        raise DefinitionError(f"record_models is {text!r}; it must be 'auto', 'all' or 'none'.")
+    return limits[text]
 
 
 @dataclass(frozen=True, slots=True)
 class CopyStatus:
     """How the copy stands.
 
-    trials, studies: runs written or found complete in this session. copied: parts that are in MLflow completely;
-    pending: those that are not. models: logged or found; models_pending: to be logged (at the end, where it is not
-    sure before that there are not too many). rejected: runs that MLflow refuses for their content, and damaged models.
-    error: the last one, secrets masked; None after a success. note: what is to be said of how runs are written, if
-    anything. healthy: False while the store or the copying process
-    fails.
+    Attributes:
+        trials, studies: Runs written or found complete in this session.
+        copied: Parts that were read and written.
+        pending: Parts that were not, and studies whose trials wait for its end.
+        models: Logged or found.
+        models_pending: To be logged (at the end, where it is not sure before that there are not too many).
+        rejected: Runs that MLflow refuses for their content, and damaged models.
+        error: The last one, secrets masked; None after a success.
+        note: What is to be said of how runs are written, if anything.
+        healthy: False while the store or the copying process fails.
+        abandoned: The run was followed, and its process died before the run had ended.
     """
 
     trials: int = 0
@@ -74,6 +142,7 @@ class CopyStatus:
     error: str | None = None
     note: str | None = None
     healthy: bool = True
+    abandoned: bool = False
 
     @property
     def not_copied(self) -> dict[str, int]:
@@ -89,6 +158,11 @@ class CopyStatus:
     def missing(self) -> str:
         """The same in words; empty when everything is there."""
         return kinds_text(self.not_copied)
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is missing in MLflow."""
+        return self.healthy and not self.not_copied and not self.abandoned
 
 
 def settings_for(

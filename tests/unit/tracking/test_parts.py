@@ -7,7 +7,7 @@ from pathlib import Path
 from tuning.records.ownership import Term
 from tuning.records.parts import kind_of, part_name
 from tuning.storage.run_directory import RunDirectory
-from tuning.tracking.copy.parts import parts_of
+from tuning.tracking.follow import parts_of
 
 
 def test_a_copy_meets_trials_just_before_their_studies(tmp_path: Path) -> None:

@@ -1,1 +1,0 @@
-"""How records reach MLflow, while a run lasts or afterwards."""

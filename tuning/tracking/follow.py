@@ -1,0 +1,293 @@
+"""The copy of a run's records: once, or as long as the run goes on; what fails is waited for.
+
+`tuning mlflow sync` is this. A search starts it as a child process of its own (`child`), because MLflow's and Alembic's
+imports, logging set-up, environment variables and calls of seconds have no place in the process that drives a search,
+and because a call that hangs can be ended only with its process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+
+from tuning.basics.environment import environment_set
+from tuning.basics.timing import USUAL, Timing
+from tuning.errors import StorageError
+from tuning.records.lease import Heartbeat, last_heartbeat
+from tuning.records.ownership import Term
+from tuning.records.parts import POOL, STUDIES, TRIALS, accepted, kind_of, written
+from tuning.storage.run_directory import RunDirectory
+from tuning.tracking.copier import Copier
+from tuning.tracking.settings import REQUEST_TIMEOUT_S, CopyStatus, Selection, TrackingSettings, masked, most_models
+from tuning.tracking.stores.opening import open_store
+from tuning.tracking.summary.summary import SUMMARY_FILE
+
+PATIENCE_S = 60.0
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 5.0
+
+
+class Parts:
+    """Parts that are all known. complete: True when no part will be added to those that `look` gave last."""
+
+    complete = True
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = list(names)
+
+    @property
+    def ending(self) -> bool:
+        """True when the next look may be the last one, and somebody waits for it."""
+        return True
+
+    @property
+    def abandoned(self) -> bool:
+        """True when the run's owner has died: whoever resumes the run copies the rest."""
+        return False
+
+    def look(self) -> list[str]:
+        """Return the names of all parts that there are now. Raises `StorageError`."""
+        return self._names
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass, less when the run ends in the meantime."""
+        time.sleep(seconds)
+
+
+class FollowedRun(Parts):
+    """The parts of a term whose owner may still write more: one listing of its folder each time.
+
+    ended: set from outside when the run has ended, by a process that knows it before the lease is released.
+    dead_after_s: an owner whose lease stood still for so many seconds is dead.
+    """
+
+    def __init__(
+        self,
+        directory: RunDirectory,
+        term: Term,
+        ended: threading.Event | None = None,
+        dead_after_s: float = USUAL.dead_after_s,
+    ) -> None:
+        self.directory, self.term = directory, term
+        self.complete = False
+        self._ended = ended or threading.Event()
+        self._dead_after_s = dead_after_s
+        self._beat = Heartbeat()
+        self._moved = time.monotonic()  # when the owner's counter was last seen to have changed
+
+    @property
+    def ending(self) -> bool:
+        return self._ended.is_set()
+
+    @property
+    def abandoned(self) -> bool:
+        if self.complete or self._beat.released or not self._looks_dead:
+            return False
+        try:
+            self._look_at_owner()  # it may have counted or let go since the last look: a batch can take long
+        except StorageError:
+            return self.term.owner.is_dead
+        return not self._beat.released and self._looks_dead
+
+    @property
+    def _looks_dead(self) -> bool:
+        return self.term.owner.is_dead or time.monotonic() - self._moved >= self._dead_after_s
+
+    def look(self) -> list[str]:
+        ended = self._ended.is_set()
+        self._look_at_owner()  # first: what it wrote before it let go is then in the listing
+        self.complete = ended or self._beat.released
+        return parts_of(self.directory, self.term, summary=self.complete)
+
+    def wait(self, seconds: float) -> None:
+        if self.complete:
+            time.sleep(seconds)
+        else:
+            self._ended.wait(seconds)
+
+    def _look_at_owner(self) -> None:
+        beat = last_heartbeat(self.directory, self.term)
+        if beat.counter != self._beat.counter:
+            self._moved = time.monotonic()
+        self._beat = beat
+
+
+def parts_of(directory: RunDirectory, term: Term, *, summary: bool = True) -> list[str]:
+    """Return the names of the parts that MLflow gets, in the order in which they were written.
+
+    summary: with the one that sums up the run, when it is there.
+    """
+    names = [part for part in accepted(directory, term) if kind_of(part) in (POOL, TRIALS, STUDIES)]
+    names.sort(key=written)  # trials just before their studies: else all of these would wait in memory for those
+    if summary and directory.exists(SUMMARY_FILE):
+        names.append(SUMMARY_FILE)
+    return names
+
+
+def sync(
+    settings: TrackingSettings,
+    parts: Iterable[str],
+    *,
+    patience: float = PATIENCE_S,
+    progress: Callable[[CopyStatus], None] = lambda _: None,
+) -> CopyStatus:
+    """Write all of some parts that MLflow does not have yet. Doing it twice changes nothing.
+
+    patience: seconds that a store may fail, with no success in between, before this gives up. progress: called after
+    every change.
+    """
+    return CopyLoop(settings, Parts(parts), patience, progress).run()
+
+
+def follow(
+    settings: TrackingSettings,
+    term: Term,
+    *,
+    ended: threading.Event | None = None,
+    patience: float = PATIENCE_S,
+    progress: Callable[[CopyStatus], None] = lambda _: None,
+    nice: bool = False,
+    timing: Timing = USUAL,
+) -> CopyStatus:
+    """Write the parts of a term as they come, until its owner has let go of the run and nothing is left.
+
+    While the owner works, a store that fails is waited for without end; `patience` counts afterwards. When the owner
+    dies, this ends at once: whoever resumes the run copies the rest.
+
+    Args:
+        settings, patience, progress: As of `sync`.
+        term: Of the run.
+        ended: Set from outside when the run has ended.
+        nice: Let the store say how far this process steps back for others.
+        timing: Of the looks for parts.
+    """
+    parts = FollowedRun(RunDirectory(settings.directory), term, ended, timing.dead_after_s)
+    return CopyLoop(settings, parts, patience, progress, nice, timing).run()
+
+
+class CopyLoop:
+    """Copies parts until there are no more; when something fails, says so, waits a little longer each time, goes on.
+
+    The arguments are those of `follow`.
+    """
+
+    def __init__(
+        self,
+        settings: TrackingSettings,
+        parts: Parts,
+        patience: float,
+        progress: Callable[[CopyStatus], None],
+        nice: bool = False,
+        timing: Timing = USUAL,
+    ) -> None:
+        search = settings.search
+        self.copier = Copier(
+            RunDirectory(settings.directory),
+            search,
+            Selection.parse(settings.record_trials),
+            lambda: open_store(settings.tracking_uri, search, settings.artifacts),
+            most_models(settings.record_models),
+        )
+        self.parts, self.status = parts, CopyStatus()
+        self._tracking_uri, self._patience, self._progress = settings.tracking_uri, patience, progress
+        self._nice, self._timing = nice, timing
+        self._failing_since: float | None = None
+        self._pause = 0.0
+
+    def run(self) -> CopyStatus:
+        """Return how the copy stands at its end. Never raises: what fails is in the status."""
+        with quiet_mlflow():
+            self._go_on()
+        return replace(self.status, abandoned=self.parts.abandoned)
+
+    def _go_on(self) -> None:
+        while True:
+            works = self._attempt(self._copy)
+            if self.parts.abandoned:
+                return
+            if self.parts.complete:
+                works = works and self._attempt(self._finish)
+                if works or self.copier.stuck or self._impatient():
+                    return
+            copied = time.monotonic()
+            works = works and self._attempt(self._log_models)
+            pause = self._timing.mlflow_look_s if works else self._pause * random.uniform(0.75, 1.25)
+            self.parts.wait(max(0.0, pause - (time.monotonic() - copied)))
+
+    def _copy(self) -> None:
+        for part in self.parts.look():
+            self.copier.add(part)
+        store = self.copier.store()  # also when there is nothing yet: making a database takes seconds
+        if self._nice:
+            os.nice(store.niceness)
+            self._nice = False
+        while not (self.copier.idle or self.parts.abandoned):
+            self.copier.work()
+            self._report(None)
+
+    def _log_models(self) -> None:
+        """Log winners until the next look, at least one, and load what logs them before there is one."""
+        if not self.parts.ending:
+            self.copier.load_ahead()
+        until = time.monotonic() + self._timing.mlflow_look_s
+        while self.copier.model_due and not self.parts.ending and time.monotonic() < until:
+            self.copier.log_model()
+            self._report(None)
+
+    def _finish(self) -> None:
+        self.copier.finish()
+        self._report(None)
+        while self.copier.status.models_pending and not self.parts.abandoned:
+            self.copier.log_model()
+            self._report(None)
+
+    def _attempt(self, action: Callable[[], None]) -> bool:
+        """Run an action, and return whether it works; a failure is reported and answered with a pause."""
+        before = self._copied()
+        try:
+            action()
+        except Exception as error:  # whatever MLflow, a database driver or the storage raises is an outage
+            if self._failing_since is None or self._copied() != before:
+                self._failing_since, self._pause = time.monotonic(), 0.0
+            self._pause = min(max(FIRST_PAUSE_S, 2 * self._pause), LONGEST_PAUSE_S)
+            self._report(error)
+            return False
+        self._failing_since, self._pause = None, 0.0
+        self._report(None)
+        return True
+
+    def _impatient(self) -> bool:
+        return self._failing_since is not None and time.monotonic() - self._failing_since >= self._patience
+
+    def _copied(self) -> int:
+        status = self.copier.status
+        return status.trials + status.studies + status.models + status.copied
+
+    def _report(self, error: Exception | None) -> None:
+        status = self.copier.status
+        if error is not None:
+            cause = getattr(error, "orig", None) or error  # of a database what its driver said, without the statement
+            status = replace(status, error=f"{type(cause).__name__}: {cause}", healthy=False)
+        if status.error:
+            status = replace(status, error=masked(status.error, self._tracking_uri))
+        if status != self.status:
+            self.status = status
+            self._progress(status)
+
+
+@contextlib.contextmanager
+def quiet_mlflow() -> Iterator[None]:
+    """Short waits, our own retries, no progress bars; a user's own setting of a timeout stays."""
+    wanted = {
+        "MLFLOW_HTTP_REQUEST_TIMEOUT": os.environ.get("MLFLOW_HTTP_REQUEST_TIMEOUT", str(REQUEST_TIMEOUT_S)),
+        "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",
+        "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+        "MLFLOW_LOGGING_LEVEL": "CRITICAL",
+        "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    }
+    with environment_set(wanted):
+        yield
