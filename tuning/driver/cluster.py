@@ -141,12 +141,6 @@ def _start_ray(plan: Plan) -> bool:
             ) from error
 
 
-def restart_ray(plan: Plan) -> None:
-    """End a Ray of this process whose machine is gone, and start another one."""
-    end_ray()
-    start_ray(plan)
-
-
 def end_ray() -> None:
     """End the Ray that this process has started, if there is one.
 

@@ -10,8 +10,7 @@ import json
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Generic
 
 from schedulers.direction import worth_of
@@ -107,7 +106,7 @@ class StudyCore(Generic[TrialT]):
 
     def ask_rules(self) -> None:
         """Ask the stopping rules whether the study is to end."""
-        with _named(RULE, "deciding whether the study goes on"):
+        with _Named(RULE, "deciding whether the study goes on"):
             for rule in self.rules:
                 if not self.stopped_by and rule.stop_all():
                     self.stopped_by = note_of(rule.study_reason())
@@ -120,7 +119,7 @@ class StudyCore(Generic[TrialT]):
         number = self.suggested
         trial_id = f"{number:05d}"
         before = time.perf_counter()
-        with _named("algorithm", f"proposing trial {number}"):
+        with _Named("algorithm", f"proposing trial {number}"):
             config = self.searcher.suggest(trial_id)
             if known is not None and not (isinstance(config, dict) and same_config(config, known)):
                 config = dict(known)
@@ -146,11 +145,11 @@ class StudyCore(Generic[TrialT]):
         """Return the cohort of this trial's family; the first of the family founds it."""
         cohort = self.cohorts.get(trial.family)
         if cohort is None:
-            with _named("scheduler", f"being built for family {trial.family!r}"):
+            with _Named("scheduler", f"being built for family {trial.family!r}"):
                 scheduler = self.scheduler_for(trial.config)
             cohort = self.cohorts[trial.family] = Cohort(scheduler, self.searcher, self._end_waiting, self._expecting)
             for earlier in self._recalled.pop(trial.family, ()):
-                with _named("scheduler", f"hearing of trial {earlier.number} again"):
+                with _Named("scheduler", f"hearing of trial {earlier.number} again"):
                     cohort.recall(earlier, [self._as_result(earlier, step.step, step.score) for step in earlier.steps])
         return cohort
 
@@ -158,12 +157,12 @@ class StudyCore(Generic[TrialT]):
         """Let a trial into its cohort: from now on its scheduler is told of it."""
         cohort = self.cohort(trial)
         trial.in_cohort = True
-        with _named("scheduler", f"adding trial {trial.number}"):
+        with _Named("scheduler", f"adding trial {trial.number}"):
             cohort.add(trial)
 
     def choose(self, cohort: Cohort[TrialT]) -> TrialT | None:
         """Return the pending or paused trial that the scheduler wants to run next."""
-        with _named("scheduler", "choosing the next trial"):
+        with _Named("scheduler", "choosing the next trial"):
             return cohort.choose()
 
     def _expecting(self) -> bool:
@@ -177,7 +176,7 @@ class StudyCore(Generic[TrialT]):
         decision = self.on_trial_result(trial, step)
         if decision == STOP or not self.rules or trial.number in self.protect or self.is_full(trial):
             return decision
-        with _named(RULE, f"hearing step {step.step} of trial {trial.number}"):
+        with _Named(RULE, f"hearing step {step.step} of trial {trial.number}"):
             trial.verdict = self._rule_verdict(trial)
         return decision if trial.verdict is None else STOP
 
@@ -185,7 +184,7 @@ class StudyCore(Generic[TrialT]):
         """As `step`, in a replay: rules are told of it and not asked, since their decisions are recorded."""
         decision = self.on_trial_result(trial, step)
         if decision != STOP:
-            with _named(RULE, f"hearing step {step.step} of trial {trial.number} again"):
+            with _Named(RULE, f"hearing step {step.step} of trial {trial.number} again"):
                 for rule in self.rules:
                     rule(trial.trial_id, trial.last_result)
         return decision
@@ -198,7 +197,7 @@ class StudyCore(Generic[TrialT]):
         for step in trial.steps:
             self.spent_steps += 1
             trial.last_result = self._as_result(trial, step.step, step.score)
-            with _named("algorithm or rule", f"hearing step {step.step} of trial {trial.number} again"):
+            with _Named("algorithm or rule", f"hearing step {step.step} of trial {trial.number} again"):
                 if self._listener and step is not trial.steps[-1]:
                     self._listener.on_trial_result(trial.trial_id, trial.last_result)
                 for rule in self.rules:
@@ -216,12 +215,12 @@ class StudyCore(Generic[TrialT]):
         if cohort is None:
             return CONTINUE
         result = self._as_result(trial, step.step, step.score)
-        with _named("scheduler", f"judging trial {trial.number} at step {step.step}"):
+        with _Named("scheduler", f"judging trial {trial.number} at step {step.step}"):
             decision = cohort.on_trial_result(trial, result)
         trial.last_result = result
         if self._listener and decision != STOP:
             before = time.perf_counter()
-            with _named("algorithm", f"hearing step {step.step} of trial {trial.number}"):
+            with _Named("algorithm", f"hearing step {step.step} of trial {trial.number}"):
                 self._listener.on_trial_result(trial.trial_id, result)
             self._searched(trial, before)
         if trial.number in self.protect:
@@ -268,13 +267,13 @@ class StudyCore(Generic[TrialT]):
             trial.state, trial.reason = FAILED, not_finite(trial.steps[-1])
         cohort = self.cohorts[trial.family] if trial.in_cohort else None
         if cohort is not None:
-            with _named("scheduler", f"hearing the end of trial {trial.number}"):
+            with _Named("scheduler", f"hearing the end of trial {trial.number}"):
                 cohort.complete(trial)
         trial.status = ERROR if trial.state == FAILED else TERMINATED
         if trial.state == STOPPED and not trial.reason and cohort is not None:
             trial.reason = cohort.reason(trial)
         self._tell(trial)
-        with _named(RULE, f"hearing the end of trial {trial.number}"):
+        with _Named(RULE, f"hearing the end of trial {trial.number}"):
             for rule in self.rules:
                 rule.on_trial_end(trial.trial_id, trial.state == FINISHED, trial.score)
         if not trial.lineage:
@@ -308,7 +307,7 @@ class StudyCore(Generic[TrialT]):
 
     def _tell(self, trial: TrialT) -> None:
         before = time.perf_counter()
-        with _named("algorithm", f"hearing the end of trial {trial.number}"):
+        with _Named("algorithm", f"hearing the end of trial {trial.number}"):
             if trial.state == FAILED or trial.score is None:
                 self.searcher.on_trial_complete(trial.trial_id, error=True)
             else:
@@ -339,15 +338,20 @@ class StudyCore(Generic[TrialT]):
         return self.position - 1
 
 
-@contextmanager
-def _named(part: str, doing: str) -> Iterator[None]:
-    """End the study where its searcher, a scheduler or a rule raises within the block."""
-    try:
-        yield
-    except StudyError:
-        raise
-    except Exception as error:
-        raise StudyError(EndCode.PART_FAILED(part, doing=doing, error=raised(error))) from error
+class _Named:
+    """Ends the study where its searcher, a scheduler or a rule raises within the block; entered at each step."""
+
+    __slots__ = ("doing", "part")
+
+    def __init__(self, part: str, doing: str) -> None:
+        self.part, self.doing = part, doing
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, Exception) and not isinstance(error, StudyError):
+            raise StudyError(EndCode.PART_FAILED(self.part, doing=self.doing, error=raised(error))) from error
 
 
 def same_config(one: Configuration, other: Configuration) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from tuning.basics.public import is_interactive
 from tuning.basics.wording import amount, one_line
-from tuning.driver.cluster import head_answers, kill_ray, restart_ray, start_ray
+from tuning.driver.cluster import end_ray, head_answers, kill_ray, start_ray
 from tuning.driver.ending import write_outcome
 from tuning.driver.hosts.base import POOLING, StopConditions
 from tuning.driver.hosts.ready_workers import ready_workers, start_workers
@@ -125,7 +125,8 @@ class RayHost:
             if left and not alive_nodes():
                 workers.machines = NodeWatch(counter.lost_nodes)
                 if self._own_ray:
-                    restart_ray(owned.plan)
+                    end_ray()
+                    start_ray(owned.plan)
             if left and fruitless and fruitless < FRUITLESS_ATTEMPTS:
                 time.sleep(owned.timing.attempt_pause_s)
         if left and not halt.wanted:
