@@ -204,7 +204,7 @@ def _work_studies(
     with ExitStack() as stack:
         stack.push(writer.flush_on_exit)
         worker = stack.enter_context(_opened(run, batch, context, to_come, nodes, found))
-        Batch(run, batch, worker, studies, left, writer, known, found, nodes).work()
+        Batch(run, batch, worker, studies, left, writer, known=known, found=found, nodes=nodes).work()
 
 
 @contextmanager

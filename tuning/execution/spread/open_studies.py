@@ -7,11 +7,11 @@ when its turn comes and dropped when it has ended, so memory holds those in flig
 from __future__ import annotations
 
 import logging
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from itertools import count
 
 from tuning.basics.wording import one_line
 from tuning.errors import StorageError
@@ -68,8 +68,7 @@ class OpenStudies:
     _served: list[str] = field(default_factory=list)
     # Beside Tune's loop: object storage takes a tenth of a second for each.
     _removing: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(4, "tuning-checkpoints"))
-    _last: float = field(default_factory=time.monotonic)
-    _issued: int = 0
+    _numbers: Iterator[int] = field(default_factory=lambda: count(1))  # of names
 
     def __post_init__(self) -> None:
         self._budgets: dict[str, Budget] = {}
@@ -78,7 +77,7 @@ class OpenStudies:
             self.term,
             DRIVER,
             self.report,
-            interval=float("inf"),
+            interval=self.interval,
             budgets=self._budgets,
             recorded=self.recorded,
         )
@@ -116,7 +115,7 @@ class OpenStudies:
         if self.broken or not self._waiting:
             return None
         job = self._waiting.popleft()
-        name = self._name("fit")
+        name = f"fit_{next(self._numbers):06d}"
         self._fits[name] = job, len(self.capacity.machines())
         return name, job
 
@@ -138,17 +137,13 @@ class OpenStudies:
                     self._failed(study, error)
                     continue
                 if trial is not None:
-                    name = self._name("trial")
+                    name = f"trial_{next(self._numbers):06d}"
                     self._trials[name] = study, trial
                     return name, self.job_of(study, trial)
                 self._look(study)  # it may have found out that there is nothing left to suggest
             if flying == self._flying:
                 break
         return None
-
-    def _name(self, kind: str) -> str:
-        self._issued += 1
-        return f"{kind}_{self._issued:06d}"
 
     def trial(self, name: str) -> SpreadTrial:
         """Return the trial that a Tune trial trains. name: id of the latter."""
@@ -164,7 +159,8 @@ class OpenStudies:
         except Exception as error:
             self._failed(study, error)
             return True
-        self._flush_when_due()
+        if self._writer.due:
+            self.flush()
         return stop
 
     def overdue(self, name: str, worked: float, idle: float) -> bool:
@@ -216,7 +212,8 @@ class OpenStudies:
             return
         if record is not None:
             self._writer.trials.append(record)
-        self._flush_when_due()
+        if self._writer.due:
+            self.flush()
         self._look(study)
 
     def _failed(self, study: SpreadStudy, error: Exception) -> None:
@@ -245,10 +242,6 @@ class OpenStudies:
         if job is not None:
             self._waiting.append(job)
 
-    def _flush_when_due(self) -> None:
-        if time.monotonic() - self._last >= self.interval:
-            self.flush()
-
     def close(self) -> None:
         """Write what has happened, and wait for what is being deleted."""
         self.flush()
@@ -263,7 +256,6 @@ class OpenStudies:
                 self._removing.submit(self.directory.remove_folder, self._served.pop())
         except Exception as error:
             self._break(error)
-        self._last = time.monotonic()
 
     def _break(self, error: Exception) -> None:
         self.broken = error
