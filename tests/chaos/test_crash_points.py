@@ -68,7 +68,7 @@ WRITERS = {
     ("tuning/records/parts.py", "_filtered"): "runs/test_changed_data.py: customers left out",
     ("tuning/runs/pool_file.py", "_placed"): "this file: test_a_run_with_a_pool_that_ends_at_any_step_of_it",
     ("tuning/runs/pool_file.py", "write_pool"): "this file: test_a_run_with_a_pool_that_ends_at_any_step_of_it",
-    ("tuning/execution/packed.py", "_work_pool"): "this file: test_a_run_with_a_pool_that_ends_at_any_step_of_it",
+    ("tuning/execution/packed.py", "train_pool"): "this file: test_a_run_with_a_pool_that_ends_at_any_step_of_it",
     ("tuning/serving/references.py", "mark"): RELEASES,
     ("tuning/serving/report.py", "write_report"): "made from the releases again by each command that makes one",
     ("tuning/serving/releases.py", "place"): RELEASES,

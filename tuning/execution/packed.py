@@ -14,7 +14,7 @@ import gc
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from itertools import count
 
@@ -34,7 +34,6 @@ from tuning.runs.plan_file import read_batch, read_plan
 from tuning.runs.pool_file import pool_settled, write_pool
 from tuning.runs.resume import recorded
 from tuning.runs.trial_logs import TrialLogs
-from tuning.storage.run_directory import RunDirectory
 from tuning.study.helpers import HelperPool
 from tuning.study.study import Study
 from tuning.user_code import ignore_warnings, own_settings
@@ -55,45 +54,113 @@ class CondemnedError(UnfinishedStudyError):
         self.crash = crash
 
 
-@dataclass
 class Batch:
-    """One attempt at a batch.
+    """One attempt at a batch, or at the run's pool.
 
-    left: positions of the studies to run, in that order. known: recorded trials by study. found: how earlier workers
-    ended. nodes: see `work_batch`.
+    Attributes:
+        run, number, report, nodes: see `work_batch`.
+        found: how earlier workers ended.
+        studies: of the batch.
+        known: recorded trials by study.
     """
 
-    run: WorkerRun
-    number: int
     worker: Worker
-    studies: Sequence[Study]
-    left: Sequence[int]
     writer: PartWriter
-    known: dict[str, list[TrialRecord]]
-    found: list[Crash] = field(default_factory=list)
-    nodes: Nodes | None = None
+
+    def __init__(self, run: WorkerRun, number: int, report: Listener, nodes: Nodes | None) -> None:
+        self.run, self.number, self.report, self.nodes = run, number, report, nodes
+        self.directory = run.directory
+        self.found = [] if nodes is None else crashes(self.directory, run.term, number, WORK, nodes)
+        self.studies: Sequence[Study] = ()
+        self.known: dict[str, list[TrialRecord]] = {}
 
     @property
     def counts(self) -> Counter[tuple[int, int]]:
         """How often each trial, as (position of the study, trial), has ended its worker."""
         return Counter((crash.position, crash.trial) for crash in self.found)
 
-    def work(self) -> None:
+    def train_pool(self) -> None:
+        """Train the run's pool and record it, where that has not been done."""
+        directory, term = self.directory, self.run.term
+        if pool_settled(directory):
+            return
+        plan = read_plan(directory, term, self.run.spec)
+        context = WorkerContext.open(directory, plan.run, plan.spec)
+        with self._opened(context, []) as worker:
+            pool, record = train_pool(worker, plan, self.found)
+        check_there(directory, term)
+        part, data = pool_part(term, record)
+        directory.write(part, data)
+        write_pool(directory, pool)
+        self.report(PartWritten(part))
+
+    def run_studies(self) -> None:
         """Run all unfinished studies: those that a worker died in come last, and every trial is written at once."""
+        directory, term = self.directory, self.run.term
+        plan = read_batch(directory, term, self.number, self.run.spec)
+        self.studies = list(plan.studies)
+        self.known, finished = recorded(directory, term, self.number)
         suspects = {crash.position for crash in self.found}
-        for position in self.left:
-            study = self.studies[position]
-            if position in suspects:
-                self._write()
-                self.writer.interval = 0.0
-                if (crash := self._condemned(position)) is not None:
-                    self.writer.add([self._quarantine(study, crash)])
-                    continue
-            if (memory := self.worker.memory) is not None and memory.worn_out:
-                self._write()
-                raise WornOutError
-            self._study(position, study)
-        self._write()
+        order = sorted(range(len(self.studies)), key=lambda position: position in suspects)
+        left = [position for position in order if self.studies[position].id not in finished]
+        to_come = [self.studies[position] for position in left]
+        context = WorkerContext.open(directory, plan.run, plan.spec, to_come, packs=plan.packs)
+        self.writer = PartWriter(
+            directory,
+            term,
+            self.number,
+            self.report,
+            self.run.timing.parts_s,
+            flush_files=context.background.flush,
+            budgets={study.id: study.budget for study in self.studies},
+            recorded=TrialLogs(directory, context.spec.definition.loggers).write,
+            before=partial(check_there, directory, term),
+        )
+        with ExitStack() as stack:
+            stack.push(self.writer.flush_on_exit)
+            self.worker = stack.enter_context(self._opened(context, to_come))
+            for position in left:
+                self._turn_to(position, suspect=position in suspects)
+            self._write()
+
+    @contextmanager
+    def _opened(self, context: WorkerContext, studies: Sequence[Study]) -> Iterator[Worker]:
+        """Open the worker. studies: those to come."""
+        if self.nodes is None:
+            with ignore_warnings():
+                yield Worker(context)
+            return
+        _spare_what_stays()
+        if (starts := sum(crash.position == STARTING for crash in self.found)) >= FALSE_STARTS:
+            times, cause = amount(starts, "time"), self.found[-1].cause
+            raise StorageError(f"the worker of batch {self.number} died {times} before its first study: {cause}")
+        with (
+            ProgressMarker(self.directory, self.run.term, self.number, self.nodes.name) as marker,
+            open_worker(
+                context,
+                self.run.timing.cold_start_s,
+                marker=marker,
+                found=self.found,
+                slots=self.nodes.slots,
+                customers=[study.customer for study in studies],
+            ) as worker,
+        ):
+            spare_loading(worker, studies[0] if studies else None)
+            yield worker
+
+    def _turn_to(self, position: int, *, suspect: bool) -> None:
+        """Run a study, or put it aside where one of its trials has ended its worker too often."""
+        study = self.studies[position]
+        if suspect:
+            self._write()
+            self.writer.interval = 0.0
+            if (crash := self._condemned(position)) is not None:
+                self.writer.add([self._quarantine(study, crash)])
+                return
+        if (memory := self.worker.memory) is not None and memory.worn_out:
+            self._write()
+            raise WornOutError
+        self._study(position, study)
 
     def _study(self, position: int, study: Study) -> None:
         known = self.known.get(study.id, [])
@@ -159,82 +226,11 @@ def work_batch(run: WorkerRun, batch: int, report: Listener, nodes: Nodes | None
     nodes: with None nothing is noted for the case of a crash, and what hangs or needs too much memory goes on, as when
     somebody debugs in this process.
     """
-    directory = run.directory
-    found = [] if nodes is None else crashes(directory, run.term, batch, WORK, nodes)
+    attempt = Batch(run, batch, report, nodes)
     if batch == POOL_BATCH:
-        _work_pool(run, directory, report, nodes, found)
+        attempt.train_pool()
     else:
-        _work_studies(run, directory, batch, report, nodes, found)
-
-
-def _work_pool(
-    run: WorkerRun, directory: RunDirectory, report: Listener, nodes: Nodes | None, found: Sequence[Crash]
-) -> None:
-    term = run.term
-    if pool_settled(directory):
-        return
-    plan = read_plan(directory, term, run.spec)
-    context = WorkerContext.open(directory, plan.run, plan.spec)
-    with _opened(run, POOL_BATCH, context, [], nodes, found) as worker:
-        pool, record = train_pool(worker, plan, found)
-    check_there(directory, term)
-    part, data = pool_part(term, record)
-    directory.write(part, data)
-    write_pool(directory, pool)
-    report(PartWritten(part))
-
-
-def _work_studies(
-    run: WorkerRun, directory: RunDirectory, batch: int, report: Listener, nodes: Nodes | None, found: list[Crash]
-) -> None:
-    term = run.term
-    plan = read_batch(directory, term, batch, run.spec)
-    studies = list(plan.studies)
-    known, finished = recorded(directory, term, batch)
-    suspects = {crash.position for crash in found}
-    order = sorted(range(len(studies)), key=lambda position: position in suspects)
-    left = [position for position in order if studies[position].id not in finished]
-    to_come = [studies[position] for position in left]
-    context = WorkerContext.open(directory, plan.run, plan.spec, to_come, packs=plan.packs)
-    budgets = {study.id: study.budget for study in studies}
-    logs = TrialLogs(directory, context.spec.definition.loggers)
-    there = partial(check_there, directory, term)
-    flush_files = context.background.flush
-    writer = PartWriter(directory, term, batch, report, run.timing.parts_s, flush_files, budgets, logs.write, there)
-    with ExitStack() as stack:
-        stack.push(writer.flush_on_exit)
-        worker = stack.enter_context(_opened(run, batch, context, to_come, nodes, found))
-        Batch(run, batch, worker, studies, left, writer, known=known, found=found, nodes=nodes).work()
-
-
-@contextmanager
-def _opened(
-    run: WorkerRun,
-    batch: int,
-    context: WorkerContext,
-    studies: Sequence[Study],
-    nodes: Nodes | None,
-    found: Sequence[Crash],
-) -> Iterator[Worker]:
-    """Open the worker of a batch. studies: those to come. nodes, found: see `work_batch`."""
-    if nodes is None:
-        with ignore_warnings():
-            yield Worker(context)
-        return
-    _spare_what_stays()
-    if (starts := sum(crash.position == STARTING for crash in found)) >= FALSE_STARTS:
-        raise StorageError(
-            f"the worker of batch {batch} died {amount(starts, 'time')} before its first study: {found[-1].cause}"
-        )
-    together = [study.customer for study in studies]
-    with (
-        ProgressMarker(context.directory, run.term, batch, nodes.name) as marker,
-        open_worker(
-            context, run.timing.cold_start_s, marker=marker, found=found, slots=nodes.slots, customers=together
-        ) as worker,
-    ):
-        spare_loading(worker, studies[0] if studies else None)
-        yield worker
+        attempt.run_studies()
 
 
 _batch_numbers = count()  # batches of this process
