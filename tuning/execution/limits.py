@@ -27,7 +27,7 @@ from schedulers.protocols import Reason
 from schedulers.stopping.study_time import StudyTimeStopper
 from tuning.basics.timing import HANG_TIMES
 from tuning.definition.customer_limits import Limits
-from tuning.notes import EndCode, Note
+from tuning.notes import EndCode
 from tuning.planning.capacity import free_memory, machine_slots
 from tuning.records.schema import TrialRecord
 from tuning.steps import Step
@@ -44,11 +44,6 @@ REPLACE_WORKER_ABOVE = 0.6  # of its memory limit: a worker that keeps more betw
 
 class TrialTimeoutError(Exception):
     """A trial took longer than `limits.trial_seconds`."""
-
-
-def took_longer(key: str, limit: float) -> Note:
-    """Return the reason of what took longer than a limit. key: of `limits`."""
-    return EndCode.TOOK_LONGER(key, limit=limit)
 
 
 def hard(limit: float | None, grace: float) -> float:
@@ -71,7 +66,7 @@ def study_limit(limits: Limits, clock: Callable[[], float] = time.monotonic) -> 
     seconds = limits.study_seconds
     if seconds is None:
         return []
-    spent = took_longer("study_seconds", seconds)
+    spent = EndCode.TOOK_LONGER("study_seconds", limit=seconds)
     return [StudyTimeStopper(seconds, clock, Reason(spent.code.id, spent.subject, spent.values))]
 
 
@@ -170,7 +165,7 @@ class TimeLimits:
             for step in start(*arguments):
                 spent += time.monotonic() - began
                 if spent > limit + grace:
-                    raise TrialTimeoutError(took_longer("trial_seconds", limit))
+                    raise TrialTimeoutError(EndCode.TOOK_LONGER("trial_seconds", limit=limit))
                 yield step
                 began = time.monotonic()  # in between, other trials may have had their turn
 

@@ -49,11 +49,6 @@ from tuning.user_code import ignore_warnings
 FindHelpers: TypeAlias = Callable[[TrialData], contextlib.AbstractContextManager[HelperPool | None]]
 
 
-def no_helpers(_: TrialData) -> contextlib.AbstractContextManager[HelperPool | None]:
-    """Have this process train all trials."""
-    return contextlib.nullcontext()
-
-
 class NoHelpersError(Exception):
     """No helper can work here, for lack of memory most likely; the study's own process can."""
 
@@ -63,7 +58,10 @@ class UnfinishedStudyError(Exception):
 
 
 def run_study(
-    worker: Worker, study: Study, before: Sequence[TrialRecord], helpers: FindHelpers = no_helpers
+    worker: Worker,
+    study: Study,
+    before: Sequence[TrialRecord],
+    helpers: FindHelpers = lambda _: contextlib.nullcontext(),
 ) -> Iterator[list[Record]]:
     """Run one study to its end: its new trial records, then its study record. Never raises for a bad customer.
 

@@ -19,12 +19,10 @@ from tuning.execution.spread.worker import SHARDS, conclude, last_fit, train_fol
 from tuning.execution.worker import Worker, WorkerContext, WorkerRun, planned_study
 from tuning.models.registry import group_of
 from tuning.planning.capacity import Capacity, machines_now
-from tuning.planning.run_plan import Plan
 from tuning.records.parts import DRIVER
 from tuning.runs.begin import OwnedRun
 from tuning.runs.resume import recorded
 from tuning.runs.trial_logs import TrialLogs
-from tuning.storage.run_directory import RunDirectory
 from tuning.study.study import Study
 
 
@@ -44,20 +42,10 @@ class SpreadRun:
     report: Listener
     capacity: Capacity = field(default_factory=lambda: Capacity(machines_now()))
 
-    @property
-    def plan(self) -> Plan:
-        """What is to be done."""
-        return self.owned.plan
-
-    @property
-    def directory(self) -> RunDirectory:
-        """Of the run."""
-        return self.owned.directory
-
     @contextlib.contextmanager
     def opened(self) -> Iterator[OpenStudies | None]:
         """Return the unfinished studies; a study's record is written when it ends. None where there are none."""
-        if not self.plan.spread:
+        if not self.owned.plan.spread:
             yield None
             return
         studies = self.open()
@@ -73,9 +61,9 @@ class SpreadRun:
     def _sweep(self) -> None:
         """Delete what drivers that died have left of trials' states, predictions and rows: nobody needs them now."""
         for folder in (PREDICTIONS, SHARDS):
-            self.directory.remove_folder(folder)
-        for folder in checkpoints(self.directory):
-            self.directory.remove_folder(folder)
+            self.owned.directory.remove_folder(folder)
+        for folder in checkpoints(self.owned.directory):
+            self.owned.directory.remove_folder(folder)
 
     def work(self, stopped: Callable[[], bool]) -> None:
         """Run the trials in this process, one after the other; a Tuner can go on from the records at any moment.
@@ -99,36 +87,36 @@ class SpreadRun:
     def open(self) -> OpenStudies:
         """Return the unfinished studies, those in flight made; to be closed."""
         studies = OpenStudies(
-            self.directory,
+            self.owned.directory,
             self.owned.term,
             self.studies(),
-            int(self.plan.spread.numbers("n_trials").sum()),
+            int(self.owned.plan.spread.numbers("n_trials").sum()),
             self.report,
             self.capacity,
             self._last_fit,
             self._job_of,
             interval=self.run.timing.parts_s,
-            recorded=TrialLogs(self.directory, self.plan.spec.definition.loggers).write,
+            recorded=TrialLogs(self.owned.directory, self.owned.plan.spec.definition.loggers).write,
         )
         studies.open()
         return studies
 
     def _job_of(self, study: SpreadStudy, trial: SpreadTrial) -> TrialJob:
-        of_models = self.plan.spec.definition.objective is None
-        worker_group = group_of(trial.config) if of_models else self.plan.workers
+        of_models = self.owned.plan.spec.definition.objective is None
+        worker_group = group_of(trial.config) if of_models else self.owned.plan.workers
         return TrialJob.from_trial(study.study, trial, trial.checkpoint, worker_group)
 
     def studies(self) -> Iterator[SpreadStudy | EndedStudy]:
         """Return the unfinished studies, each made when it is taken, where their records say they were."""
-        known, finished = recorded(self.directory, self.owned.term, DRIVER)
-        begun = begun_trials(self.directory)
-        for study in self.plan.spread:
+        known, finished = recorded(self.owned.directory, self.owned.term, DRIVER)
+        begun = begun_trials(self.owned.directory)
+        for study in self.owned.plan.spread:
             if study.id in finished:
                 continue
             records, basis = known.pop(study.id, []), basis_of(study)
             going = {name: trial for name, trial in begun.pop(study.id, {}).items() if trial.basis == basis}
-            if self.plan.workers is not None and not records and not going:
-                self.directory.remove_folder(train_folder(study.id))  # of what it was before its data has changed
+            if self.owned.plan.workers is not None and not records and not going:
+                self.owned.directory.remove_folder(train_folder(study.id))  # of what it was before its data has changed
             if study.fixed is not None:  # nothing of it is left but its fit
                 yield EndedStudy(study, [])
                 continue
@@ -144,17 +132,17 @@ class SpreadRun:
             yield live
 
     def _study(self, study: Study) -> SpreadStudy:
-        definition = self.plan.spec.definition
+        definition = self.owned.plan.spec.definition
         patience = hang_seconds(study.customer.about_rows, of_objective=definition.objective is not None)
         hangs = HangLimits(definition.limits, patience, self.run.timing.cold_start_s)
-        return SpreadStudy(planned_study(self.owned.run, self.plan.spec, study), hangs)
+        return SpreadStudy(planned_study(self.owned.run, self.owned.plan.spec, study), hangs)
 
     def _last_fit(self, ended: EndedStudy) -> FitJob | None:
         """As of `OpenStudies`."""
-        definition, term = self.plan.spec.definition, self.owned.term
+        definition, term = self.owned.plan.spec.definition, self.owned.term
         if ended.crashed is None and (definition.objective is None or definition.prepare is not None):
-            worker_groups = self.plan.workers is None and self.plan.worker_group is not None
+            worker_groups = self.owned.plan.workers is None and self.owned.plan.worker_group is not None
             return FitJob.from_study(ended, worker_groups=worker_groups)
-        context = WorkerContext.open(self.directory, self.owned.run, self.plan.spec)
+        context = WorkerContext.open(self.owned.directory, self.owned.run, self.owned.plan.spec)
         conclude(Worker(context), term, ended, self.report)
         return None
