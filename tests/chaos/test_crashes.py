@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from builders import SPACE
 from chaos import POISON, duplicates, figure, hazards, seed_of, supervised, truth, write_hazards
 from lone_worker import lone_workers
 
@@ -138,7 +139,9 @@ def test_many_workers_killed_at_random_lose_nothing(
 def test_a_study_that_hangs_is_ended_by_its_own_limit(tmp_path: Path) -> None:
     write_hazards(tmp_path / "data", 2, {0: "loop", 1: "loop_in_c"})
     limits = {"study_seconds": 1.0, "crashes_before_quarantine": 1}
-    done = supervised(hazards(tmp_path / "data", limits=limits), str(tmp_path / "run"))
+    # The first trial hangs, so that no study, however slow, comes to its limit between two trials.
+    space = {**SPACE, "x": {**SPACE["x"], "default": 1.0}}
+    done = supervised(hazards(tmp_path / "data", limits=limits, search_space=space), str(tmp_path / "run"))
     records = RunResult(str(tmp_path / "run")).study_records
     assert [record.status for record in records] == ["quarantined"] * 2
     assert all("it ran longer than its time limit" in str(record.reason) for record in records)

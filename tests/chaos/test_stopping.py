@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -165,19 +166,24 @@ def test_the_first_signal_is_a_wish_the_second_an_order_and_the_third_an_excepti
 def test_a_used_up_budget_leaves_reasons_and_the_rest_for_a_resume(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    run = str(tmp_path / "run")
-    runner = tuner_of(_slow, trials=60, time_budget=0.5)
-    runner.timing = Timing(parts_s=0.1)
+    run, begun = str(tmp_path / "run"), count(1)
+
+    def takes_long(config: dict[str, float], seed: int) -> float:
+        time.sleep(2.0 if next(begun) == 4 else 0.0)
+        return valley(config, seed)
+
+    runner = tuner_of(takes_long, trials=60, time_budget=2.0)
+    runner.timing = Timing(parts_s=0.0)
     result = runner.run(run, **QUIET)
     assert 0 < len(result.trial_records) < 60
     best = min(record.score for record in result.trial_records)
-    said = [f"not finished: the time budget (0.5s) is spent; resume with a larger one; best so far {best:.4g}"]
+    said = [f"not finished: the time budget (2s) is spent; resume with a larger one; best so far {best:.4g}"]
     assert list(result.leaderboard()["reason"]) == list(RunResult(run).leaderboard()["reason"]) == said
     assert said[0] in (Path(run) / "leaderboard.csv").read_text()
     assert f"from the run's beginning: TuneRunner(…, time_budget=…).run({run!r}, resume=True)" in caplog.text
     again = runner.run(run, resume=True, **QUIET)  # the budget is the run's, not the attempt's
     assert len(again.trial_records) <= len(result.trial_records) + 2
-    more = tuner_of(_slow, trials=60, time_budget="10m")
+    more = tuner_of(takes_long, trials=60, time_budget="10m")
     assert len(more.run(run, resume=True, **QUIET).trial_records) == 60
 
 
