@@ -26,6 +26,7 @@ from dataclasses import dataclass, field, replace
 import cloudpickle
 
 from search_spaces import SearchSpace
+from tuning.basics.documents import Json
 from tuning.basics.wording import did_you_mean, name_list
 from tuning.errors import DefinitionError, RunError
 from tuning.models.base import Config, Family
@@ -124,17 +125,20 @@ def parse_models(value: object) -> tuple[ModelEntry, ...]:
     value: one entry, a list of them, or a mapping of name to entry. Nothing is imported here.
     """
     if isinstance(value, Mapping) and "estimator" not in value:
-        items: list[object] = [_named(name, item) for name, item in value.items()]
+        items: list[object] = [
+            {"name": str(name), **(item if isinstance(item, Mapping) else {"estimator": item})}
+            for name, item in value.items()
+        ]
     else:
         items = list(value) if isinstance(value, list | tuple) else [value]
     if not items:
         raise ValueError("the list is empty; leave it out to search among the built-in families.")
     entries, wrong, known = list[ModelEntry](), list[str](), set[str]()
-    for position, item in enumerate(items):
+    for place, item in enumerate(items, start=1):
         try:
-            entries.append(_entry(item, position))
+            entries.append(item if isinstance(item, ModelEntry) else _entry(item))
         except ValueError as error:
-            wrong.append(str(error))
+            wrong.append(f"entry {place}: {error}")
             if isinstance(error, _UnknownFamilyError):
                 known = {f"Known: {', '.join(sorted(built_in()))}; your own is written package.module:factory."}
     if wrong:
@@ -142,98 +146,73 @@ def parse_models(value: object) -> tuple[ModelEntry, ...]:
     return _with_unique_names(entries)
 
 
-def _named(name: object, item: object) -> dict[str, object]:
-    if isinstance(item, Mapping):
-        return {"name": str(name), **item}
-    return {"name": str(name), "estimator": item}
-
-
-def _entry(item: object, position: int) -> ModelEntry:
-    where = f"entry {position + 1}"
-    if isinstance(item, ModelEntry):
-        return item
-    if not isinstance(item, Mapping):
-        item = {"estimator": item}
-    unknown = [key for key in item if key not in FIELDS]
-    if unknown:
+def _entry(given: object) -> ModelEntry:
+    item: Json = given if isinstance(given, Mapping) else {"estimator": given}
+    if unknown := [key for key in item if key not in FIELDS]:
         hint = did_you_mean(unknown[0], FIELDS)
-        raise ValueError(f"{where}: unknown key {unknown[0]!r}.{hint} Allowed: {', '.join(FIELDS)}.")
+        raise ValueError(f"unknown key {unknown[0]!r}.{hint} Allowed: {', '.join(FIELDS)}.")
     if "estimator" not in item:
-        raise ValueError(f"{where}: there is no `estimator`: a family's name, an import path or an object.")
-    estimator, params = item["estimator"], item.get("params") or {}
-    if isinstance(estimator, Mapping):
-        if set(map(str, estimator)) != {"file", "sha256"}:
-            raise ValueError(f"{where}, estimator: {dict(estimator)!r} is not an estimator.")
-        estimator = Stored(str(estimator["file"]), str(estimator["sha256"]))
-    _check_estimator(estimator, where)
+        raise ValueError("there is no `estimator`: a family's name, an import path or an object.")
+    estimator, params = _estimator(item["estimator"]), item.get("params") or {}
+    name, how = item.get("name", ""), item.get("input", "auto")
     if not isinstance(params, Mapping):
-        raise ValueError(f"{where}, params: {params!r} is not a mapping of parameter to value.")
-    how = item.get("input", "auto")
+        raise ValueError(f"params: {params!r} is not a mapping of parameter to value.")
     if how not in INPUTS:
-        raise ValueError(f"{where}, input: {how!r} is not one of {', '.join(INPUTS)}.")
-    name = item.get("name", "")
+        raise ValueError(f"input: {how!r} is not one of {', '.join(INPUTS)}.")
     if not isinstance(name, str):
-        raise ValueError(f"{where}, name: {name!r} is not text.")
-    worker_group = _group({str(key): value for key, value in item.items()}, where)
-    entry = ModelEntry(name, estimator, dict(params), _space(item.get("search_space"), where), how, worker_group)
-    if entry.search_space and (
-        twice := [each.name for each in entry.search_space.parameters if each.name in worker_group]
-    ):
-        raise ValueError(f"{where}: give {name_list(twice)} beside the estimator or in its search_space, not in both.")
-    if entry.built_in:
-        if entry.name not in ("", estimator):
-            raise ValueError(f"{where}, name: the built-in family {estimator!r} keeps its name.")
-        if params or how != "auto":
-            raise ValueError(
-                f"{where}: {estimator!r} is a built-in family; fix a parameter by a constant in its search_space."
-            )
-        return replace(entry, name=str(estimator))
-    if entry.name in built_in():
-        raise ValueError(f"{where}, name: {entry.name!r} is a built-in family; give your own another name.")
-    return entry
+        raise ValueError(f"name: {name!r} is not text.")
+    group = {field: item[field] for field in GROUP_FIELDS if field in item}
+    entry = ModelEntry(name, estimator, dict(params), _space(item.get("search_space")), how, group)
+    _check_group(entry)
+    if not entry.built_in:
+        if name in built_in():
+            raise ValueError(f"name: {name!r} is a built-in family; give your own another name.")
+        return entry
+    if name not in ("", estimator):
+        raise ValueError(f"name: the built-in family {estimator!r} keeps its name.")
+    if params or how != "auto":
+        raise ValueError(f"{estimator!r} is a built-in family; fix a parameter by a constant in its search_space.")
+    return replace(entry, name=str(estimator))
 
 
-def _group(item: Mapping[str, object], where: str) -> Config:
-    given: dict[str, object] = {name: item[name] for name in GROUP_FIELDS if name in item}
-    estimator = item["estimator"]
-    if given and not (isinstance(estimator, str) and estimator in built_in() and built_in()[estimator].worker_groups):
-        able = ", ".join(name for name, family in built_in().items() if family.worker_groups)
-        raise ValueError(f"{where}: {name_list(given)} are for models that several processes train: {able}.")
-    try:
-        ActorGroup.of(given)
-    except ValueError as error:
-        raise ValueError(f"{where}, {error}") from error
+def _check_group(entry: ModelEntry) -> None:
+    """Raise `ValueError` for what an entry says of the processes that train a trial together."""
+    given, families = entry.worker_group, built_in()
+    if given and not (entry.built_in and families[str(entry.estimator)].worker_groups):
+        able = ", ".join(name for name, family in families.items() if family.worker_groups)
+        raise ValueError(f"{name_list(given)} are for models that several processes train: {able}.")
+    ActorGroup.of(given)
+    varying = entry.search_space.parameters if entry.search_space else ()
+    if twice := [each.name for each in varying if each.name in given]:
+        raise ValueError(f"give {name_list(twice)} next to the estimator or in its search_space, not in both.")
+
+
+def _estimator(given: object) -> object:
+    """Return an estimator as an entry holds it; `ValueError` for what is none."""
+    if isinstance(given, Mapping):
+        if set(map(str, given)) != {"file", "sha256"}:
+            raise ValueError(f"estimator: {dict(given)!r} is not an estimator.")
+        return Stored(str(given["file"]), str(given["sha256"]))
+    if isinstance(given, str):
+        if ":" in given:
+            check_form(given)
+        elif given not in built_in():
+            raise _UnknownFamilyError(f"{given!r} is not a model family.{did_you_mean(given, built_in())}")
+    elif not (isinstance(given, Stored) or callable(given) or (hasattr(given, "fit") and hasattr(given, "predict"))):
+        raise ValueError(
+            f"{given!r} is not an estimator (it has no fit and predict), a class, a function that makes one, an import "
+            "path or a family's name."
+        )
     return given
 
 
-def _check_estimator(estimator: object, where: str) -> None:
-    if isinstance(estimator, str):
-        if ":" in estimator:
-            try:
-                check_form(estimator)
-            except ValueError as error:
-                raise ValueError(f"{where}: {error}") from error
-            return
-        if estimator not in built_in():
-            hint = did_you_mean(estimator, built_in())
-            raise _UnknownFamilyError(f"{where}: {estimator!r} is not a model family.{hint}")
-        return
-    if isinstance(estimator, Stored) or callable(estimator):
-        return
-    if not (hasattr(estimator, "fit") and hasattr(estimator, "predict")):
-        raise ValueError(
-            f"{where}: {estimator!r} is not an estimator (it has no fit and predict), a class, a function that makes "
-            "one, an import path or a family's name."
-        )
-
-
-def _space(value: object, where: str) -> SearchSpace | None:
+def _space(value: object) -> SearchSpace | None:
     if value is None or isinstance(value, SearchSpace):
         return value
     try:
         return SearchSpace.parse(value)
     except ValueError as error:
-        raise ValueError(f"{where}, search_space: {error}") from error
+        raise ValueError(f"search_space: {error}") from error
 
 
 def _with_unique_names(entries: Sequence[ModelEntry]) -> tuple[ModelEntry, ...]:

@@ -104,7 +104,7 @@ BOTH = ["random", "optuna"]
         ({"compare": {"algorithms": None}}, "compare.algorithms: The algorithms None are not a list"),
         ({"compare": {"algorithms": ["random"] * 101}}, "A comparison of 101 algorithms is too much; name 100 at most"),
         ({"compare": {"algorithms": [{"name": "random", "label": [1]}, "optuna"]}}, "the label [1], which is not text"),
-        ({"models": [{"estimator": "a:b", "name": None}]}, "models: entry 1, name: None is not text."),
+        ({"models": [{"estimator": "a:b", "name": None}]}, "models: entry 1: name: None is not text."),
         ({"compare": {"algorithms": [1]}}, "compare.algorithms: The algorithms [1] cannot be read: 1 is neither"),
         (
             {"compare": {"algorithms": [{"algorithm": "random", "repeat": [1]}, "optuna"]}},

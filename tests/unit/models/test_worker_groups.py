@@ -115,10 +115,10 @@ def test_what_cannot_be_is_refused_with_a_way_out(fields: dict[str, Any], messag
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ({**ENTRY, "actors": 0}, "entry 1, actors: 0 is not a whole number of 1 or more"),
-        ({**ENTRY, "cpus_per_actor": True}, "entry 1, cpus_per_actor: True is not a number"),
-        ({**ENTRY, "gpus_per_actor": 2}, "entry 1, gpus_per_actor: 2 is not between 0 and 1"),
-        ({**ENTRY, "recovery": "hot"}, "entry 1, recovery: 'hot' is not one of warm, cold, elastic"),
+        ({**ENTRY, "actors": 0}, "entry 1: actors: 0 is not a whole number of 1 or more"),
+        ({**ENTRY, "cpus_per_actor": True}, "entry 1: cpus_per_actor: True is not a number"),
+        ({**ENTRY, "gpus_per_actor": 2}, "entry 1: gpus_per_actor: 2 is not between 0 and 1"),
+        ({**ENTRY, "recovery": "hot"}, "entry 1: recovery: 'hot' is not one of warm, cold, elastic"),
         (
             {"estimator": "ridge", "actors": 2},
             "'actors' are for models that several processes train: xgboost, xgboost_ray",
@@ -146,7 +146,7 @@ def test_what_a_trial_takes_is_said_once_and_cannot_vary() -> None:
     with pytest.raises(DefinitionError, match=r"'actors' of 'xgboost_ray' cannot vary; write a constant"):
         plan(models=[{"estimator": "xgboost_ray", "search_space": space}])
     with pytest.raises(
-        DefinitionError, match=r"give 'actors' beside the estimator or in its search_space, not in both"
+        DefinitionError, match=r"give 'actors' next to the estimator or in its search_space, not in both"
     ):
         plan(models=[{**ENTRY, "search_space": space}])
 
