@@ -242,23 +242,21 @@ def _check_fits(name: str, task: str, weighted: bool) -> None:
 @cache
 def _scores(name: str, task: str, weighted: bool = False) -> bool:
     """Try the scorer once on a tiny made-up example of the task; what it refuses there it refuses everywhere."""
-    if task == REGRESSION:
-        y = np.array([1.0, 2.0, 3.0])
-        example, kind = Prediction(values=np.array([1.1, 1.9, 3.2])), Task(REGRESSION)
-    else:
-        classes = 2 if task == BINARY else 3
-        y = np.arange(6) % classes
-        proba = np.full((6, classes), 0.2 / (classes - 1))
-        proba[np.arange(6), y] = 0.8
-        example, kind = Prediction(values=y, proba=proba), Task(task, tuple(range(classes)))
+    y, kind = _example(task)
     if _is_of_numbers(name) == kind.classification:
         return False  # one of numbers takes the codes of classes for numbers, one of classes takes numbers for classes
     try:
-        weight = np.ones(len(y)) if weighted else None
-        Metric(name, kind).score(y, example, weight)
-        return Metric(name, kind).defined_for(y, weight)
+        return Metric(name, kind).defined_for(y, np.ones(len(y)) if weighted else None)
     except Exception:  # whatever a scorer says of it
         return False
+
+
+def _example(task: str) -> tuple[np.ndarray, Task]:
+    """Return a few targets of a task."""
+    if task == REGRESSION:
+        return np.array([1.0, 2.0, 3.0]), Task(REGRESSION)
+    classes = 2 if task == BINARY else 3
+    return np.arange(6) % classes, Task(task, tuple(range(classes)))
 
 
 @cache
@@ -303,10 +301,9 @@ def _refuses(name: str, task: str, function: Callable[..., float] | None, decisi
     """Return whether labels with such decision values cannot be scored."""
     if function is not None:
         return bool(getattr(function, "needs_proba", False))
-    classes = 2 if task == BINARY else 3
-    y = np.arange(6) % classes
+    y, kind = _example(task)
     try:
-        Metric(name, Task(task, tuple(range(classes)))).score(y, Prediction(values=y, decision=decision))
+        Metric(name, kind).score(y, Prediction(values=y, decision=decision))
     except ValueError:
         return True
     return False
