@@ -12,6 +12,7 @@ import builtins
 import hashlib
 import importlib
 import importlib.util
+import inspect
 import json
 import linecache
 import os
@@ -48,6 +49,14 @@ Function: TypeAlias = Callable[..., object]
 def is_file(name: str) -> bool:
     """True for `file.py:function`."""
     return name.partition(":")[0].endswith(".py")
+
+
+def signature_of(function: Callable[..., object]) -> Mapping[str, inspect.Parameter] | None:
+    """Return the parameters of a function by name; None where it does not say, as some of compiled code."""
+    try:
+        return inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return None
 
 
 def check_form(name: str) -> None:

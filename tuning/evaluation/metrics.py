@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 import math
 import warnings
 from collections.abc import Callable, Sequence
@@ -18,6 +17,7 @@ from tuning.errors import DefinitionError
 from tuning.evaluation.fast_scores import LOG_LOSS, log_loss, quick_score, quick_scores
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, TASKS, Prediction, Task
 from tuning.records.gains import ERRORS, is_error
+from tuning.user_code import signature_of
 
 DEFAULT_METRIC = {
     REGRESSION: "rmse",
@@ -168,10 +168,7 @@ def _sorted_by_label(prediction: Prediction, labels: np.ndarray) -> tuple[Predic
 
 @cache
 def _parameters(function: Callable[..., float]) -> tuple[str, ...]:
-    try:
-        return tuple(inspect.signature(function).parameters)
-    except (TypeError, ValueError):  # a built-in function without a signature
-        return ()
+    return tuple(signature_of(function) or ())
 
 
 @cache

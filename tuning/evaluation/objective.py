@@ -31,6 +31,7 @@ from tuning.models.trainers.training import Home, keep_ray_data_here, reports
 from tuning.notes import EndCode
 from tuning.records.schema import Config
 from tuning.steps import Step
+from tuning.user_code import signature_of
 
 Objective: TypeAlias = Callable[..., object]  # what it reports is looked at by `_step`
 
@@ -53,10 +54,9 @@ def resolve_objective(found: object, given: object) -> Objective:
 
 def _check_signature(objective: Objective) -> None:
     """`DefinitionError` where a trial could only end in a `TypeError`."""
-    try:
-        wanted = inspect.signature(objective).parameters.values()
-    except (TypeError, ValueError):  # it does not say
+    if (found := signature_of(objective)) is None:
         return
+    wanted = found.values()
     several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     needed = [each.name for each in wanted if each.default is inspect.Parameter.empty and each.kind not in several]
     name = getattr(objective, "__name__", repr(objective))
@@ -110,18 +110,13 @@ def _arrived(content: bytes, places: list[str]) -> PortableFunction:
 
 def takes_state(objective: Objective) -> bool:
     """Return whether its trials can go on from another one's state; True also where its signature does not say."""
-    try:
-        return "state" in inspect.signature(objective).parameters
-    except (TypeError, ValueError):
-        return True
+    found = signature_of(objective)
+    return found is None or "state" in found
 
 
 def reads_files(objective: Objective) -> bool:
     """Return whether it takes a customer's files instead of its rows."""
-    try:
-        wanted = inspect.signature(objective).parameters
-    except (TypeError, ValueError):  # it does not say
-        return False
+    wanted = signature_of(objective) or {}
     return "files" in wanted and "data" not in wanted
 
 

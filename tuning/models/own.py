@@ -23,6 +23,7 @@ from tuning.models.compute import limited_threads, threads
 from tuning.models.estimators import constant, single_class, sklearn_seed, with_own_classes
 from tuning.models.skops_format import dump_skops
 from tuning.preprocessing.task import REGRESSION, Prediction, Task
+from tuning.user_code import signature_of
 
 BY_COLUMN_NAME = ("ColumnTransformer", "TableVectorizer")
 THREADS = ("n_jobs", "nthread", "num_threads", "thread_count")
@@ -208,10 +209,7 @@ def _root(value: object) -> str:
 
 
 def _takes(function: Callable[..., object], name: str) -> bool:
-    try:
-        parameters = inspect.signature(function).parameters
-    except (TypeError, ValueError):
-        return False
+    parameters = signature_of(function) or {}
     return name in parameters or any(item.kind is inspect.Parameter.VAR_KEYWORD for item in parameters.values())
 
 

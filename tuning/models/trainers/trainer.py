@@ -7,7 +7,6 @@ itself stands for a function that makes one like it. Ray is not imported here: n
 from __future__ import annotations
 
 import copy
-import inspect
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeGuard
 from tuning.basics.wording import amount
 from tuning.errors import DefinitionError
 from tuning.models.worker_group import PACK, WorkerGroup
+from tuning.user_code import signature_of
 
 if TYPE_CHECKING:
     from ray.train import ScalingConfig
@@ -80,10 +80,7 @@ def workers_of(objective: Callable[..., object] | None) -> TrainWorkers | None:
     known = sys.modules.get(CONFIGS)
     if objective is None or known is None:
         return None
-    try:
-        parameter = inspect.signature(objective).parameters.get(SCALING)
-    except (TypeError, ValueError):  # it does not say
-        return None
+    parameter = (signature_of(objective) or {}).get(SCALING)
     if parameter is None or not isinstance(parameter.default, known.ScalingConfig):
         return None
     found = asked_by(parameter.default)
