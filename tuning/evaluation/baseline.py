@@ -72,12 +72,8 @@ def find_baseline(
             return None, FitCode.NO_GAIN_OVER_CONSTANT(metric=metric.name)
         return ScoredBaseline(name, constant.score, constant.test_score, constant.answers(data)), None
     whole = given_prediction(data, metric)
-    unseen = [data.split.search[valid] for _, valid in data.split.folds]
     try:
-        scores = [
-            metric.score(data.y[rows], whole.take(rows), None if data.weight is None else data.weight[rows])
-            for rows in unseen
-        ]
+        scores = [data.score(whole.take(rows), rows, metric) for rows in data.unseen]
     except ValueError as error:
         return None, FitCode.NO_GAIN(name, error=str(error))
     said = whole.take(data.split.test)

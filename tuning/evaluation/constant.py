@@ -128,8 +128,7 @@ def _worth(score: float, metric: Metric) -> float:
 
 def _score(config: Config, data: StudyData, metric: Metric, train: np.ndarray, other: np.ndarray) -> float:
     """Of the constant of some rows on others."""
-    weight = None if data.weight is None else data.weight[other]
-    return metric.score(data.y[other], _answer(config, data, train, len(other)), weight)
+    return data.score(_answer(config, data, train, len(other)), other, metric)
 
 
 def _answer(config: Config, data: StudyData, train: np.ndarray, rows: int) -> Prediction:

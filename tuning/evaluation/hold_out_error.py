@@ -17,11 +17,10 @@ def hold_out_score(prediction: Prediction, data: StudyData, metric: Metric) -> t
     """Return the score of a prediction for the hold-out rows, and why there is none."""
     test = data.split.test
     undefined = FitCode.NO_TEST_SCORE(metric=metric.name, rows=len(test))
-    weight = None if data.weight is None else data.weight[test]
-    if not metric.defined_for(data.y[test], weight):
+    if not metric.defined_for(data.y[test], data.weight_of(test)):
         return None, undefined
     try:
-        score = metric.score(data.y[test], prediction, weight)
+        score = data.score(prediction, test, metric)
     except ValueError as error:
         return None, FitCode.NO_TEST_SCORE_HERE(rows=len(test), error=str(error))
     return (score, None) if math.isfinite(score) else (None, undefined)
@@ -35,14 +34,12 @@ def scores_without(prediction: Prediction, data: StudyData, metric: Metric) -> n
     test = data.split.test
     if len(test) < ROW_GROUPS:
         return None
-    weight = None if data.weight is None else data.weight[test]
     groups = np.random.default_rng(0).permutation(len(test)) % ROW_GROUPS
     scores = []
     try:
         for group in range(ROW_GROUPS):
             kept = groups != group
-            left = None if weight is None else weight[kept]
-            scores.append(metric.score(data.y[test][kept], prediction.take(kept), left))
+            scores.append(data.score(prediction.take(kept), test[kept], metric))
     except (Exception, SystemExit):  # of one class, of a model without probabilities, of the user's metric
         return None
     return np.array(scores)

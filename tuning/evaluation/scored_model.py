@@ -65,11 +65,12 @@ def residuals_of(left_out: np.ndarray | None, held_out: np.ndarray, data: StudyD
     answers, rows = [held_out], [data.split.test]
     if left_out is not None:
         answers.insert(0, left_out)
-        rows[:0] = [data.split.search[valid] for _, valid in data.split.folds]
+        rows[:0] = data.unseen
     positions = np.concatenate(rows)
-    weight = None if data.weight is None else data.weight[positions]
     within = data.bounds_of(EncodedRows(np.empty((len(data.y), 0)), data.y))
-    return Residuals.of(np.concatenate(answers), data.y[positions], weight, within, _typical_distance(data))
+    return Residuals.of(
+        np.concatenate(answers), data.y[positions], data.weight_of(positions), within, _typical_distance(data)
+    )
 
 
 def _typical_distance(data: StudyData) -> float | None:

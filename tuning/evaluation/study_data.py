@@ -135,18 +135,30 @@ class StudyData:
     ) -> tuple[Encoder, EncodedRows, EncodedRows]:
         """Return rows to learn from and rows to score, encoded with what the former teach."""
         rows = self.raw.rows(train)
-        weight = None if self.weight is None else self.weight[other]
         encoder = Encoder(*key).fit(rows)
         categorical = encoder.categorical(self.raw)
         return (
             encoder,
             EncodedRows(encoder.transform(rows), self.y[train], self.fit_weight(train), categorical),
-            EncodedRows(encoder.transform(self.raw.rows(other)), self.y[other], weight, categorical),
+            EncodedRows(encoder.transform(self.raw.rows(other)), self.y[other], self.weight_of(other), categorical),
         )
+
+    def weight_of(self, rows: np.ndarray) -> np.ndarray | None:
+        """Return what some rows count in a score; None where all count alike."""
+        return None if self.weight is None else self.weight[rows]
+
+    def score(self, prediction: Prediction, rows: np.ndarray, metric: Metric) -> float:
+        """Return the score of a prediction for some rows."""
+        return metric.score(self.y[rows], prediction, self.weight_of(rows))
+
+    @property
+    def unseen(self) -> list[np.ndarray]:
+        """The rows that each fold leaves out."""
+        return [self.split.search[valid] for _, valid in self.split.folds]
 
     def fit_weight(self, rows: np.ndarray) -> np.ndarray | None:
         """Sample weights times class weights; what is balanced is the rows that are learned from."""
-        weight = None if self.weight is None else self.weight[rows]
+        weight = self.weight_of(rows)
         if self.class_weight is None or not self.task.classification:
             return weight
         by_class = class_weights(self.class_weight, self.y[rows], self.task.classes)[self.y[rows]]
@@ -288,8 +300,7 @@ def keep_scorable_folds(data: StudyData, metric: Metric) -> StudyData:
     if metric.function is None and (why := objection(metric.name, counted)):
         raise CustomerError(why)
     folds = data.split.folds
-    unseen = [data.split.search[valid] for _, valid in folds]
-    defined = [metric.defined_for(data.y[rows], None if data.weight is None else data.weight[rows]) for rows in unseen]
+    defined = [metric.defined_for(data.y[rows], data.weight_of(rows)) for rows in data.unseen]
     kept = tuple(compress(folds, defined))
     if len(kept) == len(folds):
         return data

@@ -252,7 +252,7 @@ class Winners(PlannedRows):
             rows=rows.iloc[data.split.test].reset_index(drop=True),
             places=places[data.split.test],
             y=data.y[data.split.test],
-            weight=None if data.weight is None else data.weight[data.split.test],
+            weight=data.weight_of(data.split.test),
             metric=self.data.metric(data),
             seed=derive(spec.definition.seed, "importance", customer) % 2**32,
         )

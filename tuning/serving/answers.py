@@ -134,7 +134,7 @@ class Answers:
         if constant is None or constant.test_score is None or not len(test):
             return False
         try:
-            score = metric.score(data.y[test], prediction, None if data.weight is None else data.weight[test])
+            score = data.score(prediction, test, metric)
         except ValueError:
             return False
         return worth_of(score, metric.mode) > worth_of(constant.test_score, metric.mode)
