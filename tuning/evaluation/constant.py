@@ -14,8 +14,10 @@ import numpy as np
 import pandas as pd
 
 from schedulers.direction import worth_of
+from tuning.evaluation.fixed import FixedMember
 from tuning.evaluation.hold_out_error import hold_out_score
 from tuning.evaluation.metrics import Metric
+from tuning.evaluation.refit import fitted_member
 from tuning.evaluation.study_data import StudyData, parameters_of
 from tuning.models.base import EncodedRows
 from tuning.models.bounds import GivenBounds, bounds_of
@@ -59,9 +61,7 @@ class ConstantPrediction:
 
     def member(self, data: StudyData, *, all_rows: bool) -> Member:
         """Its model, fitted on the rows of the search or on all. It asks for the columns that any model asks for."""
-        encoder, rows = data.everything(FAMILY) if all_rows else data.whole(FAMILY)[:2]
-        fitted = FAMILY.fit(parameters_of(self.config), rows, data.task, 0)
-        return Member(FAMILY.name, data.columns, encoder, fitted, config=self.config, bounds=data.bounds_of(rows))
+        return fitted_member(FixedMember(self.config, 0), data, all_rows=all_rows)
 
     def left_out(self, data: StudyData) -> np.ndarray:
         """Its numbers for the rows that the folds leave out, one fold after the other."""
