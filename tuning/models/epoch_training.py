@@ -32,9 +32,10 @@ class EpochFamily(SteppedFamily):
         """Return the untrained estimator."""
 
     def reconfigure(self, model: Model, config: Config, task: Task) -> Model:
-        """Return a model trained so far, to continue with another configuration."""
+        """Return a model trained so far, to continue with another configuration; what is frozen stays."""
+        kept = {"random_state", *self.frozen}
         params = self.build(config, task).get_params()
-        return model.set_params(**{name: value for name, value in params.items() if name != "random_state"})
+        return model.set_params(**{name: value for name, value in params.items() if name not in kept})
 
     @abstractmethod
     def restore_units(self, model: Model, mean: float, scale: float) -> None:

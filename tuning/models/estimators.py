@@ -131,7 +131,7 @@ def calibrated(estimator: Estimator, train: EncodedRows) -> CalibratedClassifier
 
 
 def standardised(train: EncodedRows) -> tuple[np.ndarray, float, float]:
-    """Return (y with mean 0 and variance 1, mean, scale) of a regression target, computed once per matrix."""
+    """Return (y with mean 0 and variance 1, mean, scale) of a regression target, computed once for the same rows."""
     if "standardised" not in train.cache:
         mean, scale = float(train.y.mean()), float(train.y.std())
         scale = scale if scale > 0.0 else 1.0
@@ -140,7 +140,7 @@ def standardised(train: EncodedRows) -> tuple[np.ndarray, float, float]:
 
 
 def float32(rows: EncodedRows) -> np.ndarray:
-    """X as trees want it, converted once per matrix; numbers beyond float32 become its largest."""
+    """X as trees want it, converted once for the same rows; numbers beyond float32 become its largest."""
     if "float32" not in rows.cache:
         limit = np.finfo(np.float32).max
         rows.cache["float32"] = np.ascontiguousarray(np.clip(rows.X, -limit, limit), dtype=np.float32)

@@ -62,7 +62,7 @@ def place_of_groups() -> GroupPlace | None:
 
 
 def shards_of(rows: EncodedRows, count: int, place: GroupPlace) -> list[str]:
-    """Return the names of a matrix's shards in the run directory, written when they are not there yet.
+    """Return the names of the shards of rows in the run directory, written when they are not there yet.
 
     rows: to be divided: shard k has the rows k, k + count, k + 2 * count, … Their numbers are float32, which is what
     XGBoost makes of them; larger ones become its largest. Columns are `f0`, `f1`, … in order, `y`, and `weight` where

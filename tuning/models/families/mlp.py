@@ -58,8 +58,7 @@ class MLPFamily(EpochFamily):
             del model._validate_input
 
     def reconfigure(self, model: Model, config: Config, task: Task) -> Model:
-        before = {name: getattr(model, name) for name in ("hidden_layer_sizes", "solver")}
-        model = super().reconfigure(model, config, task).set_params(**before)
+        model = super().reconfigure(model, config, task)
         # The optimizer was made by the first epoch and keeps its own learning rate.
         model._optimizer.learning_rate_init = model.learning_rate_init
         if model.learning_rate == "constant":

@@ -40,10 +40,6 @@ class SGDFamily(EpochFamily):
             with_own_classes(model, rows, prediction) if getattr(model, "loss", "") == "modified_huber" else prediction
         )
 
-    def reconfigure(self, model: Model, config: Config, task: Task) -> Model:
-        before = {name: getattr(model, name) for name in self.frozen}
-        return super().reconfigure(model, config, task).set_params(**before)
-
     def restore_units(self, model: Model, mean: float, scale: float) -> None:
         model.coef_ = model.coef_ * scale
         model.intercept_ = model.intercept_ * scale + mean
