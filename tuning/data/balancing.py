@@ -14,13 +14,13 @@ BATCH_BYTES = 1 << 28  # of a keyed table; a worker holds a batch's rows at once
 
 
 def batch_count(studies: int, slots: int, keyed_bytes: int = 0) -> int:
-    """About eight batches per slot, none with more than 2,000 studies or 256 MiB of a keyed table, none empty."""
+    """Return about eight batches per slot: at most 2,000 studies or 256 MiB of a keyed table each, and none empty."""
     wanted = max(BATCHES_PER_SLOT * slots, math.ceil(studies / STUDIES_PER_BATCH), math.ceil(keyed_bytes / BATCH_BYTES))
     return max(1, min(studies, wanted))
 
 
 def balance(sizes: Sequence[int] | np.ndarray, count: int) -> list[np.ndarray]:
-    """Positions in `count` groups, the largest first, each to the group with the least so far."""
+    """Divide positions into `count` groups: the largest first, each to the group with the smallest load so far."""
     sizes = np.asarray(sizes)
     overhead = _overhead(sizes)
     loads = [(0.0, group) for group in range(count)]
@@ -34,8 +34,7 @@ def balance(sizes: Sequence[int] | np.ndarray, count: int) -> list[np.ndarray]:
 
 
 def divide(sizes: np.ndarray, together: np.ndarray, count: int) -> list[np.ndarray]:
-    """As `balance`, but items with the same number in `together` stay together, in their order, as far as balance
-    allows.
+    """Divide items as `balance` does, but keep those with one number in `together` together, in order, where possible.
 
     Customers in the same file of a keyed table are read in one go, so a batch should have few files and a file few
     batches. Items that would make more than a batch are cut into runs.
@@ -56,7 +55,7 @@ def divide(sizes: np.ndarray, together: np.ndarray, count: int) -> list[np.ndarr
 
 
 def _cut(load: np.ndarray, positions: np.ndarray, pieces: int) -> list[np.ndarray]:
-    """Consecutive runs of about equal load."""
+    """Cut positions into consecutive runs of about equal load."""
     after = np.cumsum(load[positions])
     middle = after - load[positions] / 2
     run = np.minimum(pieces - 1, (middle * pieces / after[-1]).astype(np.int64))

@@ -32,31 +32,31 @@ WORDS = (
 
 
 def written_table(frame: pd.DataFrame, keys: Sequence[str] = ()) -> pa.Table:
-    """A frame of text as a table in which all columns but the keys are marked as written."""
+    """Return a frame of text as a table in which all columns but the keys are marked as written."""
     columns = [pa.array(frame[name], pa.string(), from_pandas=True) for name in frame.columns]
     table = pa.Table.from_arrays(columns, names=[str(name) for name in frame.columns])
     return marked(table, [name for name in table.column_names if name not in keys])
 
 
 def marked(table: pa.Table, names: Iterable[str], mark: Mapping[bytes, bytes] = MARK) -> pa.Table:
-    """The table with some of its columns, which are text, marked as written; with an empty mark, as text for good."""
+    """Mark some columns of text as written; with an empty mark they are text for good."""
     wanted = set(names)
     fields = [field.with_metadata(mark) if field.name in wanted else field for field in table.schema]
     return pa.Table.from_arrays(table.columns, schema=pa.schema(fields, table.schema.metadata))
 
 
 def is_marked(field: pa.Field) -> bool:
-    """Whether a column's cells are still as they are written."""
+    """Return whether a column's cells are still as they are written."""
     return bool(field.metadata) and MARK.items() <= field.metadata.items()
 
 
 def missing_texts(csv: ReadCsvOptions) -> list[str]:
-    """The texts that are missing whatever else a column holds: an empty cell, and those that the user names."""
+    """Return the texts that are missing whatever else a column holds: an empty cell, and those that the user names."""
     return list(dict.fromkeys(("", *csv.get("na_values", ()))))
 
 
 def with_missing(rows: pa.Table, csv: ReadCsvOptions) -> pa.Table:
-    """Rows with null in each cell as written that is missing, without an index that has no name."""
+    """Return rows with null in each missing cell, without an index that has no name."""
     missing = pa.array(missing_texts(csv))
     for number, field in enumerate(rows.schema):
         if is_marked(field):
@@ -67,7 +67,7 @@ def with_missing(rows: pa.Table, csv: ReadCsvOptions) -> pa.Table:
 
 
 def typed(cells: pa.Table, csv: ReadCsvOptions) -> pd.DataFrame:
-    """One customer's cells with the types that they have in a CSV of its own. csv: the definition's options."""
+    """Return one customer's cells with the types that they have in a CSV of its own. csv: the definition's options."""
     if not cells.num_rows:
         return cells.to_pandas()
     return with_gaps(_parsed(cells, csv), csv)
@@ -91,7 +91,7 @@ def _parsed(cells: pa.Table, csv: ReadCsvOptions) -> pd.DataFrame:
 
 
 def in_plain_notation(cells: pa.Array | pa.ChunkedArray, csv: ReadCsvOptions) -> pa.Array | pa.ChunkedArray:
-    """Text with its numbers as Python writes them. csv: the definition's options, which say how they are written."""
+    """Return text with its numbers as Python writes them. csv: the definition's options say how they are written."""
     point, group = csv.get("decimal", "."), csv.get("thousands")
     minus = _has_minus(cells)
     if point == "." and group is None and not minus:
@@ -103,12 +103,12 @@ def in_plain_notation(cells: pa.Array | pa.ChunkedArray, csv: ReadCsvOptions) ->
 
 
 def _has_minus(cells: pa.Array | pa.ChunkedArray) -> bool:
-    """Whether a minus is written as typesetting does."""
+    """Return whether a minus is written as typesetting does."""
     return bool(pc.any(pc.match_substring(cells, MINUS)).as_py())
 
 
 def with_gaps(frame: pd.DataFrame, csv: ReadCsvOptions) -> pd.DataFrame:
-    """A parsed frame in which words for missing values are gaps among numbers, truth values and dates.
+    """Return a parsed frame in which words for missing values are gaps among numbers, truth values and dates.
 
     Among other text they are text. Numbers among a few mistakes are text as Python writes them.
     """
@@ -122,7 +122,7 @@ def with_gaps(frame: pd.DataFrame, csv: ReadCsvOptions) -> pd.DataFrame:
 
 
 def _with_gaps(cells: pa.Array, csv: ReadCsvOptions, *, label: bool) -> pd.Series | None:
-    """One column; None where it is the text that it is. label: it has classes, so a single word may be that of all."""
+    """Return one column; None where it stays text. label: it holds classes, so a single word may be that of all."""
     words = pc.is_in(cells, pa.array(() if "" in csv.get("na_values", ()) else WORDS, pa.string()))
     some = pc.any(words).as_py()
     if not (some or {*OF_NUMBERS} & {*csv} or _has_minus(cells)):

@@ -51,7 +51,7 @@ class ChildProcess:
         return self._connection is not None
 
     def call(self, what: str, seconds: float, function: Callable[..., T], *given: object) -> T:
-        """What the function gives back there. An error of ours that it raises is raised here.
+        """Return what the function returns in the child. An error of ours that it raises is raised here.
 
         `NotLookedAtError` when it takes longer than these seconds, ends its process, or cannot be passed on to it.
         what: is called so, in that error's message.
@@ -71,7 +71,7 @@ class ChildProcess:
             raise NotLookedAtError(FileCode.LOOK_ENDED_PROCESS(what, end=self.end())) from error
 
     def end(self) -> str:
-        """End the child and what it has started; how it has ended."""
+        """End the child and what it has started, and return how it ended."""
         child, self._child = self._child, None
         if self._connection is not None:
             self._connection.close()
@@ -84,7 +84,7 @@ class ChildProcess:
         return signal.Signals(-code).name if code < 0 else f"exit code {code}"
 
     def _started(self) -> Connection:
-        """The connection to the child, which has loaded what it needs."""
+        """Return the connection to the child, which has loaded what it needs."""
         if self._connection is not None:
             return self._connection
         here, there = Pipe()
@@ -101,7 +101,7 @@ class ChildProcess:
         return here
 
     def _answer(self, connection: Connection) -> object:
-        """What the child sends, raised where it is an error; `EOFError` when it is gone."""
+        """Return what the child sends, raised where it is an error; `EOFError` when it is gone."""
         while not connection.poll(GLANCE_S):
             if self._child is None or (self._child.poll() is not None and not connection.poll()):
                 raise EOFError  # not seen otherwise where a process of its own has kept the connection open
@@ -126,7 +126,7 @@ class PrepareProcess(ChildProcess):
         self.lost: dict[str, Note] = {}
 
     def frame(self, rows: pd.DataFrame, customer: str) -> pd.DataFrame:
-        """A customer's rows as `prepare` gives them back; `CustomerError` when it fails.
+        """Return a customer's rows as `prepare` returns them; `CustomerError` when it fails.
 
         `NotLookedAtError` when it takes too long or ends its process.
         """
@@ -168,7 +168,7 @@ def _packed(value: object) -> bytes:
 
 
 def _serve(connection: Connection) -> None:
-    """The child: each function that arrives is called, and its answer sent back."""
+    """Call each function that arrives, and send its answer back. This is what the child runs."""
     import cloudpickle
 
     quiet = open(os.devnull, "wb")  # noqa: SIM115  # the watchdog writes to it to the end

@@ -17,7 +17,7 @@ REFUSAL = b"tuning.refusal"
 
 
 def to_frame(table: pa.Table, csv: ReadCsvOptions | None = None) -> pd.DataFrame:
-    """One customer's rows as a frame: cells as written get their types, decimals are numbers, UTF-8 bytes are text.
+    """Return one customer's rows as a frame: cells as written get types, decimals are numbers, UTF-8 bytes are text.
 
     csv: the definition's options of `pandas.read_csv`.
     """
@@ -38,13 +38,13 @@ def to_frame(table: pa.Table, csv: ReadCsvOptions | None = None) -> pd.DataFrame
 
 
 def exact_frame(table: pa.Table) -> pd.DataFrame:
-    """Rows as a frame of which `to_arrow` makes the same again: whole numbers with gaps and decimals are objects."""
+    """Return a frame of which `to_arrow` makes the same rows: whole numbers with gaps and decimals are objects."""
     odd = any(pa.types.is_binary(kind) for kind in table.schema.types)  # as in `to_frame`
     return (table.replace_schema_metadata(None) if odd else table).to_pandas(integer_object_nulls=True)
 
 
 def to_one_frame(table: pa.Table) -> pd.DataFrame | None:
-    """Rows of many customers as one frame, a slice of which is what `to_frame` makes of one customer's.
+    """Return rows of many customers as one frame, each slice of which equals `to_frame` of one customer's rows.
 
     None where a customer's types may depend on its rows: cells as written, gaps in whole numbers, dates and the like.
     """
@@ -54,7 +54,7 @@ def to_one_frame(table: pa.Table) -> pd.DataFrame | None:
 
 
 def _is_typed_alone(field: pa.Field, column: pa.ChunkedArray) -> bool:
-    """Whether pandas' type of a column is known without its values."""
+    """Return whether pandas' type of a column is known without its values."""
     if is_marked(field):
         return False
     whole = pa.types.is_integer(field.type) or pa.types.is_boolean(field.type)
@@ -62,14 +62,14 @@ def _is_typed_alone(field: pa.Field, column: pa.ChunkedArray) -> bool:
 
 
 def _numbers_rows(of_pandas: Mapping[str, object] | None) -> bool:
-    """Whether rows get numbers from 0 on as their index, however many they are."""
+    """Return whether rows get numbers from 0 on as their index, however many they are."""
     index = (of_pandas or {}).get("index_columns", [])
     plain = {"kind": "range", "name": None, "start": 0, "step": 1}
     return isinstance(index, list) and all(isinstance(one, dict) and plain.items() <= one.items() for one in index)
 
 
 def with_sound_text(table: pa.Table) -> pa.Table:
-    """The table with text that is no UTF-8 as bytes, and views of text as text.
+    """Return the table with text that is not UTF-8 as bytes, and views of text as text.
 
     Not everybody who writes Parquet looks whether it is UTF-8, and whoever reads a cell of it fails. Arrow does little
     with views.
@@ -101,19 +101,19 @@ def _plain(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
 
 
 def refusal(reason: Note) -> pa.Table:
-    """A table that stands for rows which could not be written, and says why when it is read."""
+    """Return a table that stands for rows which could not be written. Reading it raises the reason."""
     return pa.table({}).replace_schema_metadata({REFUSAL: json.dumps(reason.to_row()).encode()})
 
 
 def check_refusal(schema: pa.Schema) -> None:
-    """`CustomerError` where the rows could not be written."""
+    """Raise `CustomerError` where the rows could not be written."""
     reason = (schema.metadata or {}).get(REFUSAL)
     if reason is not None:
         raise CustomerError(from_row(json.loads(reason)))
 
 
 def cast_to_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Values as Arrow writes them, as Python does where Arrow cannot."""
+    """Return values as Arrow writes them, as Python does where Arrow cannot."""
     try:
         return column.cast(pa.string())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -121,7 +121,7 @@ def cast_to_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def concatenated(tables: Sequence[pa.Table]) -> pa.Table:
-    """One table of several. Where the types of a column do not go together, it is taken as written in all of them."""
+    """Concatenate tables. A column with types that do not go together is taken as written in all of them."""
     if len(tables) == 1:
         return tables[0]
     try:
@@ -137,7 +137,7 @@ def concatenated(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def runs_of_one_schema(tables: Sequence[pa.Table]) -> list[pa.Table]:
-    """As few tables as possible, in their order, with every column's type as it is."""
+    """Concatenate neighbours of one schema: as few tables as possible, in order, with every column's type as it is."""
     runs: list[list[pa.Table]] = []
     for table in tables:
         if runs and _kinds(runs[-1][0].schema) == _kinds(table.schema):
@@ -148,7 +148,7 @@ def runs_of_one_schema(tables: Sequence[pa.Table]) -> list[pa.Table]:
 
 
 def _kinds(schema: pa.Schema) -> list[tuple[object, ...]]:
-    """What must agree for two tables to be one, the types of pandas included; not which rows they were."""
+    """Return what must agree for two tables to be one: names, types and types of pandas, not row numbers."""
     of_pandas = {
         column["field_name"]: column["numpy_type"] for column in (schema.pandas_metadata or {}).get("columns", ())
     }
@@ -156,7 +156,7 @@ def _kinds(schema: pa.Schema) -> list[tuple[object, ...]]:
 
 
 def with_text(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    """The table with some of its columns as text, where it has them."""
+    """Return the table with some of its columns as text, where it has them."""
     for name in names:
         position = table.schema.get_field_index(name)
         if position >= 0:

@@ -71,41 +71,41 @@ Customers: TypeAlias = Columnar[Customer]
 
 
 def about_rows(customers: Customers) -> np.ndarray:
-    """(n,) `Customer.about_rows` of each."""
+    """Return (n,) `Customer.about_rows` of each."""
     rows = customers.numbers("rows", missing=-1)
     return np.where(rows < 0, customers.numbers("size") / BYTES_PER_ROW, rows)
 
 
 def too_large(customers: Customers, limits: Limits) -> np.ndarray:
-    """(n,) whether each is known to exceed a limit, by `Customer.extent`."""
+    """Return (n,) whether each is known to exceed a limit, by `Customer.extent`."""
     return np.broadcast_to(limits.exceeded(Extent(customers.numbers("rows"))), len(customers))
 
 
 def rows_or_bytes(customers: Customers) -> np.ndarray:
-    """(n,) rows where they are known without reading, else bytes: what changes when rows come or go."""
+    """Return (n,) rows where they are known without reading, else bytes. Either changes when rows come or go."""
     rows = customers.numbers("rows", missing=-1)
     return np.where(rows < 0, customers.numbers("size"), rows)
 
 
 def unpartitioned(customers: Customers) -> np.ndarray:
-    """(n,) `Customer.unpartitioned` of each."""
+    """Return (n,) `Customer.unpartitioned` of each."""
     return customers.present("rows") & customers.shared("files").test(lambda files: not files)
 
 
 def one_each(customers: Customers) -> Customers:
-    """Each customer once, where several studies have it."""
+    """Return each customer once, where several studies have it."""
     codes = customers.texts("id").dictionary_encode().indices.to_numpy()
     return customers.take(np.sort(np.unique(codes, return_index=True)[1]))
 
 
 def places_of(ids: Sequence[str], customers: Customers) -> np.ndarray:
-    """(n,) the position of the customer with each of these ids; -1 where there is none."""
+    """Return (n,) the position of the customer with each of these ids; -1 where there is none."""
     found = pc.index_in(pa.array(ids, pa.string()), value_set=customers.texts("id"))
     return found.fill_null(-1).to_numpy(zero_copy_only=False)
 
 
 def find_customers(definition: Definition) -> Customers:
-    """The customers of a definition, in the order of their ids.
+    """Return the customers of a definition, in the order of their ids.
 
     Of keyed tables only the key columns are read; the rows of unpartitioned customers are written into files later
     (`tuning.data.partition`).
@@ -114,7 +114,7 @@ def find_customers(definition: Definition) -> Customers:
 
 
 def select(found: Customers, ids: Sequence[str]) -> Customers:
-    """Those of the customers that are asked for; all when none is."""
+    """Return the customers that are asked for; all when none is."""
     if not ids:
         return found
     places = places_of(ids, found)
@@ -146,7 +146,7 @@ def _per_file(files: Sequence[File]) -> Customers:
 
 
 def _mapped(entries: Mapping[str, str | CustomerOptions | pd.DataFrame]) -> Customers:
-    """Customers named one by one; a value is a path, a frame, or a mapping of path and options."""
+    """Return customers named one by one; a value is a path, a frame, or a mapping of path and options."""
     if not entries:
         raise DataError("data: the mapping of customers to files is empty.")
     paths: dict[str, str] = {}
@@ -216,14 +216,14 @@ def _with_options(found: Customers, manifest: Mapping[str, CustomerOptions]) -> 
 
 
 def _overruled(said: CustomerOptions | None, by: CustomerOptions | None) -> CustomerOptions | None:
-    """What `data` says of a customer, where the manifest says nothing else."""
+    """Merge options; those of the manifest win."""
     if said is None or by is None:
         return by or said
     return said.model_copy(update={name: value for name, value in by if value is not None})
 
 
 def unique(found: Customers) -> Customers:
-    """In the order of ids; two customers with the same one are an error."""
+    """Sort customers by id; `DataError` where two have the same one."""
     ordered = found.take(pc.sort_indices(found.texts("id")).to_numpy())
     ids = ordered.texts("id")
     again = np.flatnonzero(pc.equal(ids[1:], ids[:-1]).to_numpy(zero_copy_only=False))

@@ -34,12 +34,12 @@ AT_ONCE = 16  # looks at a storage, which take it a tenth of a second each
 
 
 def file_name(path: str) -> str:
-    """A file's own name, for messages."""
+    """Return a file's own name, for messages."""
     return os.path.basename(without_query(path))
 
 
 def located(path: str) -> tuple[pyarrow.fs.FileSystem, str]:
-    """The pyarrow filesystem of a path or URI, kept for the next file of the same place, and the path on it.
+    """Return the pyarrow filesystem of a path or URI, kept for the next file of the same place, and the path on it.
 
     What is there may only be read through `opened`, or where `DataRoots.check` has let the place pass. Names stand for
     themselves: `%` in a URI is a percent sign, as it comes from listing a bucket.
@@ -59,7 +59,7 @@ def _filesystem(root: str) -> tuple[pyarrow.fs.FileSystem, str]:
 
 
 def is_same_file(one: str, other: str) -> bool:
-    """Whether two paths or URIs lead to the same file, through links too."""
+    """Return whether two paths or URIs lead to the same file, through links too."""
     if is_uri(one) or is_uri(other):
         return located(one) == located(other)
     with contextlib.suppress(OSError):
@@ -69,7 +69,7 @@ def is_same_file(one: str, other: str) -> bool:
 
 @contextlib.contextmanager
 def opened(path: str) -> Iterator[tuple[pyarrow.fs.FileSystem, str]]:
-    """As `located`, to read a file: the path on the filesystem is good within the block.
+    """Locate a file to read it: the path on the filesystem is valid within the block.
 
     `CustomerError` for what is outside `DataRoots`, for a folder, and for a pipe or a device, which nobody may ever
     write to.
@@ -92,7 +92,7 @@ def read_once() -> Iterator[None]:
 
 
 def open_file(path: str) -> pa.NativeFile:
-    """Open a file to read it; who calls closes it. Errors are those of `opened`."""
+    """Open a file to read it; the caller closes it. Errors are those of `opened`."""
     kept = _contents.get()
     stamp = GONE if kept is None else file_stamp(path)
     known, content = (kept or {}).get(path, (GONE, None))
@@ -115,7 +115,7 @@ _contents: ContextVar[dict[str, tuple[str, pa.Buffer]] | None] = ContextVar("con
 
 @contextlib.contextmanager
 def _placed(path: str, find: Find) -> Iterator[tuple[pyarrow.fs.FileSystem, str]]:
-    """Where a path or URI is that may be read. find: looks it up on a disk."""
+    """Yield the place of a path or URI that may be read. find: looks it up on a disk."""
     roots = DataRoots.of_process()
     roots.check(path)
     filesystem, inner = located(path)
@@ -125,7 +125,7 @@ def _placed(path: str, find: Find) -> Iterator[tuple[pyarrow.fs.FileSystem, str]
 
 
 def look_at_each(look: Callable[[str], T], files: Iterable[str]) -> dict[str, T]:
-    """What a look at each file says, several at once where they are on object storage."""
+    """Return the result of a look at each file; on object storage several are looked at together."""
     names = sorted(set(files))
     if not any(map(is_uri, names)):
         return {name: look(name) for name in names}  # for small files, threads take longer than the looks
@@ -134,7 +134,7 @@ def look_at_each(look: Callable[[str], T], files: Iterable[str]) -> dict[str, T]
 
 
 def check_readable(paths: Iterable[str]) -> None:
-    """`CustomerError` for a file that is outside `DataRoots`, for code of the user's own that opens it itself."""
+    """Raise `CustomerError` for a file outside `DataRoots`, for the user's code that opens it itself."""
     if DataRoots.of_process() != EVERYWHERE:
         for path in paths:
             with reading_errors(path), opened(path):
@@ -142,13 +142,13 @@ def check_readable(paths: Iterable[str]) -> None:
 
 
 def content_of(path: str) -> bytes:
-    """All of a small file; what can be wrong with it is a `CustomerError`."""
+    """Return all of a small file; `CustomerError` where it cannot be read."""
     with reading_errors(path), opened(path) as (filesystem, inner), filesystem.open_input_stream(inner) as stream:
         return bytes(stream.read())
 
 
 def size_of(path: str) -> int:
-    """Bytes of a local file; 0 for what is not there or may not be read, which its reader will say."""
+    """Return the bytes of a local file; 0 for one that is not there or may not be read, which its reader reports."""
     try:
         if (roots := DataRoots.of_process()) is EVERYWHERE:
             return os.path.getsize(path)  # of many files, the `with` would take longer than that
@@ -160,7 +160,7 @@ def size_of(path: str) -> int:
 
 @contextlib.contextmanager
 def reading_errors(path: str, encoding: str = "utf-8") -> Iterator[None]:
-    """Around reading a file: what can be wrong with it becomes a `CustomerError`."""
+    """Turn whatever is wrong with a file that is read within the block into a `CustomerError`."""
     shown = file_name(path)
     try:
         yield
@@ -184,13 +184,13 @@ def reading_errors(path: str, encoding: str = "utf-8") -> Iterator[None]:
 
 
 def _without_place(error: Exception, shown: str) -> str:
-    """What a library says of a file, with the file's name for the descriptor that it was opened by."""
+    """Return a library's message with the file's name for the descriptor that the file was opened by."""
     said = OPENED.sub(lambda _: shown, str(error)).removeprefix("Error tokenizing data. C error: ")
     return shorten(" ".join(said.split()).rstrip("."), 200)
 
 
 def file_stamp(path: str) -> str:
-    """Size and time of a file on a disk, the ETag of an object; GONE where neither can be had."""
+    """Return size and time of a file on a disk, the ETag of an object; GONE where neither can be had."""
     try:
         with _placed(path, DataRoots.found) as (filesystem, inner):
             if not isinstance(filesystem, pyarrow.fs.LocalFileSystem):
@@ -202,7 +202,7 @@ def file_stamp(path: str) -> str:
 
 
 def file_digest(path: str) -> str:
-    """The SHA-256 of a file on a disk, the ETag of an object; the error's name where it cannot be read."""
+    """Return the SHA-256 of a file on a disk, the ETag of an object; the error's name where it cannot be read."""
     try:
         if is_uri(path):
             with opened(path) as (filesystem, inner):
@@ -218,7 +218,7 @@ def file_digest(path: str) -> str:
 
 
 def joined(parts: Sequence[str]) -> str:
-    """One stamp or digest for several files; nothing where there are none, or one of them has none."""
+    """Join the stamps or digests of several files; empty where there are none, or one file has none."""
     if len(parts) == 1:
         return parts[0]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest() if parts and all(parts) else ""

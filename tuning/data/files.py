@@ -34,12 +34,12 @@ class File:
 
 
 def patterns(data: str | os.PathLike[str] | Sequence[str]) -> list[str]:
-    """A definition's data as a list of globs, folders and files."""
+    """Return a definition's data as a list of globs, folders and files."""
     return [str(data)] if isinstance(data, str | os.PathLike) else [str(item) for item in data]
 
 
 def is_glob(data: str | os.PathLike[str] | Sequence[str]) -> bool:
-    """True when files are chosen by a pattern, not named one by one or as a folder."""
+    """Return whether files are chosen by a pattern, not named one by one or as a folder."""
     return any(
         without_query(item) != _before_wildcards(without_query(item)) and not os.path.exists(item)
         for item in patterns(data)
@@ -47,7 +47,7 @@ def is_glob(data: str | os.PathLike[str] | Sequence[str]) -> bool:
 
 
 def find_files(data: str | os.PathLike[str] | Sequence[str]) -> list[File]:
-    """The files of a glob, folder, file or list of them, sorted by path.
+    """Return the files of a glob, folder, file or list of them, sorted by path.
 
     In folders (also below them) only files with a known suffix count, and none whose path has a hidden part.
     """
@@ -68,7 +68,7 @@ def find_files(data: str | os.PathLike[str] | Sequence[str]) -> list[File]:
 
 
 def _neighbour(names: Sequence[str]) -> str:
-    """The file or folder beside a single name that is not there which is most like it."""
+    """Suggest the file or folder whose name is most like a single one that is not there."""
     if len(names) != 1 or is_uri(names[0]) or is_glob(names[0]):
         return ""
     folder, name = os.path.split(os.path.abspath(names[0]))
@@ -78,7 +78,7 @@ def _neighbour(names: Sequence[str]) -> str:
 
 
 def left_out(data: str | os.PathLike[str] | Sequence[str], most: int = 10_000) -> list[str]:
-    """Files in local folders that may be meant as data and are not read; most: folders looked at.
+    """Return files in local folders that may be meant as data and are not read; most: folders looked at.
 
     Their format is not known, or `_` begins their name or that of a folder.
     """
@@ -95,7 +95,7 @@ def left_out(data: str | os.PathLike[str] | Sequence[str], most: int = 10_000) -
 
 
 def find_sizes(paths: Sequence[str]) -> dict[str, int]:
-    """Bytes of each path; 0 for what is not there, which its reader will say."""
+    """Return the bytes of each path; 0 for one that is not there, which its reader reports."""
     places: dict[int, tuple[pyarrow.fs.FileSystem, list[str], list[str]]] = {}
     sizes = dict.fromkeys(paths, 0)
     roots = DataRoots.of_process()
@@ -168,13 +168,13 @@ class _Place:
     size: Callable[[str], int]
 
     def matches(self, folder: str, parts: Sequence[str]) -> list[File]:
-        """Files that match the parts of a pattern; folders that do, such as months/*, stand for the files in them."""
+        """Return files that match the parts of a pattern; a matching folder (months/*) stands for its files."""
         found = sorted(set(self._matching(folder, parts)))
         files = [File(each.path, self.size(each.path)) for each in found if not each.folder]
         return files or [file for each in found for file in self.below(each.path)]
 
     def _matching(self, folder: str, parts: Sequence[str]) -> Iterator[FolderEntry]:
-        """What is below a folder and matches, as in a shell: `**` is any number of folders."""
+        """Yield what is below a folder and matches, as in a shell: `**` is any number of folders."""
         part, rest = parts[0], parts[1:]
         if rest and part == _before_wildcards(part):
             yield from self._matching(os.path.join(folder, part), rest)
@@ -193,7 +193,7 @@ class _Place:
                     yield from self._matching(entry.path, rest)
 
     def below(self, folder: str) -> list[File]:
-        """All data below a folder."""
+        """Return all data below a folder."""
         found: list[File] = []
         others = 0
         for files in self.files_by_folder(folder):
@@ -208,7 +208,7 @@ class _Place:
         return found
 
     def files_by_folder(self, folder: str, shown: tuple[str, ...] = ()) -> Iterator[list[FolderEntry]]:
-        """The files of a folder, and of each one below it that is neither hidden nor a link.
+        """Yield the files of a folder, and of each folder below it that is neither hidden nor a link.
 
         shown: beginnings of names that are not hidden here.
         """
@@ -225,12 +225,12 @@ def _before_wildcards(pattern: str) -> str:
 
 
 def _hidden(name: str) -> bool:
-    """Whether Spark, Hive or a notebook names its own files and folders like that; `_batch=2` is a value in Hive."""
+    """Return whether Spark, Hive or a notebook names its own files like that; `_batch=2` is a value in Hive."""
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
 def file_ids(files: Sequence[File]) -> list[str]:
-    """A customer's name per file: its path below the folder that all files share, without the suffix."""
+    """Return a customer's name per file: its path below the folder that all share, without the suffix."""
     addresses = [without_query(file.path) for file in files]
     schemes = {address.partition("://")[0] if is_uri(address) else "" for address in addresses}
     if len(schemes) > 1:

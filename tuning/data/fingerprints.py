@@ -34,7 +34,7 @@ MOST_READS = 4  # of a file that is written again and again
 
 
 def stamped(customers: Sequence[Customer]) -> Customers:
-    """The customers with the stamp that their files have now; without files they keep that of their table."""
+    """Stamp the customers by their files as they are now; without files they keep the stamp of their table."""
     found = Columnar.of(Customer, customers)
     files = found.shared("files")
     stamp_of = look_at_each(file_stamp, (file for names in files.distinct for file in names))
@@ -48,7 +48,7 @@ def stamped(customers: Sequence[Customer]) -> Customers:
 
 
 def digested(definition: Definition, customers: Sequence[Customer]) -> Customers:
-    """The customers with the stamp and the digest that their rows have now.
+    """Return the customers with the stamp and the digest that their rows have now.
 
     The stamp is looked up first: of a file that changes meanwhile it is out of date, and the digest is made again.
     """
@@ -66,7 +66,7 @@ def _with_digests(definition: Definition, customers: Customers) -> Customers:
 
 
 def touched(definition: Definition, before: Sequence[Customer], now: Sequence[Customer]) -> Customers:
-    """Those with another stamp than before, as they are now; whether their rows are other ones, `differ` says.
+    """Return customers with another stamp than before, as they are now; `differ` tells whether their rows changed.
 
     before: the same customers as a plan has them, in the same order.
     """
@@ -76,7 +76,7 @@ def touched(definition: Definition, before: Sequence[Customer], now: Sequence[Cu
 
 
 def differ(there: Customers, here: Customers) -> np.ndarray:
-    """(n,) whether customers' rows have changed. there: as they were, in the same order.
+    """Return (n,) whether customers' rows have changed. there: as they were, in the same order.
 
     Without a digest (of a table that could not be read), only the number of rows tells.
     """
@@ -87,12 +87,12 @@ def differ(there: Customers, here: Customers) -> np.ndarray:
 
 
 def with_missing_files(customers: Customers) -> Customers:
-    """Those whose files are not there, by their stamps."""
+    """Return customers whose files are missing, by their stamps."""
     return customers.take(np.asarray(pc.equal(customers.texts("stamp"), GONE)))
 
 
 def read_unchanged(customer: Customer, read: Callable[[], T]) -> T:
-    """What `read` makes of a customer's file; `ChangedDataError` where its rows are not those that a plan knows.
+    """Read a customer's file; `ChangedDataError` where its rows are not those that a plan knows.
 
     Only one look at the file, after it was read, where nothing has happened to it. Else its rows are looked at, and
     read again: those that were read may have been of a file that was just being written.
@@ -119,7 +119,7 @@ def read_unchanged(customer: Customer, read: Callable[[], T]) -> T:
 
 
 def _of_rows(definition: Definition, customers: Customers) -> dict[str, str]:
-    """The digests of customers without a file of their own, by id."""
+    """Return the digests of customers without a file of their own, by id."""
     data, found = definition.data, dict[str, str]()
     if isinstance(data, Mapping) or not definition.by:  # a frame each
         for customer in customers:

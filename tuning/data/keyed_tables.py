@@ -55,7 +55,7 @@ class KeyedTable:
         return joined([*look_at_each(file_stamp, (file.path for file in self.files)).values()])
 
     def parts(self, definition: Definition) -> Iterator[TablePart]:
-        """Its files, or its frame, in order."""
+        """Yield its files, or its frame, in order."""
         if self.frame is not None:
             yield TablePart(FrameSource(self.frame), definition, {})
         for file in self.files:
@@ -78,7 +78,7 @@ class TablePart:
 
     @classmethod
     def of_file(cls, path: str, definition: Definition) -> TablePart:
-        """The part that a file is."""
+        """Make the part that a file is."""
         return cls(file_source(path, definition.csv_options), definition, hive_values(path))
 
     @property
@@ -87,21 +87,21 @@ class TablePart:
         return [name for name in self.definition.by if name not in self.outside]
 
     def may_hold(self, key: Key) -> bool:
-        """Whether its path does not spell out another key."""
+        """Return whether its path spells out no other key."""
         values = zip(self.definition.by, key, strict=True)
         return all(name not in self.outside or key_text(self.outside[name]) == value for name, value in values)
 
     def columns(self) -> list[str]:
-        """The names of all columns."""
+        """Return the names of all columns."""
         return [*self.source.columns(), *self.outside]
 
     def pieces(self) -> Iterator[pa.Table]:
-        """The needed columns of all rows in their order, missing cells as such, with those that the path spells out."""
+        """Yield the needed columns of all rows in order, missing cells as null, with those that the path spells out."""
         for piece in self.source.pieces(self._inside, self.definition.needed_of):
             yield self._whole(piece)
 
     def all_pieces(self) -> Iterator[tuple[pa.Table, pa.Table]]:
-        """The same of all columns, each with the rows as they came."""
+        """Yield all columns of the rows in the same way, each piece with the rows as they came."""
         for piece in self.source.pieces(self._inside):
             yield self._whole(piece), piece
 
@@ -109,14 +109,14 @@ class TablePart:
         return with_columns(with_missing(piece, self.definition.csv_options), self.outside)
 
     def key_pieces(self) -> Iterator[pa.Table]:
-        """The key columns of all rows in their order."""
+        """Yield the key columns of all rows in order."""
         inside = self._inside
         for piece in self.source.pieces(inside, lambda names: inside or [name for name in names if name.strip()][:1]):
             yield with_columns(piece, self.outside)
 
 
 def find_tables(data: Any, by: Sequence[str]) -> list[KeyedTable]:
-    """The keyed tables of a definition's data: each file of a glob is one, a folder or a list of files is one.
+    """Return the keyed tables of a definition's data: each file of a glob is one, a folder or a list of files is one.
 
     Files whose folders spell out all keys (`zone=141/…`) are parts of one table, however they were found.
     """
@@ -147,7 +147,7 @@ def count_keys(table: KeyedTable, definition: Definition) -> tuple[pa.Array, pa.
 
 
 def _counted(table: KeyedTable, definition: Definition) -> pa.Table:
-    """The keys of a table with their number of rows; columns are key columns by position, and `n`."""
+    """Return the keys of a table with their number of rows; columns are key columns by position, and `n`."""
     by, names = definition.by, [str(place) for place in range(len(definition.by))]
     parts: list[pa.Table] = []
     waiting = 0
@@ -180,7 +180,7 @@ def _with_texts(counts: pa.Table) -> pa.Table:
 
 
 def with_columns(rows: pa.Table, values: Mapping[str, str | None]) -> pa.Table:
-    """The rows with columns that hold one value each (what a path spells out)."""
+    """Append columns that hold one value each, as a path spells them out."""
     for name, value in values.items():
         column = pa.array([value], pa.string()).take(pa.array([0] * rows.num_rows, pa.int32()))
         position = rows.schema.get_field_index(name)

@@ -27,7 +27,7 @@ HIVE_MISSING = "__HIVE_DEFAULT_PARTITION__"
 
 
 def row_keys(table: pa.Table, by: Sequence[str]) -> tuple[np.ndarray, list[Key]]:
-    """(code of each row, keys): the key of row i is `keys[codes[i]]`; keys are in order of appearance."""
+    """Return (code of each row, keys): the key of row i is `keys[codes[i]]`; keys are in order of appearance."""
     codes = np.zeros(table.num_rows, dtype=np.int64)
     columns: list[tuple[np.ndarray, list[str | None]]] = []
     for name in by:
@@ -49,14 +49,14 @@ def row_keys(table: pa.Table, by: Sequence[str]) -> tuple[np.ndarray, list[Key]]
 
 
 def rows_by_key(table: pa.Table, by: Sequence[str]) -> list[tuple[Key, np.ndarray]]:
-    """Each key with the places of its rows, in order."""
+    """Return each key with the places of its rows, in order."""
     codes, keys = row_keys(table, by)
     order = np.argsort(codes, kind="stable")
     return list(zip(keys, np.split(order, np.searchsorted(codes[order], np.arange(1, len(keys)))), strict=False))
 
 
 def plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A key column without dictionary encoding; empty text is missing (CSV knows no difference)."""
+    """Return a key column without dictionary encoding; empty text is missing (CSV knows no difference)."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
@@ -65,7 +65,7 @@ def plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def key_table(frame: pd.DataFrame, by: Sequence[str]) -> pa.Table:
-    """Key columns of a frame in Arrow's types; a column of mixed types is taken as `key_text`."""
+    """Return key columns of a frame in Arrow's types; a column of mixed types is taken as `key_text`."""
     columns = []
     for name in by:
         try:
@@ -77,19 +77,19 @@ def key_table(frame: pd.DataFrame, by: Sequence[str]) -> pa.Table:
 
 
 def with_key_texts(frame: pd.DataFrame, by: Sequence[str], keys: pa.Table) -> pd.DataFrame:
-    """The frame with key columns of mixed types as their `key_table` has them: else a file would spell them anew."""
+    """Replace key columns of mixed types by their `key_table`: else a file would spell them anew."""
     mixed = [name for name in by if frame[name].dtype == object and pa.types.is_string(keys.schema.field(name).type)]
     texts = {name: keys.column(name).to_numpy() for name in mixed}
     return pd.DataFrame({**frame, **texts}, index=frame.index, copy=False) if mixed else frame
 
 
 def key_text(value: object) -> str | None:
-    """A key value as text, None when it is missing: null, NaN, or empty."""
+    """Return a key value as text, None when it is missing: null, NaN, or empty."""
     return None if value is None or value != value else text_of(value) or None
 
 
 def text_of(value: object) -> str:
-    """A key value as text, the same whatever type a file stores it in: 141, 141.0, "141" and "141.0" are one customer.
+    """Return a key value as text, whatever type a file stores it in: 141, 141.0, "141" and "141.0" are one customer.
 
     It depends on nothing but the value: another row's key never changes what a customer is called.
     """
@@ -110,7 +110,7 @@ def text_of(value: object) -> str:
 
 
 def key_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """`key_text` of each value; of text that needs no change, the column itself."""
+    """Apply `key_text` to each value; text that needs no change is returned itself."""
     if pa.types.is_integer(column.type):
         return column.cast(pa.string())
     if pa.types.is_string(column.type) and not pc.any(pc.match_substring_regex(column, r"\.0$|^$")).as_py():
@@ -119,12 +119,12 @@ def key_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def customer_id(key: Key) -> str:
-    """A customer's name: the key's parts joined by `/`; two keys never share one."""
+    """Return a customer's name: the key's parts joined by `/`; two keys never share one."""
     return "/".join(_part(text, len(key) > 1) for text in key)
 
 
 def customer_ids(columns: Sequence[pa.Array], prefix: str = "") -> pa.Array:
-    """`customer_id` of many keys, behind a prefix.
+    """Apply `customer_id` to many keys, behind a prefix.
 
     columns: texts of the keys, an array for each key column.
     """
@@ -134,7 +134,7 @@ def customer_ids(columns: Sequence[pa.Array], prefix: str = "") -> pa.Array:
 
 
 def key_lists(columns: Sequence[pa.Array]) -> pa.Array:
-    """The keys as lists of texts, one for each customer. columns: as of `customer_ids`."""
+    """Return the keys as lists of texts, one for each customer. columns: as of `customer_ids`."""
     count, width = len(columns[0]), len(columns)
     order = np.arange(count * width).reshape(width, count).T.reshape(-1)
     values = columns[0] if width == 1 else pa.concat_arrays(columns).take(pa.array(order))
@@ -142,7 +142,7 @@ def key_lists(columns: Sequence[pa.Array]) -> pa.Array:
 
 
 def look_alikes(ids: pa.ChunkedArray) -> list[list[str]]:
-    """Groups of ids that differ only in case, in blanks at the ends of their parts or in their Unicode form."""
+    """Return groups of ids that differ only in case, in blanks at the ends of their parts or in their Unicode form."""
     plain = pc.replace_substring_regex(pc.utf8_lower(pc.utf8_normalize(ids, "NFKC")), r"\s*/\s*", "/")
     table = pa.table({"plain": pc.utf8_trim_whitespace(plain), "id": ids})
     groups = table.group_by("plain", use_threads=False).aggregate([("id", "list"), ("id", "count")])
@@ -151,7 +151,7 @@ def look_alikes(ids: pa.ChunkedArray) -> list[list[str]]:
 
 
 def _parts(column: pa.Array, several: bool) -> pa.Array:
-    """The texts as parts of names."""
+    """Return the texts as parts of names."""
     odd = rf'^"|^{re.escape(MISSING)}$' + ("|/" if several else "")
     if not column.null_count and not pc.any(pc.match_substring_regex(column, odd)).as_py():
         return column
@@ -167,7 +167,7 @@ def _part(text: str | None, several: bool) -> str:
 
 
 def hive_values(path: str) -> dict[str, str | None]:
-    """The columns that a path spells out, as in `…/zone=141/part-0.parquet`."""
+    """Return the columns that a path spells out, as in `…/zone=141/part-0.parquet`."""
     found: dict[str, str | None] = {}
     for segment in path.split("/")[:-1]:
         name, equals, value = segment.partition("=")

@@ -33,7 +33,7 @@ class Loader:
         self._read: dict[tuple[str, ...], OrderedRows | CustomerError] = {}
 
     def read(self, customer: Customer) -> pd.DataFrame:
-        """A customer's rows; `CustomerError` says why they cannot be read.
+        """Return a customer's rows; `CustomerError` says why they cannot be read.
 
         `ChangedDataError` where they are not those that the customer's stamp and digest are of.
         """
@@ -48,7 +48,7 @@ class Loader:
         return _counted(found, customer)
 
     def _table(self, files: tuple[str, ...]) -> OrderedRows:
-        """The rows of all customers in some files, read now or earlier."""
+        """Return the rows of all customers in some files, read now or earlier."""
         found = self._read.get(files)
         if found is None:
             try:
@@ -63,7 +63,7 @@ class Loader:
 
 
 def _counted(rows: pd.DataFrame, customer: Customer) -> pd.DataFrame:
-    """The rows, as many as were counted when customers were found; `CustomerError` where they are not."""
+    """Return the rows; `CustomerError` unless they are as many as were counted when customers were found."""
     if customer.rows in (None, len(rows)):
         return rows
     raise CustomerError(FileCode.OTHER_COUNT(rows=len(rows), counted=customer.rows))
@@ -87,12 +87,12 @@ class OrderedRows:
 
     @classmethod
     def read(cls, definition: Definition, files: Sequence[str]) -> OrderedRows:
-        """All rows of files that the run has written."""
+        """Return all rows of files that the run has written."""
         tables = [piece for file in files for piece in file_source(file, {}).pieces()]
         return cls(tables, definition.by, definition.csv_options)
 
     def rows(self, key: Key) -> pd.DataFrame:
-        """A customer's rows; none of one that is not there."""
+        """Return a customer's rows; none of an unknown one."""
         if self._frame is not None:
             start, end = self._runs[0][1].get(key, (0, 0))
             rows = self._frame.iloc[start:end]
@@ -106,7 +106,7 @@ class OrderedRows:
 
 
 def _ordered(table: pa.Table, by: Sequence[str]) -> tuple[pa.Table, dict[Key, tuple[int, int]]]:
-    """A table ordered by customer, and where the rows of each begin and end."""
+    """Order a table by customer, and return where the rows of each begin and end."""
     codes, keys = row_keys(table, by)
     order = np.argsort(codes, kind="stable")
     bounds = np.searchsorted(codes[order], np.arange(len(keys) + 1)).tolist()

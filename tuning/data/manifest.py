@@ -30,7 +30,7 @@ RESOURCES = ("cpus", "gpus", "memory_gb")
 
 
 def read_manifest(path: str) -> dict[str, CustomerOptions]:
-    """The entries of a manifest by customer id; `DataError` names the entry that is wrong."""
+    """Read the entries of a manifest by customer id; `DataError` names the entry that is wrong."""
     entries = _entries(path)
     if DataRoots.of_process() != EVERYWHERE:
         _check_plain(entries)
@@ -38,7 +38,7 @@ def read_manifest(path: str) -> dict[str, CustomerOptions]:
 
 
 def _check_plain(entries: Mapping[str, object]) -> None:
-    """`DataError` where a manifest names code, which would be imported, or a file that a library opens by itself.
+    """Raise `DataError` where a manifest names code, which would be imported, or a file that a library opens by itself.
 
     A manifest is data, which others may write than those who say what code is run.
     """
@@ -59,14 +59,14 @@ def _entries(path: str) -> Mapping[str, object]:
 
 
 def _placed(manifest: str, path: str) -> str:
-    """A path that a manifest names; a relative one is meant from its folder."""
+    """Return a path that a manifest names; a relative one is resolved from its folder."""
     if is_uri(path) or os.path.isabs(os.path.expanduser(path)):
         return path
     return _beside(manifest, path)
 
 
 def _beside(manifest: str, path: str) -> str:
-    """A relative path meant from the manifest's folder; on object storage with the options of the manifest's URI."""
+    """Resolve a relative path from the manifest's folder; on object storage with the options of the manifest's URI."""
     if not is_uri(manifest):
         return f"{Path(manifest).resolve().parent}/{path}"
     address = without_query(manifest)

@@ -70,11 +70,11 @@ class RowReader:
     knows: Callable[[str], bool]
 
     def of_one(self) -> RowReader:
-        """The same where all rows are the file's customer's, whatever they name."""
+        """Return a reader that gives all rows to the file's customer, whatever they name."""
         return replace(self, definition=self.definition.model_copy(update={"by": ()}))
 
     def windows(self, file: NewFile, most: float = WINDOW_BYTES) -> Iterator[Window]:
-        """All rows of a file in order, at least one window, maybe an empty one. `TuningError`: what is wrong with it.
+        """Yield all rows of a file in order: at least one window, maybe an empty one. `TuningError` says what is wrong.
 
         most: bytes of a window.
         """
@@ -105,7 +105,7 @@ class RowReader:
         return Window(came, tuple(of))
 
     def of_frame(self, frame: pd.DataFrame) -> Window:
-        """A frame's rows; without key columns they are one customer's, who has no name."""
+        """Divide a frame's rows by customer; without key columns they belong to one, who has no name."""
         by, rows = self.definition.by, text_names(frame).reset_index(drop=True)
         if not by:
             return Window(frame, (RowsOfCustomer("", rows, np.arange(len(rows))),))
@@ -114,7 +114,7 @@ class RowReader:
         return Window(frame, tuple(RowsOfCustomer(customer_id(key), rows.iloc[at], at) for key, at in found))
 
     def customers_in(self, file: NewFile) -> list[str]:
-        """The ids of all customers of a file, for which only its key columns are read."""
+        """Return the ids of all customers of a file, for which only its key columns are read."""
         by = self.definition.by
         if not by:
             return [file.id]
@@ -122,7 +122,7 @@ class RowReader:
         return list(dict.fromkeys(name for some in keys for name in self._names(some, file)))
 
     def _names(self, keys: Sequence[Key], file: NewFile) -> list[str]:
-        """What customers are called: where each file of a glob was a table, its name is a part of theirs."""
+        """Return the customers' names: where each file of a glob was a table, its name is a part of them."""
         names, data = [customer_id(key) for key in keys], self.definition.data
         if not isinstance(data, str | list | tuple) or not is_glob(data):
             return names
@@ -131,7 +131,7 @@ class RowReader:
 
 
 def new_files(data: str | Sequence[str]) -> list[NewFile]:
-    """The files that a glob, folder or path means, in order; `DataError` where there are none."""
+    """Return the files that a glob, folder or path means, in order; `DataError` where there are none."""
     files = find_files(data)
     names = [without_query(file.path).rpartition("/")[2] for file in files]
     ids = file_ids(files)

@@ -35,7 +35,7 @@ FOLDER = "data"
 
 
 def partition(definition: Definition, customers: Sequence[Customer], directory: RunDirectory) -> Customers:
-    """Write the rows of unpartitioned customers into the run directory; the customers with their files.
+    """Write the rows of unpartitioned customers into the run directory, and return the customers with their files.
 
     Every call writes files of its own, so that two owners of a run never write the same one.
     """
@@ -73,7 +73,7 @@ def partition(definition: Definition, customers: Sequence[Customer], directory: 
 def _divide(
     table: KeyedTable, definition: Definition, here: Customers, directory: RunDirectory, prefix: str
 ) -> tuple[np.ndarray, list[tuple[str, ...]]]:
-    """Stream one table into buckets: (the bucket of each customer, the files of each bucket)."""
+    """Stream one table into buckets, and return the bucket of each customer and the files of each bucket."""
     sizes = here.numbers("size")
     slots = definition.slots or default_slots()
     count = max(batch_count(len(here), slots), int(sizes.sum()) // BUCKET_BYTES)
@@ -134,7 +134,7 @@ def _write(directory: RunDirectory, name: str, rows: pa.Table) -> str:
 
 
 def pieces(table: KeyedTable, definition: Definition) -> Iterator[pa.Table]:
-    """A table piece by piece, in its order."""
+    """Yield a table piece by piece, in its order."""
     try:
         for part in table.parts(definition):
             yield from part.pieces()
@@ -143,7 +143,7 @@ def pieces(table: KeyedTable, definition: Definition) -> Iterator[pa.Table]:
 
 
 def _rows_or_reason(frame: pd.DataFrame) -> pa.Table:
-    """A customer's own frame; one that cannot be written leaves a reason in its place."""
+    """Return a customer's own frame; the reason in its place where it cannot be written."""
     try:
         return to_arrow(frame)
     except CustomerError as error:

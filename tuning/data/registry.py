@@ -16,7 +16,7 @@ from tuning.storage.names import mask, without_query
 
 @cache
 def file_formats() -> tuple[type[FileSource], ...]:
-    """All formats of files, by the names of their modules."""
+    """Return all formats of files, by the names of their modules."""
     modules = (
         importlib.import_module(f"{folder.__name__}.{found.name}") for found in pkgutil.iter_modules(folder.__path__)
     )
@@ -25,23 +25,23 @@ def file_formats() -> tuple[type[FileSource], ...]:
 
 @cache
 def suffixes() -> tuple[str, ...]:
-    """How the names of files of data end."""
+    """Return how the names of files of data end."""
     return tuple(suffix for each in file_formats() for suffix in each.suffixes)
 
 
 def format_of(path: str) -> type[FileSource]:
-    """The format of a file, by its name; a suffix that nobody knows is taken as CSV."""
+    """Return the format of a file, by its name; an unknown suffix is taken as CSV."""
     name = without_query(path).lower()
     return next((each for each in file_formats() if name.endswith(each.suffixes)), CsvSource)
 
 
 def file_source(path: str, csv: ReadCsvOptions) -> FileSource:
-    """A file of data. csv: the definition's options of `pandas.read_csv`."""
+    """Return a file of data as a source. csv: the definition's options of `pandas.read_csv`."""
     return format_of(path)(path, csv)
 
 
 def without_suffix(name: str) -> str:
-    """A file's name without what says its format."""
+    """Return a file's name without the suffix of its format."""
     for suffix in suffixes():
         if name.lower().endswith(suffix):
             return name[: -len(suffix)]
@@ -49,7 +49,7 @@ def without_suffix(name: str) -> str:
 
 
 def check_writable(path: str) -> None:
-    """`DataError` unless the suffix says what kind of file it is to be."""
+    """Raise `DataError` unless the suffix names a format."""
     if not without_query(path).lower().endswith(suffixes()):
         titles = " nor ".join(each.title for each in file_formats())
         raise DataError(f"{mask(path)!r} is neither {titles}; end it in one of {', '.join(suffixes())}.")

@@ -85,7 +85,7 @@ def sample_target(definition: Definition, customers: Customers, frames: SampledF
 
 
 def _unusable(frame: pd.DataFrame, definition: Definition) -> Note | None:
-    """Why no task can be guessed from a customer's target, if so."""
+    """Return why no task can be guessed from a customer's target, if so."""
     target, least = definition.target or "", definition.min_rows
     if target not in frame.columns:
         return FileCode.COLUMN_ABSENT(target, role="target", columns=[*frame.columns[:11]], csv={})
@@ -97,7 +97,7 @@ def _unusable(frame: pd.DataFrame, definition: Definition) -> Note | None:
 def sample_frames(
     definition: Definition, customers: Customers, prepared: Callable[[pd.DataFrame, str], pd.DataFrame]
 ) -> SampledFrames:
-    """Prepared rows of the largest customers, or why there are none; of large files only the first rows.
+    """Yield prepared rows of the largest customers, or why there are none; of large files only the first rows.
 
     Who is over a limit gets no model, and so no say in what is guessed for the others, nor their place here. The look
     ends where several of them cannot be looked at at all.
@@ -124,7 +124,7 @@ def sample_frames(
 
 
 def _table_rows(definition: Definition, customers: Customers, largest: Customers) -> Callable[[Customer], pd.DataFrame]:
-    """A function that gives rows of customers in tables that are not divided yet: those among the first of each file.
+    """Return a function that reads customers in tables not yet divided: their rows among the first of each file.
 
     Rows of those of the customers that are too large do not count there. largest: those that will be asked for.
     """
@@ -149,7 +149,7 @@ def _table_rows(definition: Definition, customers: Customers, largest: Customers
 
 
 def _first_rows(definition: Definition, number: int, keys: Set[Key], refused: Set[Key]) -> Iterator[pa.Table]:
-    """The first rows of the first files of a keyed table that may hold some keys; all of a frame.
+    """Yield the first rows of the first files of a keyed table that may hold some keys; all of a frame.
 
     refused: keys whose rows are passed over.
     """

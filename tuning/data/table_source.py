@@ -26,14 +26,14 @@ class TableWriter(Protocol):
     """Writes tables of one schema, one after the other, into a stream that it does not close."""
 
     def write_table(self, table: pa.Table) -> None:
-        """The next rows."""
+        """Write the next rows."""
 
     def close(self) -> None:
-        """There are no more rows."""
+        """End the file."""
 
 
 def all_columns(_: Sequence[str]) -> None:
-    """The choice of all columns."""
+    """Choose all columns."""
 
 
 class TableSource(ABC):
@@ -51,10 +51,10 @@ class TableSource(ABC):
 
     @abstractmethod
     def columns(self) -> list[str]:
-        """The names of the columns, from the header alone."""
+        """Return the names of the columns, from the header alone."""
 
     def read(self, *, rows: int | None = None, limits: Limits = UNLIMITED) -> pd.DataFrame:
-        """The rows as one customer's frame.
+        """Read the rows as one customer's frame.
 
         Args:
             rows: stop after as many.
@@ -76,7 +76,7 @@ class TableSource(ABC):
 
     @abstractmethod
     def pieces(self, keys: Sequence[str] = (), choose: ColumnChoice = all_columns) -> Iterator[pa.Table]:
-        """The rows in their order, so that a table may be larger than memory; at least one piece, maybe an empty one.
+        """Yield the rows in order, so that a table may be larger than memory: at least one piece, maybe an empty one.
 
         A piece has at most `PIECE_ROWS` rows, and no more of the file is in memory than that and what is read ahead
         (of a format of record batches, one of them), however well the file is compressed: `tests/runs/test_memory.py`.
@@ -125,7 +125,7 @@ class FileSource(TableSource):
 
     @abstractmethod
     def writer(self, stream: BinaryIO) -> TableWriter:
-        """What writes such a file piece by piece, as the suffix says, into a stream."""
+        """Return a writer of such a file, as the suffix says, piece by piece into a stream."""
 
 
 def check_names(names: Sequence[str], what: str) -> None:

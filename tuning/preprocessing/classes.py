@@ -20,7 +20,7 @@ FALSE_AND_TRUE = frozenset({("0", "1"), ("-1", "1"), ("n", "y"), ("f", "t")})  #
 
 
 def read_classes(values: pd.Series) -> tuple[np.ndarray, tuple[Label, ...]]:
-    """(n,) class codes, and the labels in their order; a target that cannot be compared is a `CustomerError`.
+    """Return (n,) class codes and the labels in order; `CustomerError` for a target that cannot be compared.
 
     values: without missing ones. Whole numbers are ints, also where a gap has made floats of the column.
     """
@@ -35,18 +35,18 @@ def read_classes(values: pd.Series) -> tuple[np.ndarray, tuple[Label, ...]]:
 
 
 def _is_whole(label: Label) -> bool:
-    """Whether a number of floating point stands for a whole one; larger ones are whole because they are large."""
+    """Return whether a float stands for a whole number; from 2^63 on all do, because they are large."""
     return isinstance(label, float) and label.is_integer() and abs(label) < 2.0**63
 
 
 def _plain(value: object) -> Label:
-    """A class label as a plain value that a model file can hold; dates and the like as text."""
+    """Return a class label as a plain value that a model file can hold; dates and the like as text."""
     plain = value.item() if hasattr(value, "item") else value
     return plain if isinstance(plain, str | int | float | bool) else str(value)
 
 
 def find_label(wanted: Label, labels: Iterable[Label]) -> Label | None:
-    """The label that a definition means, which may be of another type there; None when there is none."""
+    """Return the label that a definition means, which may be of another type there; None when there is none."""
     by_text = {str(label): label for label in labels}
     found = by_text.get(str(int(wanted) if _is_whole(wanted) else wanted))
     if found is None and isinstance(wanted, bool):
@@ -55,7 +55,7 @@ def find_label(wanted: Label, labels: Iterable[Label]) -> Label | None:
 
 
 def guess_positive(targets: Iterable[pd.Series]) -> tuple[Label, Note] | None:
-    """The positive class of a binary task, and why it is that one; None when no customer has two classes.
+    """Guess the positive class of a binary task, and say why; None when no customer has two classes.
 
     It is the one that is called true, yes or 1, else the rarer one of all customers. These may have classes of other
     names: the pair with most rows counts.
@@ -84,7 +84,7 @@ def guess_positive(targets: Iterable[pd.Series]) -> tuple[Label, Note] | None:
 
 
 def class_weights(given: ClassWeights, y: np.ndarray, classes: tuple[Label, ...]) -> np.ndarray:
-    """(classes,) a weight per class: as given by label (1 for a class not named), or n / (classes * rows of it)."""
+    """Return (classes,) weights: as given by label (1 for a class not named), or n / (classes * rows of it)."""
     if given == "balanced":
         counts = np.bincount(y, minlength=len(classes))
         return np.where(counts > 0, len(y) / (np.count_nonzero(counts) * np.maximum(counts, 1)), 1.0)

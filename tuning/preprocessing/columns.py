@@ -62,7 +62,7 @@ class Features:
 def read_columns(
     frame: pd.DataFrame, names: Sequence[str], search: np.ndarray, chosen: bool = False, dates: str | None = None
 ) -> Features:
-    """The usable features among `names`.
+    """Return the usable features among `names`.
 
     search: positions of the rows that may be looked at to decide. dates: how dates in text are written, as the
     definition says it. Left out are columns that are empty or constant there, hold lists or the like, and, unless the
@@ -105,7 +105,7 @@ def read_columns(
 
 
 def all_columns(frame: pd.DataFrame) -> tuple[Column, ...]:
-    """Every column of a frame as it is: text that is numbers or dates is text, and what is empty may hold anything."""
+    """Return every column as it is: text of numbers or dates is text, and an empty column may hold anything."""
     read = {name: Values(frame[name]) for name in frame.columns}
     kinds = {name: TEXT if values.holds_text else values.kind(None) for name, values in read.items()}
     return tuple(
@@ -115,7 +115,7 @@ def all_columns(frame: pd.DataFrame) -> tuple[Column, ...]:
 
 
 def as_frame(frame: pd.DataFrame, columns: Sequence[Column]) -> RawColumns:
-    """The frame's columns as they are, and text as numbers where these were fitted.
+    """Return the frame's columns as they are, and text as numbers where these were fitted.
 
     A column that is missing or has changed its kind is a `CustomerError`.
     """
@@ -137,7 +137,7 @@ def _check_present(frame: pd.DataFrame, columns: Sequence[Column]) -> None:
 
 
 def to_raw(frame: pd.DataFrame, columns: Sequence[Column]) -> RawColumns:
-    """The frame's columns as arrays; a column that is missing or has changed its kind is a `CustomerError`."""
+    """Return the frame's columns as arrays; `CustomerError` for one that is missing or has changed its kind."""
     _check_present(frame, columns)
     parts = _Parts()
     for column in columns:
@@ -170,13 +170,13 @@ class _Parts:
 
 
 def _varies(values: np.ndarray) -> bool:
-    """Whether a column holds at least two different numbers."""
+    """Return whether a column holds at least two different numbers."""
     finite = values[np.isfinite(values)]
     return bool(len(finite)) and bool((finite != finite[0]).any())
 
 
 def _unusable_text(codes: np.ndarray, texts: tuple[str, ...], chosen: bool) -> DataCode | None:
-    """Why a column of text is of no use."""
+    """Return why a column of text is of no use, if so."""
     counts = np.bincount(codes, minlength=len(texts))
     present = [number for number, text in zip(counts, texts, strict=True) if number and text != MISSING]
     if len(present) < 2:

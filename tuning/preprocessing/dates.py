@@ -24,7 +24,7 @@ UNDECIDED = "undecided"  # a format: day and month cannot be told apart
 
 
 def date_format(values: pd.Series, dates: str | None) -> str | None:
-    """The notation of nearly all of some texts, None when they are no dates; UNDECIDED where two fit alike.
+    """Return the notation of nearly all of some texts; None when they are no dates, UNDECIDED where two fit alike.
 
     values: the different texts of a column. dates: "day_first", "month_first", a format of `strptime`, or None to
     guess.
@@ -41,12 +41,12 @@ def date_format(values: pd.Series, dates: str | None) -> str | None:
 
 
 def parse_dates(values: pd.Series, format: str) -> pd.Series:
-    """Moments in UTC; a text that is not written like that is NaT."""
+    """Parse moments in UTC; a text in another notation is NaT."""
     return pd.to_datetime(values, format=format, utc=True, errors="coerce")
 
 
 def is_like_a_date(text: str) -> bool:
-    """Whether a text looks like a date in any notation."""
+    """Return whether a text looks like a date in any notation."""
     return any(pattern.match(text.strip()) for pattern in (ISO_LIKE, NUMBERED, NAMED_LIKE))
 
 

@@ -57,7 +57,7 @@ class Values:
         return pd.factorize(self.values)
 
     def kind(self, search: np.ndarray | None) -> str | DataCode:
-        """One of KINDS, or why the column cannot be used; only rows of the search are looked at."""
+        """Return one of KINDS, or why the column cannot be used; only rows of the search are looked at."""
         if (typed := self._typed()) is not None:
             return typed
         try:
@@ -86,7 +86,7 @@ class Values:
         return bool(len(there)) and isinstance(there.iloc[0], str)
 
     def _typed(self) -> str | DataCode | None:
-        """What the column's type says; None where only the values can."""
+        """Return what the column's type says; None where only the values can."""
         if isinstance(self.dtype, pd.CategoricalDtype):  # also of numbers
             return TEXT
         if (found := BY_TYPE.get(getattr(self.dtype, "kind", ""))) is not None:
@@ -96,7 +96,7 @@ class Values:
         return None
 
     def _kind_of_text(self, seen: pd.Series, counts: np.ndarray) -> str | DataCode:
-        """NUMBER, DATE or TEXT, or why dates cannot be read. seen: the different texts, each found `counts` times."""
+        """Return NUMBER, DATE or TEXT, or why dates cannot be read. seen: the different texts, with their `counts`."""
         if (format := date_format(seen, self._dates)) is not None:
             self.format = format
             return DataCode.UNDECIDED if format == UNDECIDED else DATE
@@ -105,7 +105,7 @@ class Values:
         return NUMBER if nearly_numbers(seen, counts) else TEXT
 
     def check(self, column: Column) -> None:
-        """`CustomerError` where a fitted column comes back as another kind; nothing known is not another kind."""
+        """Raise `CustomerError` where a fitted column comes back as another kind; an unknown kind is no other kind."""
         if column.kind == PRESENCE:
             return
         typed = self._typed()
@@ -123,7 +123,7 @@ class Values:
         raise self._changed(column.kind, now)
 
     def arrays(self, column: Column) -> list[np.ndarray]:
-        """The column as float64: one array of numbers (seconds, for a duration), or the four parts of dates."""
+        """Return the column as float64: one array of numbers (seconds, for a duration), or the four parts of dates."""
         if column.kind == DATE:
             return self._date_parts(column.format)
         if column.kind == PRESENCE:
@@ -131,13 +131,13 @@ class Values:
         return [self._seconds() if column.kind == DURATION else self._numbers()]
 
     def presence(self) -> np.ndarray:
-        """(n,) 1 where a row has a value, 0 where it is missing; an infinite number counts as missing."""
+        """Return (n,) 1 where a row has a value, 0 where it is missing; an infinite number counts as missing."""
         if self.dtype.kind == "f":
             return np.isfinite(self._numbers()).astype(np.float64)
         return self.values.notna().to_numpy(dtype=np.float64)
 
     def no_such_values(self, found: np.ndarray, kind: str) -> list[Note]:
-        """A note where single values of a column are not of its kind, and so are missing."""
+        """Return a note where single values of a column are not of its kind, and so are missing."""
         if self._typed() is not None or not (wrong := self.values.notna().to_numpy() & np.isnan(found)).any():
             return []
         example = str(self.values[wrong].iloc[0])[:40]
@@ -166,7 +166,7 @@ class Values:
         return values.dt.total_seconds().to_numpy(dtype=np.float64)
 
     def _date_parts(self, format: str) -> list[np.ndarray]:
-        """Days since 1970 with their fraction, month, weekday (Monday 0), hour; a value that is no date is missing."""
+        """Return days since 1970 with fraction, month, weekday (Monday 0) and hour; other values are missing."""
         if self.dtype.kind == "M":
             return _parts(pd.to_datetime(self.values, utc=True))
         codes, found = self._factorized
@@ -179,7 +179,7 @@ class Values:
         return [np.append(part, np.nan)[codes] for part in _parts(parsed)]
 
     def texts(self) -> tuple[np.ndarray, tuple[str, ...]]:
-        """(position of each row's text, the texts sorted); missing values are a text of their own."""
+        """Return (position of each row's text, the texts sorted); missing values are a text of their own."""
         codes, found = self._factorized
         texts = [str(text) for text in found]
         if (codes < 0).any():

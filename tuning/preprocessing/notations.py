@@ -25,7 +25,7 @@ NOTATIONS: tuple[Mapping[str, str], ...] = (
 
 
 def nearly_numbers(texts: pd.Series, counts: np.ndarray | None = None) -> bool:
-    """Whether so many of some texts are numbers that the others are mistakes; codes such as 007 are no numbers.
+    """Return whether so many texts are numbers that the others are mistakes; codes such as 007 are no numbers.
 
     counts: how often each text occurs, once by default.
     """
@@ -36,12 +36,12 @@ def nearly_numbers(texts: pd.Series, counts: np.ndarray | None = None) -> bool:
 
 
 def nearly_dates(texts: Sequence[str]) -> bool:
-    """Whether nearly all of some texts look like dates."""
+    """Return whether nearly all of some texts look like dates."""
     return _nearly_all(texts, is_like_a_date)
 
 
 def notations(texts: Sequence[str]) -> list[Mapping[str, str]]:
-    """The options of `csv` under which nearly all of some texts are numbers, which they are not without any.
+    """Return the options of `csv` under which nearly all of some texts, no numbers without them, are numbers.
 
     Two where a comma may stand before decimals or between thousands; else one at most.
     """
@@ -72,6 +72,6 @@ def seeming(texts: Sequence[str]) -> Note | None:
 
 
 def _nearly_all(texts: Sequence[str], fits: Callable[[str], object]) -> bool:
-    """Whether nearly all of some texts are of one kind; a few tell of most columns that they are something else."""
+    """Return whether nearly all texts are of one kind; of most columns the first few tell that they are not."""
     parts = (texts[:LOOKED_AT], texts)
     return bool(texts) and all(sum(bool(fits(text)) for text in part) >= NEARLY_ALL * len(part) for part in parts)

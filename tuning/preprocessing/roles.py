@@ -19,7 +19,7 @@ MAX_CLASSES = 50  # more are believed only where a class has two rows or more on
 
 
 def read_target(values: pd.Series, task: str) -> tuple[pd.Series, Note | None]:
-    """The target with cells that are no numbers made missing where numbers are needed, and a note on them.
+    """Return the target, and a note on cells that are no numbers and so are missing, where numbers are needed.
 
     Those are numbers to predict, and the two numbers of a binary task. A `CustomerError` says that too many of the
     values are none.
@@ -67,7 +67,7 @@ def _distinct(values: pd.Series) -> int:
 def encode_target(
     values: pd.Series, task: str, positive: Label | None = None, *, required: bool = False
 ) -> tuple[np.ndarray, Task]:
-    """Numbers for regression, class codes otherwise; an unusable target is a `CustomerError`.
+    """Return numbers for regression, class codes otherwise; `CustomerError` for an unusable target.
 
     positive: the positive class of a binary task. A customer without it gets one by `guess_positive`, or, when it is
     required, an error.
@@ -111,7 +111,7 @@ def _infinite(role: str, name: str, values: np.ndarray) -> CustomerError:
 
 
 def read_weights(values: pd.Series) -> np.ndarray:
-    """(n,) sample weights; a missing, negative or infinite one is a `CustomerError`, so are none above zero."""
+    """Return (n,) sample weights; `CustomerError` for a missing, negative or infinite one, or none above zero."""
     name, weights = str(values.name), numbers_among(values)[0].to_numpy()
     wrong = ~(np.isfinite(weights) & (weights >= 0))
     if wrong.any():
@@ -122,7 +122,7 @@ def read_weights(values: pd.Series) -> np.ndarray:
 
 
 def check_predictions(values: pd.Series) -> None:
-    """`CustomerError` where a row has no prediction of the user's own."""
+    """Raise `CustomerError` where a row has no prediction of the user's own."""
     check_plain(values)
     missing = values.isna().to_numpy()
     if missing.any():
@@ -131,7 +131,7 @@ def check_predictions(values: pd.Series) -> None:
 
 
 def read_groups(values: pd.Series) -> np.ndarray:
-    """(n,) a code per group; rows without one are a group together."""
+    """Return (n,) a code per group; rows without one are a group together."""
     check_plain(values)
     codes, groups = pd.factorize(values)
     codes[codes < 0] = len(groups)
@@ -139,7 +139,7 @@ def read_groups(values: pd.Series) -> np.ndarray:
 
 
 def read_moments(values: pd.Series, dates: str | None = None) -> np.ndarray:
-    """(n,) sortable numbers of a column of numbers, dates or text; a missing one is a `CustomerError`.
+    """Return (n,) sortable numbers of a column of numbers, dates or text; `CustomerError` for a missing one.
 
     dates: how dates in text are written, as the definition says it; None to guess from all of them.
     """
@@ -166,7 +166,7 @@ def read_moments(values: pd.Series, dates: str | None = None) -> np.ndarray:
 
 
 def check_plain(values: pd.Series) -> None:
-    """`CustomerError` for a column with a role that holds lists or the like."""
+    """Raise `CustomerError` for a column with a role that holds lists or the like."""
     if isinstance(values.dtype, np.dtype) and values.dtype != object:
         return
     try:

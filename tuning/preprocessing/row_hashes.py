@@ -24,7 +24,7 @@ WORDS = {"True": TRUE, "TRUE": TRUE, "true": TRUE, "False": FALSE, "FALSE": FALS
 
 
 def row_hashes(rows: pd.DataFrame | pa.Table) -> np.ndarray:
-    """(n,) 64 bits for each row, independent of the order of columns; equal rows have equal ones."""
+    """Return (n,) 64 bits for each row, independent of the order of columns; equal rows have equal ones."""
     columns = rows.items() if isinstance(rows, pd.DataFrame) else zip(rows.column_names, rows.columns, strict=True)
     total = np.full(len(rows), START, dtype=np.uint64)
     for name, values in columns:
@@ -33,7 +33,7 @@ def row_hashes(rows: pd.DataFrame | pa.Table) -> np.ndarray:
 
 
 def mixed(values: np.ndarray) -> np.ndarray:
-    """(n,) the 64 bits of each value, stirred so that each depends on all (the finalizer of splitmix64)."""
+    """Stir the 64 bits of each value, so that each depends on all (the finalizer of splitmix64)."""
     found = values ^ (values >> np.uint64(30))
     found *= np.uint64(0xBF58476D1CE4E5B9)
     found ^= found >> np.uint64(27)
@@ -55,7 +55,7 @@ def _as_arrow(values: pd.Series) -> pa.Array | pa.ChunkedArray:
 
 
 def _of_values(values: pa.Array | pa.ChunkedArray) -> np.ndarray:
-    """(n,) values of one type; 0 where one is missing."""
+    """Hash (n,) values of one type; 0 where one is missing."""
     if isinstance(values, pa.ChunkedArray):
         return np.concatenate([np.zeros(0, dtype=np.uint64), *map(_of_values, values.chunks)])
     kind, types = values.type, pa.types
@@ -76,7 +76,7 @@ def _of_values(values: pa.Array | pa.ChunkedArray) -> np.ndarray:
 
 
 def _of_distinct(codes: pa.Array, of_each: np.ndarray) -> np.ndarray:
-    """(n,) by the hashes of the distinct values."""
+    """Return (n,) hashes by those of the distinct values."""
     return np.append(of_each, np.uint64(0))[codes.fill_null(len(of_each)).to_numpy(zero_copy_only=False)]
 
 
@@ -91,7 +91,7 @@ def _of_flags(values: pa.Array) -> np.ndarray:
 
 
 def _of_moments(values: pa.Array) -> np.ndarray:
-    """(n,) microseconds, with what tells moments, durations and times apart."""
+    """Hash (n,) microseconds, with a salt that tells moments, durations and times apart."""
     kinds = ((pa.types.is_duration, pa.duration("us"), 2), (pa.types.is_time, pa.time64("us"), 3))
     moment = pa.timestamp("us", getattr(values.type, "tz", None))
     kind, salt = next(((kind, salt) for fits, kind, salt in kinds if fits(values.type)), (moment, 1))
@@ -100,7 +100,7 @@ def _of_moments(values: pa.Array) -> np.ndarray:
 
 
 def _of_texts(texts: pa.StringArray) -> np.ndarray:
-    """(n,) different texts; those that read as numbers, or as truth values in a CSV, are hashed as such."""
+    """Hash (n,) different texts; those that read as numbers, or as truth values in a CSV, as such."""
     read = pc.match_substring_regex(texts, f"^(?:{IS_NUMBER})$")
     plain = pc.if_else(read, pc.utf8_ltrim(pc.utf8_trim_whitespace(texts), "+"), None).cast(pa.float64())
     found = pd.util.hash_array(texts.to_numpy(zero_copy_only=False).astype(object), categorize=False)
@@ -112,7 +112,7 @@ def _of_texts(texts: pa.StringArray) -> np.ndarray:
 
 
 def _text(value: object) -> str | None:
-    """A value of a column of several types, or of one that has no type of its own here."""
+    """Return a value as text, of a column of several types or of a type unknown here."""
     if value is None or value is pd.NaT or value is pd.NA or (isinstance(value, float) and value != value):
         return None
     if isinstance(value, bytes):

@@ -42,7 +42,7 @@ class RowOrder:
 def row_orders(
     frames: Iterable[pd.DataFrame], target: str, task: str, dates: str | None = None
 ) -> tuple[list[RowOrder], int]:
-    """The orders of those customers that have the most frequent one, and how many were looked at.
+    """Return the orders of those customers that have the most frequent one, and how many were looked at.
 
     None where fewer than half of them have any.
     """
@@ -55,7 +55,7 @@ def row_orders(
 
 
 def order_text(orders: Sequence[RowOrder]) -> str:
-    """What customers with the same order have in common, as a part of a sentence."""
+    """Describe what customers with the same order have in common, as a part of a sentence."""
     column = orders[0].column
     figure = f"(lag-1 autocorrelation {median(each.correlation for each in orders):.2f} of a plain model's errors)"
     follows = "the target follows that of the row before"
@@ -66,12 +66,12 @@ def order_text(orders: Sequence[RowOrder]) -> str:
 
 
 def date_of(orders: Sequence[RowOrder]) -> str | None:
-    """The date by which rows are to be split; None where they have no order, or none by a date."""
+    """Return the date by which rows are to be split; None where they have no order, or none by a date."""
     return orders[0].column if orders and orders[0].is_date else None
 
 
 def row_order(frame: pd.DataFrame, target: str, task: str, dates: str | None = None) -> RowOrder | None:
-    """The order of a customer's first rows; None where they are too few, or none is to be seen.
+    """Return the order of a customer's first rows; None where they are too few, or none is seen.
 
     dates: how dates in text are written, as the definition says it; None to guess.
     """
@@ -112,7 +112,7 @@ def _of_kind(features: Features, kind: str) -> list[str]:
 
 
 def _time_column(frame: pd.DataFrame, names: Sequence[str], dates: str | None) -> tuple[str, np.ndarray | None]:
-    """A date that every row has, and its moments: one that the rows are sorted by, else the first."""
+    """Return a date that every row has, and its moments: one that the rows are sorted by, else the first."""
     found: list[tuple[str, np.ndarray]] = []
     for name in names:
         try:
@@ -130,7 +130,7 @@ def _rises(values: np.ndarray) -> bool:
 
 
 def _always(column: pd.Series) -> bool:
-    """Whether a number grows or falls from each row to the next, as the number of a row or a year does."""
+    """Return whether a number rises or falls from each row to the next, as a row number or a year does."""
     try:
         steps = np.diff(column.to_numpy(dtype=np.float64, na_value=np.nan))
     except (TypeError, ValueError):  # text of numbers
@@ -139,7 +139,7 @@ def _always(column: pd.Series) -> bool:
 
 
 def _errors(features: Features, y: np.ndarray) -> np.ndarray:
-    """What a tree of these columns gets wrong in rows that it was not fitted to, of folds drawn at random."""
+    """Return the errors of a tree of these columns on rows that it was not fitted to, in random folds."""
     from sklearn.model_selection import KFold
     from sklearn.tree import DecisionTreeRegressor
 

@@ -91,7 +91,7 @@ def _shuffled(y: np.ndarray, stratified: bool, test_size: float, folds: int, see
 
 
 def _spare_rows(y: np.ndarray, held: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Too few rows to stratify: hold out random ones, of classes that have two others as long as there are such."""
+    """Hold out random rows where there are too few to stratify: first of classes that keep two others."""
     rows = _seeded(seed).permutation(len(y))
     left = np.bincount(y)
     spare: list[int] = []
@@ -117,13 +117,13 @@ _random = _Random()
 
 
 def _seeded(seed: int) -> np.random.RandomState:
-    """What draws as `np.random.RandomState(seed)` does, until the next call."""
+    """Return a generator that draws as `np.random.RandomState(seed)` does, until the next call."""
     _random.state.seed(seed)
     return _random.state
 
 
 def _smallest(y: np.ndarray) -> int:
-    """Rows of the smallest class; too few to validate on is a `CustomerError`."""
+    """Return the rows of the smallest class; `CustomerError` where they are too few to validate on."""
     present = np.bincount(y)
     present = present[present > 0]
     smallest = int(present.min())
@@ -136,7 +136,7 @@ def _smallest(y: np.ndarray) -> int:
 
 
 def _largest(y: np.ndarray) -> int:
-    """Rows of the largest class, which there are at most as many stratified parts as; 1 is a `CustomerError`."""
+    """Return the rows of the largest class, a limit of stratified parts; `CustomerError` where it is 1."""
     largest = int(np.bincount(y).max())
     if largest < 2:
         raise CustomerError(DataCode.CLASS_OF_ONE_ROW())
@@ -180,7 +180,7 @@ def _is_searchable(y: np.ndarray, groups: np.ndarray, search: np.ndarray, test: 
 
 
 def _by_time(moments: np.ndarray, test_size: float, folds: int) -> Split:
-    """The latest rows held out; expanding folds before them. Rows of one moment are never divided."""
+    """Hold out the latest rows, with expanding folds before them. Rows of one moment are never divided."""
     order = np.argsort(moments, kind="stable")
     ordered = moments[order]
     cut = _boundary(ordered, len(order) - max(1, round(len(order) * test_size)))
@@ -197,13 +197,13 @@ def _by_time(moments: np.ndarray, test_size: float, folds: int) -> Split:
 
 
 def _boundary(ordered: np.ndarray, position: int) -> int:
-    """The position moved to the beginning of its moment, or, where nothing would come before, to its end."""
+    """Move a position to the beginning of its moment, or to its end where nothing would come before."""
     before = int(np.searchsorted(ordered, ordered[position], side="left"))
     return before or int(np.searchsorted(ordered, ordered[position], side="right"))
 
 
 def _stable(y: np.ndarray, hashes: np.ndarray, classification: bool, test_size: float, folds: int) -> Split:
-    """Each row's part by its hash alone, so that rows which come later move none of those that are there.
+    """Choose each row's part by its hash alone, so that rows which come later move none of those that are there.
 
     Rows with one hash are never divided. Where a part would lack what the evaluation needs (a row to hold out, two of
     each class to learn from), as few as possible are put there against their hashes, and a note says so.
@@ -232,12 +232,12 @@ def _stable(y: np.ndarray, hashes: np.ndarray, classification: bool, test_size: 
 
 
 def _spread(hashes: np.ndarray) -> np.ndarray:
-    """(n,) each hash as a number from 0 to below 1, all equally likely."""
+    """Return (n,) each hash as a number from 0 to below 1, all equally likely."""
     return (mixed(hashes) >> np.uint64(11)) / 2.0**53
 
 
 def _with_enough(meant: np.ndarray, order: np.ndarray, has: np.ndarray) -> np.ndarray:
-    """(units,) which are held out: those that are meant to be, unless the search or the hold-out lacks them."""
+    """Return (units,) which are held out: those that are meant to be, unless the search or the hold-out lacks them."""
     held = meant.copy()
     needed = np.minimum(2, has.sum(axis=0))
     for label in range(has.shape[1]):
@@ -252,7 +252,7 @@ def _with_enough(meant: np.ndarray, order: np.ndarray, has: np.ndarray) -> np.nd
 
 
 def _stable_folds(order: np.ndarray, has: np.ndarray, folds: int) -> tuple[np.ndarray, bool]:
-    """(units,) the fold of each, and whether they were dealt in turn, since their hashes leave fewer than two folds."""
+    """Return (units,) the fold of each, and whether they were dealt in turn because hashes leave fewer than two."""
     found = (order * folds).astype(np.int64)
     labels = has.argmax(axis=1)
     usable = sum(bool((found == part).any()) and _teaches(labels, found != part) for part in range(folds))
@@ -265,7 +265,7 @@ def _stable_folds(order: np.ndarray, has: np.ndarray, folds: int) -> tuple[np.nd
 
 
 def _teaches(labels: np.ndarray, train: np.ndarray) -> bool:
-    """Whether some rows have every class that is there twice or more."""
+    """Return whether some rows have every class that is there twice or more."""
     total = np.bincount(labels)
     return bool((np.bincount(labels[train], minlength=len(total))[total > 1] > 0).all())
 

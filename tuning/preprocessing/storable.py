@@ -42,7 +42,7 @@ def arrow_type(values: pd.Series) -> pa.DataType | None:
 
 
 def _is_odd(dtype: object, categories: pa.DataType) -> bool:
-    """Whether categories are not those that a file gives back: bytes, and those of Arrow's own type in pandas."""
+    """Return whether a file would not give categories back: bytes, and those of Arrow's own type in pandas."""
     return isinstance(dtype, pd.ArrowDtype) or pa.types.is_binary(categories)
 
 
@@ -55,7 +55,7 @@ def _decoded(values: pd.Series) -> pd.Series:
 
 
 def _in_parquet(kind: pa.DataType) -> bool:
-    """Whether Parquet holds the type so that pandas gets it back."""
+    """Return whether Parquet holds the type so that pandas gets it back."""
     if pa.types.is_dictionary(kind):
         return _in_parquet(kind.value_type)
     if isinstance(kind, pa.BaseExtensionType):  # intervals and periods

@@ -70,18 +70,18 @@ class Prediction:
         return 0 if self.held is None else int(self.held.sum())
 
     def take(self, rows: np.ndarray | slice) -> Prediction:
-        """The answer for some of the rows, by their places or by which of them are meant."""
+        """Return the answer for some of the rows, by position or by a mask."""
         others = (None if each is None else each[rows] for each in (self.proba, self.decision, self.held))
         return Prediction(self.values[rows], *others)
 
     def copy(self) -> Prediction:
-        """Another one, with arrays of its own."""
+        """Return a copy with arrays of its own."""
         others = (None if each is None else each.copy() for each in (self.proba, self.decision, self.held))
         return Prediction(self.values.copy(), *others)
 
 
 def average(predictions: Sequence[Prediction], weights: Sequence[float], task: Task) -> Prediction:
-    """The weighted mean of numbers, or of probabilities, whose largest is the class; a single one stays as it is.
+    """Return the weighted mean of numbers, or of probabilities with the largest as the class; one stays as it is.
 
     Raises `ValueError` where a classifier among several has no probabilities.
     """
@@ -102,7 +102,7 @@ def as_prediction(answer: np.ndarray, task: Task) -> Prediction:
 
 
 def numbers_among(values: pd.Series) -> tuple[pd.Series, np.ndarray]:
-    """The values as float64, NaN where there is no number, and a mask of those that are there and no numbers.
+    """Return the values as float64, NaN where there is no number, and a mask of values that are no numbers.
 
     A single cell that is no number makes text of a CSV's whole column. Durations are their seconds.
     """
@@ -117,14 +117,14 @@ def numbers_among(values: pd.Series) -> tuple[pd.Series, np.ndarray]:
 
 
 def is_duration(values: pd.Series) -> bool:
-    """Whether values are durations, by their type or each as an object of Python."""
+    """Return whether values are durations, by their type or each as an object of Python."""
     if values.dtype == object:
         return pd.api.types.infer_dtype(values, skipna=True) in ("timedelta", "timedelta64")
     return getattr(values.dtype, "kind", "") == "m"
 
 
 def is_comparable(values: pd.Series) -> bool:
-    """Whether one value can be told from another; lists and the like cannot."""
+    """Return whether one value can be told from another; lists and the like cannot."""
     try:
         values.nunique()
     except TypeError:
@@ -147,7 +147,7 @@ class _Guess:
 
 
 def agreed_task(targets: Mapping[str, pd.Series], *, of_classes: bool | None = None) -> tuple[str, Note]:
-    """The task that the customers with most rows suggest, each looked at by itself, and why; who differs is named.
+    """Return the task that the customers with most rows suggest, each looked at by itself, and why.
 
     Text, booleans and categories are classes; so are just two whole numbers. All other numbers are numbers to predict,
     since few whole numbers are counts more often than classes. Numbers are also those in a column of text, when nearly
@@ -208,7 +208,7 @@ def _guess(target: pd.Series, of_classes: bool | None) -> _Guess:
 
 
 def _may_hold_numbers(values: pd.Series) -> bool:
-    """Whether values of no numeric type may be numbers: text and decimals, not booleans, dates or categories."""
+    """Return whether values of no numeric type may be numbers: text and decimals, not booleans, dates or categories."""
     plain = isinstance(values.dtype, pd.StringDtype) or values.dtype == np.dtype(object)
     if not plain or not len(values) or pd.api.types.infer_dtype(values, skipna=True) == "boolean":
         return False

@@ -11,7 +11,7 @@ REPEATED = 5  # rows of each value or class, on average and at least
 
 
 def tells(column: pd.Series, target: pd.Series, task: str) -> bool:
-    """A value of the column for each value of the target, a range for each, or a straight line."""
+    """Return whether a column tells the target: a value for each class, a range for each, or a straight line."""
     try:
         codes, values = pd.factorize(column, use_na_sentinel=False)
         classes, labels = pd.factorize(target)
@@ -36,7 +36,7 @@ def tells(column: pd.Series, target: pd.Series, task: str) -> bool:
 
 
 def _on_a_line(x: np.ndarray, y: np.ndarray) -> bool:
-    """Whether y is a + b x, as far as numbers in files go."""
+    """Return whether y is a + b x, as far as numbers in files go."""
     if not all(np.isfinite(values).all() and 0 < np.ptp(values) < np.inf for values in (x, y)):
         return False
     x, y = ((values - values.min()) / np.ptp(values) for values in (x, y))  # squares of very small numbers are 0

@@ -84,7 +84,7 @@ class CsvSource(FileSource):
                 yield written_table(found, keys)
 
     def head(self, most: int) -> bytes:
-        """The file's first bytes, decompressed."""
+        """Return the file's first bytes, decompressed."""
         with self._opened() as file:
             return file.read(most)
 
@@ -101,20 +101,20 @@ class CsvSource(FileSource):
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[io.BufferedReader]:
-        """The file's text, decompressed as its suffix says; `peek` shows its beginning without reading on."""
+        """Yield the file's text, decompressed; `peek` shows its beginning without reading on."""
         with reading_errors(self.path, self.csv.get("encoding", "utf-8")), open_file(self.path) as file:
             compression = _compression(self.path)
             plain = file if compression is None else pa.CompressedInputStream(file, compression)
             yield io.BufferedReader(plain, HEADER_BYTES)
 
     def _most_rows(self) -> int:
-        """At least as many as the file has: its ends of lines, also those within quotes."""
+        """Return an upper bound of the number of rows: the ends of lines, also those within quotes."""
         with self._opened() as file:
             pieces = iter(partial(file.read, PIECE_BYTES), b"")
             return 1 + sum(piece.count(b"\n") + piece.count(b"\r") for piece in pieces)
 
     def _header(self, data: bytes) -> list[str]:
-        """The column names as they stand in the file; pandas renames doubled and empty ones."""
+        """Return the column names as they stand in the file; pandas renames doubled and empty ones."""
         csv = self.csv
         if not data:
             raise CustomerError(FileCode.FILE_EMPTY(file_name(self.path)))
@@ -140,7 +140,7 @@ class CsvSource(FileSource):
     def _parse(
         self, stream: io.BufferedReader, chosen: Sequence[str] | None, **options: object
     ) -> pd.DataFrame | Iterable[pd.DataFrame]:
-        """A frame, or frames where `options` has a `chunksize`. chosen: the columns wanted, None for all."""
+        """Return a frame, or frames where `options` has a `chunksize`. chosen: the columns wanted, None for all."""
         wanted = None if chosen is None else list(chosen)
         return pd.read_csv(stream, low_memory=False, usecols=wanted, **{**self._options, **options})
 
@@ -206,14 +206,14 @@ class _LeftOpen(io.RawIOBase):
 
 
 def _text_of(column: pa.Array) -> pa.Array:
-    """Values as they are written; NaN is as empty as what is missing."""
+    """Return values as they are written; NaN is as empty as a missing value."""
     if pa.types.is_floating(column.type):
         column = pc.if_else(pc.is_nan(column), None, column)
     return cast_to_text(pa.chunked_array([column])).combine_chunks()
 
 
 def _quoted(cells: pa.Array) -> pa.Array:
-    """Cells with quotes around those alone that need them."""
+    """Quote the cells that need it."""
     content = bytes(cells.buffers()[2] or b"")  # looked through at a tenth of the cost of a regular expression
     if not any(sign in content for sign in (b",", b'"', b"\r", b"\n")):
         return cells
@@ -222,14 +222,14 @@ def _quoted(cells: pa.Array) -> pa.Array:
 
 
 def csv_text(frame: pd.DataFrame) -> str:
-    """A frame as CSV, one that a reader divides into the same rows: pandas quotes "\\n" in a text, but no "\\r"."""
+    """Return a frame as CSV that readers divide into the same rows: pandas quotes "\n" in a text, but no "\r"."""
     texts = (values for _, values in frame.items() if values.dtype.kind == "O")  # text of pandas too
     odd = any(values.astype(str).str.contains("\r", regex=False).any() for values in texts)
     return str(frame.to_csv(index=False, quoting=csv_module.QUOTE_NONNUMERIC if odd else csv_module.QUOTE_MINIMAL))
 
 
 def guarded_frame(frame: pd.DataFrame) -> pd.DataFrame:
-    """A frame of which no cell is a formula in a spreadsheet, nor a column's name."""
+    """Return a frame in which neither a cell nor a column name is a formula in a spreadsheet."""
     columns = {guarded(name): _guarded(values) for name, values in frame.items()}
     return pd.DataFrame(columns, index=frame.index)
 
@@ -239,7 +239,7 @@ def _guarded(values: pd.Series) -> pd.Series:
 
 
 def _compression(path: str) -> str | None:
-    """How a file is compressed, by its suffix."""
+    """Return how a file is compressed, by its suffix."""
     return COMPRESSED.get(without_query(path).lower().rpartition(".")[2])
 
 

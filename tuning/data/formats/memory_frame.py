@@ -29,7 +29,7 @@ class FrameSource(TableSource):
         return [str(name) for name in self.frame.columns]
 
     def pieces(self, keys: Sequence[str] = (), choose: ColumnChoice = all_columns) -> Iterator[pa.Table]:
-        """One piece; where a column is not of one type, a piece per customer, whose own rows decide."""
+        """Yield one piece; where a column has no single type, a piece per customer, whose own rows decide."""
         check_present(keys, self.columns())
         chosen = choose(self.columns())
         keys_of = key_table(self.frame, keys)
@@ -48,7 +48,7 @@ class FrameSource(TableSource):
 
 
 def to_arrow(frame: pd.DataFrame) -> pa.Table:
-    """A frame in types that Parquet holds; others become numbers or text. `CustomerError` says what is wrong."""
+    """Convert a frame to types that Parquet holds; others become numbers or text. `CustomerError` where it cannot."""
     check_names(list(frame.columns), "the frame")
     frame = frame.copy(deep=False)
     frame.attrs = {}  # would have to be JSON
@@ -61,7 +61,7 @@ def to_arrow(frame: pd.DataFrame) -> pa.Table:
 
 
 def is_mixed(frame: pd.DataFrame) -> bool:
-    """Whether a column holds Python objects of several types, so that it is not the same for all customers."""
+    """Return whether a column holds objects of several types, so that its type depends on the customer."""
     return any(
         values.dtype == object and (pd.api.types.infer_dtype(values).startswith("mixed") or arrow_type(values) is None)
         for _, values in frame.items()

@@ -72,7 +72,7 @@ class ParquetSource(FileSource):
 
     @contextlib.contextmanager
     def _open(self, *, streamed: bool = False) -> Iterator[pq.ParquetFile]:
-        """The file, for pyarrow.
+        """Open the file with pyarrow.
 
         streamed: in memory is only what is being read. Without, pyarrow reads ahead and keeps the whole file's bytes.
         """
@@ -111,7 +111,7 @@ def _names(file: pq.ParquetFile) -> list[str]:
 
 
 def _first_rows(file: pq.ParquetFile, rows: int) -> pa.Table:
-    """The first rows, reading no more row groups than needed."""
+    """Return the first rows; no more row groups are read than needed."""
     batches, found = [], 0
     for batch in file.iter_batches(batch_size=max(1, min(rows, 65_536))):
         batches.append(batch)
