@@ -128,7 +128,7 @@ class Served:
 
     def finished(self, run: str) -> str:
         """Wait for a run, and return its directory."""
-        ended = self.client.wait(run)
+        ended = self.client.run(run).wait()
         if ended.state is not RunState.FINISHED:
             raise click.ClickException(f"a run is {ended.state}: {ended.reason}")
         return Runs(self.database).get(run).run_directory
@@ -152,7 +152,7 @@ def large_runs(served: Served, customers: int) -> list[str]:
     """
     small = served.client.submit(served.definition, name="small").id
     served.finished(small)
-    served.client.leaderboard(small)
+    served.client.run(small).leaderboard()
     (tables,) = (served.folder / "service" / "work" / small / "views").iterdir()
     row = vars(Runs(served.database).get(small))
     rows = [

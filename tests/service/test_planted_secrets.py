@@ -56,14 +56,14 @@ def test_no_planted_secret_is_found_after_a_run_a_failure_and_a_stop(
     (token,) = json.loads((served.folder / "config" / "service-tokens.json").read_text()).values()
     with served.client() as client:
         first = client.submit(served.definition, slots=2, report=True)
-        for event in client.events(first.id):
+        for event in first.events():
             seen[f"event {event.id or event.kind}"] = str(event.data)
             if event.kind == "progress" or event.data["state"] == "running":
                 seen["command lines"] = seen.get("command lines", "") + command_lines()
         failed = client.submit(served.definition, name="wrong", target="nothing", slots=2)
         stopped = client.submit(served.definition, name="second", trials=5_000, slots=2)
-        client.stop(stopped.id)
-        ended = [client.wait(run.id, 300) for run in (first, failed, stopped)]
+        stopped.stop()
+        ended = [run.wait(300) for run in (first, failed, stopped)]
         assert [run.state for run in ended] == [RunState.FINISHED, RunState.FAILED, RunState.STOPPED]
         with pytest.raises(DefinitionError) as refused:
             client.plan(served.definition, target="nothing")

@@ -67,7 +67,7 @@ def test_the_client_submits_once_waits_and_reads_the_leaderboard(
 ) -> None:
     run = client.submit(served.definition, key="once")
     assert f"{served.url}/runs/{run.id}" in submitted.stderr  # the command's
-    states = [event.data["state"] for event in client.events(run.id) if event.kind == "state"]
+    states = [event.data["state"] for event in run.events() if event.kind == "state"]
     assert states == ["queued", "running", "finished"]
     ended = run.wait(60)
     assert ended.state is RunState.FINISHED
@@ -88,7 +88,7 @@ def test_the_client_submits_once_waits_and_reads_the_leaderboard(
 
 def test_the_first_answer_after_a_runs_end_has_its_result(client: TuningClient, served: ServedFolder) -> None:
     run = client.submit(served.definition, name="looked at", trials=20)
-    for event in client.events(run.id):
+    for event in run.events():
         if event.kind != "state":
             with contextlib.suppress(RefusedChangeError, MissingError):  # before its first customer
                 run.leaderboard()  # one of a running run, which may be kept for a while
@@ -105,8 +105,8 @@ def test_a_stopped_run_goes_on_where_it_was(served: ServedFolder, client: Tuning
     run = client.submit(served.definition, name="stopped", trials=300)
     wait_for(lambda: client.run(run.id).progress is not None, 120)
     run.stop()
-    assert client.wait(run.id, 75).state is RunState.STOPPED
-    assert client.resume(run.id).wait(240).state is RunState.FINISHED
+    assert run.wait(75).state is RunState.STOPPED
+    assert run.resume().wait(240).state is RunState.FINISHED
     assert "finished" in run._repr_html_()  # asked for while the run waited, shown as it is now
 
 
@@ -129,7 +129,7 @@ def test_a_schedule_is_told_listed_and_ended(served: ServedFolder, client: Tunin
     options = ("--schedule", "0 3 * * 1", "--time-zone", "Europe/Berlin", "--set", "name=weekly")
     done = tuning("submit", served.definition, *options, *at)
     run, name = done.stdout.split()[:2]
-    client.cancel(run)
+    client.run(run).cancel()
     (found,) = client.schedules()
     assert (name, found["name"], client.run(run).schedule) == ("weekly", "weekly", found["id"])
     assert f"UTC, then by '0 3 * * 1' in Europe/Berlin (schedule {found['id']})" in done.stderr
@@ -159,7 +159,7 @@ def test_a_client_hears_of_every_change_once_also_when_the_server_is_killed_and_
     )
 
     def listen() -> None:
-        for event in client.events(run.id):
+        for event in run.events():
             if event.kind == "state":
                 heard.append(event.id)
                 if event.data["state"] == "running":

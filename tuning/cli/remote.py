@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import sys
@@ -34,7 +33,6 @@ SCHEDULE_COLUMNS = {
     "problem": "problem",
 }
 UNWATCHED_S = 30.0  # between two lines of progress that nobody watches, as of `tuning run`
-START_OF_LINE = "\r\x1b[2K"  # and nothing left in it
 
 server_option = click.option(
     "--server",
@@ -92,7 +90,7 @@ def submit(
                 click.echo(f"again: {_times(again)} (schedule {again['id']})", err=True)
         if wait:
             _show(run, output, err=True)
-            _follow(client, run.id, output)
+            _follow(client, run, output)
         _show(run, output)
 
 
@@ -118,21 +116,21 @@ def status(run: str | None, state: str | None, most: int, server: str | None, ou
 def watch(run: str, server: str | None, output: str) -> None:
     """Show the progress of run ID until it has ended; the exit code is that of `tuning run`."""
     with _client(server) as client:
-        _follow(client, run, output)
+        _follow(client, client.run(run), output)
 
 
 @on_one_run
 def stop(run: str, server: str | None, output: str) -> None:
     """End run ID of a server so that it can be resumed. What is recorded is kept."""
     with _client(server) as client:
-        _show(client.stop(run), output)
+        _show(client.run(run).stop(), output)
 
 
 @on_one_run
 def cancel(run: str, server: str | None, output: str) -> None:
     """End run ID of a server for good. What is recorded is kept until the run is deleted."""
     with _client(server) as client:
-        _show(client.cancel(run), output)
+        _show(client.run(run).cancel(), output)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -193,44 +191,29 @@ def _show(run: RemoteRun, output: str, *, err: bool = False) -> None:
     click.echo(json.dumps(run.to_dict()) if output == "json" else f"{run.id}  {run.name}  {run.sentence}", err=err)
 
 
-def _follow(client: TuningClient, run: str, output: str) -> None:
-    """Print what a run tells until it has ended, and end with its exit code."""
-    progress = _ProgressLine()
-    for event in client.events(run):
-        if output == "json":
-            click.echo(json.dumps({"event": event.kind, **event.data}))
-        elif event.kind == "progress":
-            progress.show(event.data["line"])
-        else:
-            progress.end()
-            click.echo(f"{event.data['state']} {event.data['reason']}".strip())
-    ended = client.run(run)
+def _follow(client: TuningClient, run: RemoteRun, output: str) -> None:
+    """Print what a run tells until it has ended, and end with its exit code.
+
+    Progress is a line that moves on a terminal, a line now and then elsewhere.
+    """
+    from tqdm import tqdm
+
+    told_s = -UNWATCHED_S
+    with tqdm(bar_format="{desc}", leave=False, disable=True if output == "json" else None) as line:
+        for event in run.events():
+            if output == "json":
+                click.echo(json.dumps({"event": event.kind, **event.data}))
+            elif event.kind == "state":
+                line.clear()
+                click.echo(f"{event.data['state']} {event.data['reason']}".strip())
+            elif not line.disable:
+                line.set_description_str(event.data["line"][: shutil.get_terminal_size().columns - 1])
+            elif time.monotonic() - told_s >= UNWATCHED_S:
+                told_s = time.monotonic()
+                click.echo(event.data["line"], err=True)
     if output == "text":
-        click.echo(f"more: {client.server}/runs/{run}", err=True)
-    sys.exit(_exit_code(ended))
-
-
-class _ProgressLine:
-    """On a terminal one line that changes in its place; elsewhere a line now and then."""
-
-    def __init__(self) -> None:
-        self._moves = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-        self._shown, self._at = "", -UNWATCHED_S
-
-    def show(self, line: str) -> None:
-        if line == self._shown or (not self._moves and time.monotonic() - self._at < UNWATCHED_S):
-            return
-        self._shown, self._at = line, time.monotonic()
-        if self._moves:
-            click.echo(f"{START_OF_LINE}{line[: shutil.get_terminal_size().columns - 1]}", err=True, nl=False)
-        else:
-            click.echo(line, err=True)
-
-    def end(self) -> None:
-        """Make room for another line."""
-        if self._moves and self._shown:
-            click.echo(START_OF_LINE, err=True, nl=False)
-            self._shown = ""
+        click.echo(f"more: {client.server}/runs/{run.id}", err=True)
+    sys.exit(_exit_code(client.run(run.id)))
 
 
 def _exit_code(run: RemoteRun) -> int:

@@ -43,20 +43,24 @@ def load_yaml(text: str, where: str = "the definition", most: int | None = MAX_Y
     return values
 
 
-def read_definition(path: str | Path, overrides: Mapping[str, object] | None = None) -> Definition:
-    """A definition from a YAML file; relative paths are relative to the file's folder."""
-    source = Path(path)
+def read_values(path: str | Path) -> dict[str, object]:
+    """Return the values of a YAML file."""
     try:
-        text = source.read_text(encoding="utf-8")
+        text = Path(path).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         wide = error.object.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
         what = "UTF-16 text" if wide else f"no UTF-8 text ({error.reason} at byte {error.start})"
         raise DefinitionError(f"{str(path)!r} is {what}; save it as UTF-8.") from error
     except OSError as error:
         raise DefinitionError(f"{str(path)!r} cannot be read: {error}.") from error
-    values = load_yaml(text, str(path))
+    return load_yaml(text, str(path))
+
+
+def read_definition(path: str | Path, overrides: Mapping[str, object] | None = None) -> Definition:
+    """A definition from a YAML file; relative paths are relative to the file's folder."""
+    source = Path(path)
     folder = source.resolve().parent
-    values = {key: _from_folder(key, value, folder) for key, value in values.items()}
+    values = {key: _from_folder(key, value, folder) for key, value in read_values(source).items()}
     if "name" not in values:
         values["name"] = re.sub(r"[^A-Za-z0-9 ._-]+", "-", source.stem).strip(" ._-")[:100] or "search"
     return define(merged(values, overrides or {}))

@@ -10,12 +10,11 @@ import time
 import uuid
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote, urlsplit
 
-from search_spaces import SpaceError
-from search_spaces.yaml_text import parse_yaml
 from tuning.basics.documents import Json
 from tuning.basics.public import Public
 from tuning.errors import DefinitionError, ServiceError
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from tuning.models.customer_model import CustomerModel
-    from tuning.records.columns import FigureRow
 
 API = "/api/v1"
 ADDRESS = "http://127.0.0.1:8420"  # where `tuning serve` listens by default
@@ -44,9 +42,14 @@ class TuningClient(Public):
     Errors are those of `tuning.errors`, with the server's sentences: `DefinitionError`, `MissingError`, …
     """
 
-    public = ("submit", "plan", "run", "runs", "wait", "events", "leaderboard", "model", "predict",
-              "predict_by_champions", "stop", "cancel", "resume", "delete", "schedules", "end_schedule")  # fmt: skip
-    elsewhere: ClassVar[Mapping[str, str]] = {"fit": "submit(…)", "status": "run(ID)", "list": "runs()"}
+    public = ("submit", "plan", "run", "runs", "predict_by_champions", "schedules", "end_schedule")
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        "fit": "submit(…)",
+        "status": "run(ID)",
+        "list": "runs()",
+        **{name: f"run(ID).{name}()" for name in ("wait", "events", "stop", "cancel", "resume", "delete")},
+        **{name: f"run(ID).{name}(…)" for name in ("leaderboard", "model", "predict")},
+    }
 
     def __init__(
         self,
@@ -58,8 +61,7 @@ class TuningClient(Public):
         self.server = (server or os.environ.get("TUNING_SERVER") or ADDRESS).rstrip("/")
         if urlsplit(self.server).scheme not in ("http", "https"):
             raise DefinitionError(f"server {self.server!r} is not an address. Give one such as {ADDRESS}.")
-        found = token or token_for(self.server)
-        self._link = ServerLink(self.server, found, timeout, say)
+        self._link = ServerLink(self.server, token or token_for(self.server), timeout, say)
 
     def __enter__(self) -> TuningClient:
         return self
@@ -82,14 +84,11 @@ class TuningClient(Public):
         of those, also `priority` and `schedule`. key: of a submission that may be repeated: the same key with the same
         definition is the same run. One is made anew by default, so that a server that was away is asked again safely.
         """
-        document = {**_document(definition), **changes}
-        headers = {"Idempotency-Key": key or uuid.uuid4().hex}
-        return RemoteRun(self, self._link.json("POST", f"{API}/runs", json=document, headers=headers))
+        return _run(self._link, self._sent("runs", definition, key, changes))
 
     def plan(self, definition: Mapping[str, object] | str | Path, **changes: object) -> Json:
-        """What would run, as `tuning plan --output json` prints it; `DefinitionError` says what is wrong."""
-        headers = {"Idempotency-Key": uuid.uuid4().hex}
-        plan = self._link.json("POST", f"{API}/plans", json={**_document(definition), **changes}, headers=headers)
+        """Return what would run, as `tuning plan --output json` prints it; `DefinitionError` says what is wrong."""
+        plan = self._sent("plans", definition, None, changes)
         pause = Pauses()
         while plan["result"] is None and plan["problem"] is None:
             pause()
@@ -99,104 +98,37 @@ class TuningClient(Public):
         found: Json = plan["result"]
         return found
 
+    def _sent(
+        self, what: str, definition: Mapping[str, object] | str | Path, key: str | None, changes: Mapping[str, object]
+    ) -> Json:
+        headers = {"Idempotency-Key": key or uuid.uuid4().hex}
+        return self._link.json("POST", f"{API}/{what}", json={**_document(definition), **changes}, headers=headers)
+
     def run(self, run: str) -> RemoteRun:
-        """A run of the team by its id."""
-        return RemoteRun(self, self._link.json("GET", f"{API}/runs/{run}"))
+        """Return a run of the team by its id."""
+        return _run(self._link, self._link.json("GET", f"{API}/runs/{run}"))
 
     def runs(self, *, state: str | None = None, name: str | None = None) -> Iterator[RemoteRun]:
-        """The team's runs, the newest first."""
+        """Return the team's runs, the newest first."""
         asked = {key: value for key, value in {"state": state, "name": name}.items() if value is not None}
         while True:
             page = self._link.json("GET", f"{API}/runs", params=asked)
-            yield from (RemoteRun(self, each) for each in page["runs"])
+            yield from (_run(self._link, each) for each in page["runs"])
             if page["next"] is None:
                 return
             asked["cursor"] = page["next"]
 
-    def wait(self, run: str, timeout: float | None = None) -> RemoteRun:
-        """The run once it has ended, or after `timeout` seconds as it is then."""
-        end = None if timeout is None else time.monotonic() + timeout
-        pause = Pauses()
-        while (found := self.run(run)).running and (end is None or time.monotonic() < end):
-            pause(None if end is None else end - time.monotonic())
-        return found
-
-    def events(self, run: str) -> Iterator[ClientEvent]:
-        """Every change of a run's state once, and its newest progress, until it has ended.
-
-        A server that is away meanwhile is asked again, from the event that came last.
-        """
-        return self._link.events(
-            f"{API}/runs/{run}/events", lambda event: event.kind == "state" and event.data["state"] in ENDED
-        )
-
-    def leaderboard(self, run: str, sort: str = "customer") -> pd.DataFrame:
-        """One row per customer, as `RunResult.leaderboard`."""
-        import pandas as pd
-
-        answer = self._link.answer("GET", f"{API}/runs/{run}/leaderboard", params={"sort": sort, "format": "parquet"})
-        return pd.read_parquet(io.BytesIO(answer.content))
-
-    def rows(self, run: str, most: int, sort: str = "customer") -> tuple[list[FigureRow], int]:
-        """The first rows of the leaderboard by column name, and how many customers it has."""
-        found = self._link.json("GET", f"{API}/runs/{run}/leaderboard", params={"sort": sort, "limit": most})
-        texts = [row["reason"] and row["reason"]["text"] for row in found["rows"]]
-        return [{**row, "reason": why} for row, why in zip(found["rows"], texts, strict=True)], int(found["customers"])
-
-    def model(self, run: str, customer: str | None = None, *, allow_code: bool = False) -> CustomerModel:
-        """A customer's model, which predicts here, its digests checked.
-
-        customer: may be left out where the run has a single one. allow_code: also one that runs code of the run's.
-        """
-        answer = self._link.answer("GET", f"{API}/runs/{run}/model", params=_chosen(customer))
-        return _read_model(answer.content, allow_code)
-
-    def predict(
-        self, run: str, rows: pd.DataFrame, customer: str | None = None, interval: float | None = None
-    ) -> pd.DataFrame:
-        """Up to 10,000 rows with the server's predictions: a column `prediction`, and of classes probabilities.
-
-        customer: whose model; by default each row's own one's, by the key columns. interval: as of
-        `CustomerModel.predict`.
-        """
-        return self._predicted(f"{API}/runs/{run}/predictions", rows, customer, interval)
-
     def predict_by_champions(
         self, name: str, rows: pd.DataFrame, customer: str | None = None, interval: float | None = None
     ) -> pd.DataFrame:
-        """The same by the team's champions of a name, with columns `answer` (own, pool, constant) and `release`."""
-        return self._predicted(f"{API}/champions/{quote(name)}/predictions", rows, customer, interval)
+        """Predict as `RemoteRun.predict`, by the team's champions of a name.
 
-    def _predicted(self, path: str, rows: pd.DataFrame, customer: str | None, interval: float | None) -> pd.DataFrame:
-        import pandas as pd
-
-        cells = rows.astype(object).where(rows.notna(), None).to_dict("records")
-        document = json.dumps({"rows": cells}, default=str)
-        headers = {"Content-Type": "application/json"}
-        params = {**_chosen(customer), **({} if interval is None else {"interval": str(interval)})}
-        found = self._link.json("POST", path, content=document, headers=headers, params=params)
-        answered = pd.DataFrame(found["rows"], index=rows.index)
-        return rows.join(answered[[name for name in answered.columns if name not in rows.columns]])
-
-    def stop(self, run: str) -> RemoteRun:
-        """End a run so that it can be resumed; what is recorded is kept."""
-        return RemoteRun(self, self._link.json("POST", f"{API}/runs/{run}/stop"))
-
-    def cancel(self, run: str) -> RemoteRun:
-        """End a run for good; what is recorded is kept until it is deleted."""
-        return RemoteRun(self, self._link.json("POST", f"{API}/runs/{run}/cancel"))
-
-    def resume(self, run: str, *, trials: int | None = None, slots: int | None = None) -> RemoteRun:
-        """Queue a run again that has stopped, failed or finished. trials, slots: in place of those it had."""
-        changes = {name: value for name, value in (("trials", trials), ("slots", slots)) if value is not None}
-        return RemoteRun(self, self._link.json("POST", f"{API}/runs/{run}/resume", json=changes))
-
-    def delete(self, run: str) -> None:
-        """Delete a run that has ended, with its directory."""
-        self._link.answer("DELETE", f"{API}/runs/{run}")
+        Further columns are `answer` (own, pool, constant) and `release`.
+        """
+        return _predicted(self._link, f"{API}/champions/{quote(name)}", rows, customer, interval)
 
     def schedules(self) -> list[Json]:
-        """What the team submits again and again, by name: `id`, `cron`, `time_zone`, when `next`, and so on."""
+        """Return what the team submits again and again, by name: `id`, `cron`, `time_zone`, when `next`, and so on."""
         found: list[Json] = self._link.json("GET", f"{API}/schedules")["schedules"]
         return found
 
@@ -205,109 +137,112 @@ class TuningClient(Public):
         self._link.answer("DELETE", f"{API}/schedules/{schedule}")
 
 
+@dataclass(frozen=True, repr=False, eq=False)
 class RemoteRun(Public):
-    """A run of a server as it was when this was asked for; in a notebook it shows how far it is, and its customers."""
+    """A run of a server as it was when this was asked for; in a notebook it shows how far it is, and its customers.
 
-    public = (
-        "id",
-        "name",
-        "state",
-        "reason",
-        "running",
-        "progress",
-        "outcome",
-        "schedule",
-        "leaderboard",
-        "model",
-        "predict",
-        "stop",
-        "cancel",
-        "resume",
-        "wait",
-        "to_dict",
-    )
+    Attributes:
+        id: by which the server knows it.
+        name: that of its definition.
+        state: `queued`, `running`, `stopping`, `stopped`, `finished`, `failed` or `cancelled`.
+        reason: why it is in that state.
+        progress: how far it said it is; None before its first word.
+        outcome: what it said at its end, such as how many `customers` have `succeeded`; None before.
+        schedule: the id of what submits it again and again; None where it was submitted once.
+    """
+
+    public = ("id", "name", "state", "reason", "running", "progress", "outcome", "schedule", "events", "wait",
+              "leaderboard", "model", "predict", "stop", "cancel", "resume", "delete", "to_dict")  # fmt: skip
     elsewhere: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("kill", "interrupt", "terminate"), "cancel()"),
         **dict.fromkeys(("join", "get", "result"), "wait()"),
     }
 
-    def __init__(self, client: TuningClient, message: Json) -> None:
-        self._client, self._message = client, message
-
-    @property
-    def id(self) -> str:
-        """By which the server knows it."""
-        return str(self._message["id"])
-
-    @property
-    def name(self) -> str:
-        """Of its definition."""
-        return str(self._message["name"])
-
-    @property
-    def state(self) -> RunState:
-        """`queued`, `running`, `stopping`, `stopped`, `finished`, `failed` or `cancelled`."""
-        return RunState(self._message["state"])
-
-    @property
-    def reason(self) -> str:
-        """Why it is in that state."""
-        return str(self._message["reason"])
+    id: str
+    name: str
+    state: RunState
+    reason: str
+    progress: Json | None
+    outcome: Json | None
+    schedule: str | None
+    _link: ServerLink
+    _message: Json
 
     @property
     def running(self) -> bool:
         """Whether it has not ended yet; a run that waits counts, too."""
         return self.state not in ENDED
 
-    @property
-    def progress(self) -> Json | None:
-        """How far it said it is; None before its first word."""
-        found: Json | None = self._message["progress"]
-        return found
-
-    @property
-    def outcome(self) -> Json | None:
-        """What the run said at its end, such as how many `customers` have `succeeded`; None before."""
-        found: Json | None = self._message["outcome"]
-        return found
-
-    @property
-    def schedule(self) -> str | None:
-        """The id of what submits it again and again; None where it was submitted once."""
-        found: str | None = self._message["schedule"]
-        return found
-
     def to_dict(self) -> Json:
-        """All that the server has said of it."""
+        """Return all that the server has said of it."""
         return self._message
 
-    def leaderboard(self, sort: str = "customer") -> pd.DataFrame:
-        """One row per customer."""
-        return self._client.leaderboard(self.id, sort)
+    def events(self) -> Iterator[ClientEvent]:
+        """Return every change of its state once, and its newest progress, until it has ended.
 
-    def model(self, customer: str | None = None, *, allow_code: bool = False) -> CustomerModel:
-        """A customer's model, as of `TuningClient.model`."""
-        return self._client.model(self.id, customer, allow_code=allow_code)
-
-    def predict(self, rows: pd.DataFrame, customer: str | None = None, interval: float | None = None) -> pd.DataFrame:
-        """Rows with predictions, as of `TuningClient.predict`."""
-        return self._client.predict(self.id, rows, customer, interval)
-
-    def stop(self) -> RemoteRun:
-        """End it so that it can be resumed."""
-        return self._client.stop(self.id)
-
-    def cancel(self) -> RemoteRun:
-        """End it for good."""
-        return self._client.cancel(self.id)
-
-    def resume(self, *, trials: int | None = None, slots: int | None = None) -> RemoteRun:
-        """Queue it again."""
-        return self._client.resume(self.id, trials=trials, slots=slots)
+        A server that is away meanwhile is asked again, from the event that came last.
+        """
+        return self._link.events(
+            f"{self._path}/events", lambda event: event.kind == "state" and event.data["state"] in ENDED
+        )
 
     def wait(self, timeout: float | None = None) -> RemoteRun:
-        """The same run once it has ended, or after `timeout` seconds as it is then."""
-        return self._client.wait(self.id, timeout)
+        """Return the same run once it has ended, or after `timeout` seconds as it is then."""
+        end = None if timeout is None else time.monotonic() + timeout
+        pause = Pauses()
+        while (found := self._now()).running and (end is None or time.monotonic() < end):
+            pause(None if end is None else end - time.monotonic())
+        return found
+
+    def leaderboard(self, sort: str = "customer") -> pd.DataFrame:
+        """Return one row per customer, as `RunResult.leaderboard`."""
+        import pandas as pd
+
+        answer = self._link.answer("GET", f"{self._path}/leaderboard", params={"sort": sort, "format": "parquet"})
+        return pd.read_parquet(io.BytesIO(answer.content))
+
+    def model(self, customer: str | None = None, *, allow_code: bool = False) -> CustomerModel:
+        """Return a customer's model, which predicts here, its digests checked.
+
+        customer: may be left out where the run has a single one. allow_code: also one that runs code of the run's.
+        """
+        answer = self._link.answer("GET", f"{self._path}/model", params=_chosen(customer))
+        return _read_model(answer.content, allow_code)
+
+    def predict(self, rows: pd.DataFrame, customer: str | None = None, interval: float | None = None) -> pd.DataFrame:
+        """Return up to 10,000 rows with predictions: a column `prediction`, and of classes probabilities.
+
+        customer: whose model; by default each row's own one's, by the key columns. interval: as of
+        `CustomerModel.predict`.
+        """
+        return _predicted(self._link, self._path, rows, customer, interval)
+
+    def stop(self) -> RemoteRun:
+        """End it so that it can be resumed; what is recorded is kept."""
+        return self._changed("stop")
+
+    def cancel(self) -> RemoteRun:
+        """End it for good; what is recorded is kept until it is deleted."""
+        return self._changed("cancel")
+
+    def resume(self, *, trials: int | None = None, slots: int | None = None) -> RemoteRun:
+        """Queue it again once it has stopped, failed or finished. trials, slots: in place of those it had."""
+        changes = {name: value for name, value in (("trials", trials), ("slots", slots)) if value is not None}
+        return self._changed("resume", json=changes)
+
+    def delete(self) -> None:
+        """Delete it with its directory, once it has ended."""
+        self._link.answer("DELETE", self._path)
+
+    @property
+    def _path(self) -> str:
+        return f"{API}/runs/{self.id}"
+
+    def _now(self) -> RemoteRun:
+        return _run(self._link, self._link.json("GET", self._path))
+
+    def _changed(self, how: str, **request: object) -> RemoteRun:
+        return _run(self._link, self._link.json("POST", f"{self._path}/{how}", **request))
 
     def __repr__(self) -> str:
         return f"RemoteRun({self.name!r} {self.id}: {self.sentence})"
@@ -321,17 +256,44 @@ class RemoteRun(Public):
         return ", ".join(filter(None, (where, self.reason, told)))
 
     def _repr_html_(self) -> str:
-        """As it is now, not when it was asked for: a cell that is run again shows how far it has come."""
+        """Return it as it is now, not when it was asked for: a cell that is run again shows how far it has come."""
         from tuning.records.figures import notebook_table
         from tuning.runs.leaderboard import SHOWN
 
-        now = self._client.run(self.id)
+        now = self._now()
         shown = paragraph(repr(now))
         try:
-            rows, customers = self._client.rows(self.id, SHOWN)
+            board = self._link.json("GET", f"{self._path}/leaderboard", params={"limit": SHOWN})
         except ServiceError:
             return shown  # nothing is recorded yet
-        return f"{shown}{notebook_table(rows, customers, of_objective='objective' in now.to_dict()['definition'])}"
+        rows = [{**row, "reason": row["reason"] and row["reason"]["text"]} for row in board["rows"]]
+        of_objective = "objective" in now.to_dict()["definition"]
+        return f"{shown}{notebook_table(rows, board['customers'], of_objective=of_objective)}"
+
+
+def _run(link: ServerLink, message: Json) -> RemoteRun:
+    """Return the run that a server tells of."""
+    names = ("id", "name", "reason", "progress", "outcome", "schedule")
+    told = {name: message[name] for name in names}
+    return RemoteRun(**told, state=RunState(message["state"]), _link=link, _message=message)
+
+
+def _predicted(
+    link: ServerLink, path: str, rows: pd.DataFrame, customer: str | None, interval: float | None
+) -> pd.DataFrame:
+    """Return rows with what a server predicts for them. path: of the run, or of the champions."""
+    import pandas as pd
+
+    cells = rows.astype(object).where(rows.notna(), None).to_dict("records")
+    found = link.json(
+        "POST",
+        f"{path}/predictions",
+        content=json.dumps({"rows": cells}, default=str),
+        headers={"Content-Type": "application/json"},
+        params={**_chosen(customer), **({} if interval is None else {"interval": str(interval)})},
+    )
+    answered = pd.DataFrame(found["rows"], index=rows.index)
+    return rows.join(answered[[name for name in answered.columns if name not in rows.columns]])
 
 
 def _read_model(archive: bytes, allow_code: bool) -> CustomerModel:
@@ -356,13 +318,6 @@ def _document(definition: Mapping[str, object] | str | Path) -> dict[str, object
     """The keys of a definition; a file's name is its `name` where it has none."""
     if isinstance(definition, Mapping):
         return dict(definition)
-    file = Path(definition)
-    try:
-        found = parse_yaml(file.read_text(encoding="utf-8"), str(file))
-    except OSError as error:
-        raise DefinitionError(f"{file} cannot be read: {error.strerror}. Give a file with a definition.") from error
-    except (UnicodeDecodeError, SpaceError) as error:
-        raise DefinitionError(f"{file}: {error}") from error
-    if not isinstance(found, Mapping):
-        raise DefinitionError(f"{file} holds no keys of a definition. `tuning init` writes one.")
-    return {"name": file.stem, **found}
+    from tuning.definition.yaml_file import read_values
+
+    return {"name": Path(definition).stem, **read_values(definition)}
