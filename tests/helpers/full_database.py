@@ -12,12 +12,11 @@ from sqlalchemy import inspect, text
 from tuning.service.database import schema, tables
 from tuning.service.database.connection import Database
 from tuning.service.database.runs import Runs
-from tuning.service.database.sessions import Sessions
 from tuning.service.database.tokens import Tokens, digest_of
 from tuning.service.schedules import Schedules
 from tuning.service.states import ENDED, WORKING, RunState
 
-TOKEN, COOKIE = "a kept token", "a kept cookie"  # they open nothing but these files
+TOKEN = "a kept token"  # it opens nothing but these files
 DEFINITION = {"data": "/data/shops-é.csv", "target": "y", "trials": 3}
 RUN_IDS = {state: f"{number:024x}" for number, state in enumerate(RunState, 1)}
 SCHEDULE, PLAN = "a" * 24, "b" * 24
@@ -78,7 +77,6 @@ def fill(database: Database) -> None:
         "plans": [{**asked, "at": 1_700_000_000.5}],
         "schedules": [{**again, "definition": DEFINITION, "next": 1_700_000_400.0, "last": 1_699_999_000.0}],
         "tokens": [{"digest": digest_of(TOKEN), "team": "churn", "role": "admin", "name": "kept", "created": 1.5}],
-        "sessions": [{"digest": digest_of(COOKIE), "token": digest_of(TOKEN), "expires": 9e9}],
         "servers": [{"id": 1, "owner": owner, "beat": 5}],
     }
     with database.write() as connection:
@@ -102,9 +100,9 @@ def check_that_a_step_keeps_all(database: Database, folder: Path, monkeypatch: p
     assert {state: runs.get(run).state for state, run in RUN_IDS.items()} == {state: state for state in RunState}
     assert [event.state for event in runs.events(RUN_IDS[RunState.FINISHED])] == ["queued", "finished"]
     assert runs.get(RUN_IDS[RunState.QUEUED]).definition == DEFINITION
-    for holder in (Tokens(database).holder(TOKEN), Sessions(database).holder(COOKIE, 1e9)):
-        assert holder is not None
-        assert (holder.team, holder.name) == ("churn", "kept")
+    holder = Tokens(database).holder(TOKEN)
+    assert holder is not None
+    assert (holder.team, holder.name) == ("churn", "kept")
     assert Schedules(database).get(SCHEDULE, "churn").cron == "0 3 * * 1"
     told = runs.change(RUN_IDS[RunState.QUEUED], RunState.RUNNING, 2e9, slots=1)
     assert runs.events(told.id)[-1].id > max(int(str(row["id"])) for row in before["events"])

@@ -91,7 +91,7 @@ def test_a_login_gets_a_cookie_that_goes_by_tls_alone(proxied: Proxied) -> None:
         assert refused.status_code == 403
         answer = client.post("/login", data=sent, headers={"Origin": proxied.url})
         assert answer.status_code == 303, answer.text
-        assert {"Secure", "HttpOnly"} <= {part.strip() for part in answer.headers["set-cookie"].split(";")}
+        assert {"secure", "httponly"} <= {part.strip() for part in answer.headers["set-cookie"].split(";")}
         assert client.get("/").status_code == 200
 
 

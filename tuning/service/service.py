@@ -19,7 +19,6 @@ from tuning.service.champions import Champions
 from tuning.service.children import Children
 from tuning.service.database.connection import Database
 from tuning.service.database.runs import Runs, SubmittedRun, check_ended
-from tuning.service.database.sessions import Sessions
 from tuning.service.database.tokens import Tokens
 from tuning.service.extracts import Extracts
 from tuning.service.plans import Plans
@@ -64,7 +63,7 @@ class Service:
 
     def __post_init__(self) -> None:
         settings, database, children = self.settings, self.database, self.children
-        self.runs, self.tokens, self.sessions = Runs(database), Tokens(database), Sessions(database)
+        self.runs, self.tokens = Runs(database), Tokens(database)
         self.requests, self.schedules = Requests(database, settings, self.slots), Schedules(database)
         self.plans = Plans(database, settings, children, self.slots)
         self.views = Views(settings, children, self.clock)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pytest
 from builders import reason, write_customers
 from pyarrow import feather
-from service_app import BROWSER, ORIGIN, child_here
+from service_app import BROWSER, ORIGIN, bearer, child_here
 from starlette.testclient import TestClient
 
 from tuning import RunResult, TuneRunner
@@ -206,7 +206,7 @@ def test_a_run_that_has_recorded_nothing_says_so(page: TestClient, service: Serv
 def test_a_run_leads_to_its_experiment_where_mlflow_has_a_server(page: TestClient, service: Service, run: str) -> None:
     assert ">MLflow<" not in page.get(f"/runs/{run}").text
     settings = service.settings.model_copy(update={"mlflow": "http://user:secret@mlflow.example:5000/"})
-    with_server = TestClient(create_app(replace(service, settings=settings)), cookies=page.cookies)
+    with_server = TestClient(create_app(replace(service, settings=settings)), headers=bearer(service))
     shown = with_server.get(f"/runs/{run}").text
     assert "mlflow.example:5000/#/experiments?experimentSearchFilter=churn%2Fweek" in shown
     assert "secret" not in shown

@@ -7,8 +7,8 @@ from service_app import BROWSER, ORIGIN, submitted
 from starlette.testclient import TestClient
 
 from tuning.service.database.runs import Runs
-from tuning.service.database.sessions import LASTS_S
 from tuning.service.service import Service
+from tuning.service.web.auth import LASTS_S
 from tuning.service.web.problems import MEDIA_TYPE
 
 

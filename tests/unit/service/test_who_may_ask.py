@@ -99,8 +99,8 @@ def test_a_session_ends_with_its_token_and_with_logging_out(web: TestClient, ser
     token = {"token": header["Authorization"].removeprefix("Bearer ")}
     answer = web.post("/login", data=token, headers=origin)
     assert answer.status_code == 303
-    assert {"HttpOnly", "SameSite=strict"} <= set(answer.headers["set-cookie"].split("; "))
-    assert "Secure" not in answer.headers["set-cookie"]  # this client is not behind TLS
+    assert {"httponly", "samesite=strict"} <= set(answer.headers["set-cookie"].split("; "))
+    assert "secure" not in answer.headers["set-cookie"]  # this client is not behind TLS
     assert web.get("/api/v1/runs").status_code == 200
     session = web.cookies[COOKIE]
     assert web.post("/logout", headers=origin).status_code == 303
@@ -141,7 +141,7 @@ def test_behind_tls_the_cookie_is_for_tls_alone(service: Service) -> None:
     token = bearer(service)["Authorization"].removeprefix("Bearer ")
     answer = web.post("/login", data={"token": token}, headers={"Origin": "https://tuning.example"})
     assert answer.status_code == 303
-    assert "Secure" in answer.headers["set-cookie"].split("; ")
+    assert "secure" in answer.headers["set-cookie"].split("; ")
     assert "max-age" in answer.headers["strict-transport-security"]
 
 

@@ -186,16 +186,6 @@ TOKENS = Table(
     UniqueConstraint("team", "name"),
 )
 
-#: A login on the page, by the SHA-256 of its cookie; it ends with its token.
-SESSIONS = Table(
-    "sessions",
-    METADATA,
-    Column("digest", LargeBinary(32), primary_key=True),
-    Column("token", LargeBinary(32), ForeignKey("tokens.digest", ondelete="CASCADE"), nullable=False),
-    Column("expires", Float, nullable=False),
-    Index(None, "expires"),
-)
-
 #: The server that works on this database: one row. `owner`: its process; `beat` rises while it lives.
 SERVERS = Table(
     "servers",

@@ -98,8 +98,12 @@ class Tokens:
 
     def holder(self, token: str) -> TokenHolder | None:
         """Who has a token, valid or not; None for nobody. Looked up by the digest, so no time tells a part of it."""
+        return self.holder_by(digest_of(token))
+
+    def holder_by(self, digest: bytes) -> TokenHolder | None:
+        """Return who has the token of a digest."""
         with self._database.read() as connection:
-            return holder_in(connection, select(TOKENS).where(TOKENS.c.digest == digest_of(token)))
+            return holder_in(connection, select(TOKENS).where(TOKENS.c.digest == digest))
 
     def all(self, team: str | None = None) -> list[TokenHolder]:
         wanted = select(TOKENS).order_by(TOKENS.c.team, TOKENS.c.created)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import secrets
 from collections import Counter
 from collections.abc import Iterable
 from importlib import metadata
+from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Depends, FastAPI, Request
 from starlette.middleware import Middleware
+from starlette.middleware.sessions import SessionMiddleware
 from starlette.responses import JSONResponse
 
 from tuning.basics.wording import amount, did_you_mean, shorten
 from tuning.errors import DefinitionError
 from tuning.service.service import Service
 from tuning.service.web import problems
-from tuning.service.web.auth import OPEN, authenticate
+from tuning.service.web.auth import COOKIE, LASTS_S, OPEN, authenticate
 from tuning.service.web.metrics import Metrics
 from tuning.service.web.middleware import RequestMiddleware
 from tuning.service.web.pages import customer, login, new_run, one_run, rendering, team
@@ -38,14 +41,18 @@ def create_app(service: Service) -> FastAPI:
 
     Routers are included without a prefix: their paths are whole, since roles and figures are told by them.
     """
-    metrics = Metrics(service)
+    metrics, key = Metrics(service), secrets.token_urlsafe()  # which signs the logins of this server
+    tls = urlsplit(service.settings.public_url or "").scheme == "https"
     app = FastAPI(
         title="Tuning service",
         version=metadata.version("tuning-service"),
         description=DESCRIPTION,
         openapi_url=None,  # below, behind a token like all others
         dependencies=[Depends(authenticate), Depends(_check_query)],
-        middleware=[Middleware(RequestMiddleware, settings=service.settings, metrics=metrics)],
+        middleware=[
+            Middleware(RequestMiddleware, service.settings, metrics, tls),
+            Middleware(SessionMiddleware, key, COOKIE, int(LASTS_S), same_site="strict", https_only=tls),
+        ],
         responses=problems.RESPONSES,
         redirect_slashes=False,
         separate_input_output_schemas=False,
@@ -53,6 +60,7 @@ def create_app(service: Service) -> FastAPI:
     )
     app.state.service, app.state.metrics = service, metrics
     app.state.streams = Counter[tuple[str, str]]()
+    app.state.ended_logins = dict[str, float]()
     app.state.problem_page = rendering.problem_page
     problems.add_handlers(app)
     for router in ROUTERS:

@@ -6,24 +6,24 @@ the right `Origin`.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from typing import Annotated
 from urllib.parse import urlsplit
 
 from fastapi import Depends, Request
-from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBearer
+from fastapi.security import APIKeyCookie, HTTPBearer
+from fastapi.security.utils import get_authorization_scheme_param
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
 
 from tuning.errors import NotAllowedError
-from tuning.service.database.sessions import LASTS_S
-from tuning.service.database.tokens import Role, TokenHolder
+from tuning.service.database.tokens import Role, TokenHolder, digest_of
 from tuning.service.service import Service
 
 COOKIE = "tuning_session"
 SAFE = ("GET", "HEAD", "OPTIONS")
-LONGEST_TOKEN = 200
+LASTS_S = 12 * 3600.0  # a login: a working day
 #: Without a token: whether the server lives, and the login page with what it is drawn with.
 OPEN = frozenset({"GET /healthz", "GET /login", "POST /login", "GET /static/{name}"})
 #: Not what the method says, see `role_of`.
@@ -59,16 +59,23 @@ def role_of(method: str, path: str) -> Role | None:
 async def authenticate(
     request: Request,
     service: ServiceOf,
-    bearer: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)],
-    session: Annotated[str | None, Depends(_COOKIE)],
+    _bearer: Annotated[object, Depends(_BEARER)],
+    _cookie: Annotated[object, Depends(_COOKIE)],
 ) -> None:
-    """Let a request through, or refuse it; what `Asking` gives is set here."""
+    """Let a request through, or refuse it; what `Asking` gives is set here. The OpenAPI document names both ways in."""
     needed = role_of(request.method, getattr(request.scope["route"], "path", ""))
     if needed is None:
         return
-    holder = await _holder(service, bearer, session)
+    holder = await run_in_threadpool(holder_of, request, service)
+    if holder is None:
+        raise HTTPException(
+            401,
+            "There is no token, or it is not valid: not known, ended, or revoked. Send one of `tuning token create` as "
+            "`Authorization: Bearer TOKEN`.",
+            {"WWW-Authenticate": "Bearer"},
+        )
     request.state.holder = holder
-    if bearer is None and request.method not in SAFE:
+    if _token_in(request) is None and request.method not in SAFE:
         check_origin(request, service)
     if not holder.role.includes(needed):
         raise NotAllowedError(
@@ -78,7 +85,7 @@ async def authenticate(
 
 
 async def asking(request: Request) -> TokenHolder:
-    """Who asks, as `authenticate` has found out."""
+    """Return who asks, as `authenticate` has found out."""
     holder: TokenHolder = request.state.holder
     return holder
 
@@ -86,36 +93,40 @@ async def asking(request: Request) -> TokenHolder:
 Asking = Annotated[TokenHolder, Depends(asking)]
 
 
-def still_valid(request: Request, service: Service) -> bool:
-    """Whether the token or session of a request that goes on is valid; it reads the database."""
-    bearer = request.headers.get("authorization")
-    found = (
-        service.tokens.holder(bearer.partition(" ")[2].strip())
-        if bearer
-        else service.sessions.holder(request.cookies.get(COOKIE, ""), service.clock())
-    )
-    return found is not None and found.valid(service.clock())
+def holder_of(request: Request, service: Service) -> TokenHolder | None:
+    """Return who has the valid token or login of a request; None for nobody. It reads the database."""
+    token, login, now = _token_in(request), request.session, service.clock()
+    found = None
+    if token is not None:
+        found = service.tokens.holder(token)
+    elif login and login["until"] > now and login["id"] not in request.app.state.ended_logins:
+        found = service.tokens.holder_by(bytes.fromhex(login["token"]))
+    return found if found is not None and found.valid(now) else None
+
+
+def begin_login(request: Request, token: str, now: float) -> None:
+    """Give a login to a browser: a signed cookie with the digest of the token, which is asked for at every request."""
+    request.session.update(id=secrets.token_hex(16), token=digest_of(token).hex(), until=now + LASTS_S)
+
+
+def end_login(request: Request, now: float) -> None:
+    """End a login here and wherever else its cookie is."""
+    ended: dict[str, float] = request.app.state.ended_logins
+    if request.session:
+        ended[request.session["id"]] = request.session["until"]
+    for gone in [login for login, until in ended.items() if until < now]:
+        del ended[gone]
+    request.session.clear()
 
 
 def check_origin(request: Request, service: Service) -> None:
-    """`NotAllowedError` unless the page that sends a request is one of this server's."""
+    """Raise `NotAllowedError` unless the page that sends a request is one of this server's."""
     origin = request.headers.get("origin", "")
-    if not origin or origin.lower() != own_origin(request, service):
+    if not origin or origin.lower() != _origin(service.settings.public_url or str(request.base_url)):
         raise NotAllowedError(
             f"Origin {origin[:200]!r} is not this server's. Send a form from the server's own page; a program sends "
             "its token as `Authorization: Bearer …`."
         )
-
-
-def own_origin(request: Request, service: Service) -> str:
-    """Scheme and host by which this server is asked."""
-    return _origin(service.settings.public_url or str(request.base_url))
-
-
-def set_cookie(response: Response, request: Request, service: Service, session: str) -> None:
-    """Give a session to a browser: not to its scripts, nor to other sites' pages, nor in the clear behind TLS."""
-    secure = own_origin(request, service).startswith("https:")
-    response.set_cookie(COOKIE, session, int(LASTS_S), secure=secure, httponly=True, samesite="strict")
 
 
 def _origin(url: str) -> str:
@@ -123,20 +134,7 @@ def _origin(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}".lower() if parts.netloc else ""
 
 
-async def _holder(service: Service, bearer: HTTPAuthorizationCredentials | None, session: str | None) -> TokenHolder:
-    """Return whose valid token it is; 401 for nobody's."""
-    text = bearer.credentials if bearer else session
-    found = None
-    if text is not None and 0 < len(text) <= LONGEST_TOKEN:
-        if bearer:
-            found = await run_in_threadpool(service.tokens.holder, text)
-        else:
-            found = await run_in_threadpool(service.sessions.holder, text, service.clock())
-    if found is not None and found.valid(service.clock()):
-        return found
-    said = "there is no token" if text is None else "the token is not valid: not known, ended, or revoked"
-    raise HTTPException(
-        401,
-        f"{said}. Send one of `tuning token create` as `Authorization: Bearer TOKEN`.",
-        {"WWW-Authenticate": "Bearer"},
-    )
+def _token_in(request: Request) -> str | None:
+    """Return the token that a program sends; None where it sends none."""
+    scheme, token = get_authorization_scheme_param(request.headers.get("authorization"))
+    return token if scheme.lower() == "bearer" else None

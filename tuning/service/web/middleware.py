@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from urllib.parse import urlsplit
 
 from fastapi import Request
 from starlette.datastructures import MutableHeaders
@@ -54,10 +53,9 @@ class RequestMiddleware:
     An error that nobody foresaw is logged with its traceback and answered without it.
     """
 
-    def __init__(self, app: ASGIApp, settings: ServiceSettings, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, settings: ServiceSettings, metrics: Metrics, tls: bool) -> None:
         self._app, self._settings, self._metrics = app, settings, metrics
-        secure = urlsplit(settings.public_url or "").scheme == "https"
-        self._headers = {**HEADERS, **({"Strict-Transport-Security": "max-age=31536000"} if secure else {})}
+        self._headers = {**HEADERS, **({"Strict-Transport-Security": "max-age=31536000"} if tls else {})}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -16,7 +16,7 @@ from tuning.errors import QuotaError, TuningError
 from tuning.service.database.runs import StateEvent, SubmittedRun
 from tuning.service.service import Service
 from tuning.service.states import ENDED, WORKING
-from tuning.service.web.auth import Asking, ServiceOf, still_valid
+from tuning.service.web.auth import Asking, ServiceOf, holder_of
 from tuning.service.web.messages import EventMessage, ProgressMessage
 from tuning.service.web.routes.runs import TeamRun, progress_of
 
@@ -80,7 +80,7 @@ def _look(
 ) -> tuple[list[StateEvent], ProgressMessage | None, bool] | None:
     """What is new: changes of state, the progress, and whether that is all. None where nothing may be told any more."""
     try:
-        if not still_valid(request, service):
+        if holder_of(request, service) is None:
             return None
         run = service.runs.get(found.id, found.team)
         changes = service.runs.events(found.id, told)

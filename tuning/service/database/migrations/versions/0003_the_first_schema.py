@@ -103,14 +103,6 @@ def upgrade() -> None:
         sa.UniqueConstraint("team", "name"),
     )
     op.create_table(
-        "sessions",
-        sa.Column("digest", sa.LargeBinary(32), primary_key=True),
-        sa.Column("token", sa.LargeBinary(32), nullable=False),
-        sa.Column("expires", sa.Float(), nullable=False),
-        sa.ForeignKeyConstraint(["token"], ["tokens.digest"], ondelete="CASCADE"),
-        sa.Index(None, "expires"),
-    )
-    op.create_table(
         "events",
         sa.Column("id", sa.Integer(), autoincrement=True, primary_key=True),
         sa.Column("run", sa.String(32), nullable=False),
