@@ -11,6 +11,7 @@ import hashlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tuning.reporting.data_table import SCRIPT, STYLE, DataTable
@@ -82,6 +83,7 @@ class PictureRow:
 
 
 LONG = 60  # characters, from which on a cell is broken into lines
+TEMPLATE = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
 _FIGURE = re.compile(r"[-+−]?[\d.]")
 
 Block = Text | Points | HtmlTable | Picture | PictureRow | DataTable
@@ -141,111 +143,3 @@ def _styles(frame: pd.DataFrame) -> list[str]:
 def _cells(frame: pd.DataFrame) -> list[list[object]]:
     cells: list[list[object]] = frame.astype(object).where(frame.notna(), "").to_numpy().tolist()
     return cells
-
-
-TEMPLATE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'\
-{% if script %}; script-src 'sha256-{{ allowed }}'{% endif %}">
-<title>{{ page.title }}</title>
-<style>
-:root { color-scheme: light dark; --page: #fff; --text: #1c2430; --soft: #56606e; --line: #e6eaf0; --line-2: #c9d1db;
-        --lead: #eef5fb; --mark: #0072b2; --strong: #f5f9fd; --link: #0061a0; }
-@media (prefers-color-scheme: dark) {
-  :root { --page: #14181d; --text: #e3e8ee; --soft: #9aa6b3; --line: #2a3139; --line-2: #47515c; --lead: #1b2733;
-          --mark: #56b4e9; --strong: #1b222a; --link: #7cc4f4; }
-  img { background: #fff; border-radius: .25rem; } /* figures are drawn once, for white paper */
-}
-body { font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif; color: var(--text);
-       background: var(--page); max-width: 74rem; margin: 2.5rem auto; padding: 0 1.25rem; }
-h1 { font-size: 1.5rem; margin: 0 0 1rem; overflow-wrap: anywhere; }
-h2 { font-size: 1.15rem; margin: 2.5rem 0 .75rem; padding-top: .75rem; border-top: 1px solid var(--line-2); }
-.lead { font-size: 1.2rem; line-height: 1.45; padding: 1rem 1.25rem; margin: 0; background: var(--lead);
-        border-left: 4px solid var(--mark); }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; margin: .5rem 0; }
-caption, summary, figcaption { text-align: left; color: var(--soft); font-size: .9rem; padding: .25rem 0; }
-summary { cursor: pointer; }
-th, td { padding: .35rem .75rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
-th:first-child, td:first-child { text-align: left; padding-left: .25rem; }
-th { font-weight: 600; border-bottom: 2px solid var(--line-2); vertical-align: bottom; white-space: normal;
-     overflow-wrap: normal; }
-td.text, th.text { text-align: left; }
-td.long { white-space: normal; overflow-wrap: break-word; min-width: 14rem; }
-caption { position: sticky; left: 0; max-width: calc(100vw - 2.5rem); }
-tr.strong td { font-weight: 600; background: var(--strong); }
-.prose th, .prose td { text-align: left; white-space: normal; vertical-align: top; overflow-wrap: anywhere;
-                       min-width: 7rem; }
-.prose th { overflow-wrap: normal; }
-@media (max-width: 40rem) { .prose thead { display: none; } .prose td { display: block; border: 0; padding: .1rem 0; }
-  .prose td::before { content: attr(data-title) ": "; color: var(--soft); }
-  .prose td:last-child { padding-bottom: 1rem; } }
-figure { margin: 1rem 0 1.5rem; }
-.row { display: flex; flex-wrap: wrap; gap: 1rem; }
-.row figure { flex: 1 1 26rem; max-width: 36rem; margin: 0; }
-img { max-width: 100%; height: auto; }
-li { margin: .3rem 0; }
-footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; }
-{{ style | safe }}
-@media print { body { margin: 0; max-width: none; } h2 { break-after: avoid; } figure { break-inside: avoid; } }
-</style>
-</head>
-<body>
-<h1>{{ page.title }}</h1>
-<p class="lead">{{ page.lead }}</p>
-{% macro said(text) %}
-{% for part in text.split("`") %}\
-{% if loop.index is even and not loop.last %}<code>{{ part }}</code>{% else %}\
-{{ "`" if loop.index is even }}{{ part }}{% endif %}{% endfor %}
-{% endmacro %}
-{% macro styled(names) %}{% if names %} class="{{ names }}"{% endif %}{% endmacro %}
-{% macro table(block) %}
-{% set styles = block.frame | styles %}
-<div class="scroll"><table{% if block.prose %} class="prose"{% endif %}>
-{% if block.caption and not block.folded %}<caption>{{ block.caption }}</caption>{% endif %}
-<thead><tr>{% for name in block.frame.columns %}\
-<th scope="col"{{ styled(styles[loop.index0]) }}>{{ name }}</th>{% endfor %}</tr></thead>
-<tbody>
-{% for row in block.frame | cells %}
-<tr{% if loop.index0 == block.strong %} class="strong"{% endif %}>\
-{% for cell in row %}<td{{ styled(styles[loop.index0]) }}\
-{% if block.prose %} data-title="{{ block.frame.columns[loop.index0] }}"{% endif %}>\
-{% if block.prose %}{{ said(cell | string) }}{% else %}{{ cell }}{% endif %}</td>{% endfor %}</tr>
-{% endfor %}
-</tbody></table></div>
-{% endmacro %}
-{% macro picture(block) %}
-<figure><img src="{{ block.source }}" alt="{{ block.alt }}">
-{% if block.caption %}<figcaption>{{ block.caption }}</figcaption>{% endif %}</figure>
-{% endmacro %}
-{% for section in page.sections %}
-<section>
-<h2>{{ section.title }}</h2>
-{% for block in section.blocks %}
-{% if kind(block) == "text" %}
-<p>{{ said(block.text) }}</p>
-{% elif kind(block) == "points" %}
-<ul>{% for point in block.points %}<li>{{ said(point) }}</li>{% endfor %}</ul>
-{% elif kind(block) == "htmltable" %}
-{% if block.folded %}<details><summary>{{ block.caption }}</summary>{{ table(block) }}</details>
-{% else %}{{ table(block) }}{% endif %}
-{% elif kind(block) == "picturerow" %}
-<div class="row">{% for item in block.pictures %}{{ picture(item) }}{% endfor %}</div>
-{% elif kind(block) == "picture" %}
-{{ picture(block) }}
-{% elif kind(block) == "datatable" %}
-{% if block.note %}<p>{{ block.note }}</p>{% endif %}
-<div class="data"><script type="application/json">{{ block.data | safe }}</script>
-<noscript><p>This table needs JavaScript.</p></noscript></div>
-{% endif %}
-{% endfor %}
-</section>
-{% endfor %}
-{% if page.footer %}<footer>{{ page.footer }}</footer>{% endif %}
-{% if script %}<script>{{ script | safe }}</script>{% endif %}
-</body>
-</html>
-"""

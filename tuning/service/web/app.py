@@ -21,13 +21,13 @@ from tuning.service.web.auth import COOKIE, LASTS_S, OPEN, authenticate
 from tuning.service.web.metrics import Metrics
 from tuning.service.web.middleware import RequestMiddleware
 from tuning.service.web.pages import customer, login, new_run, one_run, rendering, team
-from tuning.service.web.routes import champions, events, health, models, plans, results, runs, schedules
+from tuning.service.web.routes import events, health, models, plans, results, runs, schedules
 
 API = "/api/v1"
 LISTS = ("state",)  # parameters of a query that may come several times
 ROUTERS: Iterable[APIRouter] = (
     *(health.router, runs.router, events.router, plans.router, schedules.router, results.router),
-    *(models.router, champions.router),
+    models.router,
     *(rendering.router, login.router, team.router, new_run.router, one_run.router, customer.router),
 )
 DESCRIPTION = """Submit definitions, watch them run, and use what they have found.

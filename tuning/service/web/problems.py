@@ -87,23 +87,11 @@ class ProblemMessage(BaseModel):
 
 #: What every route may answer, for the OpenAPI document.
 RESPONSES: dict[int | str, dict[str, object]] = {
-    int(status): {
-        "description": text,
+    status: {
+        "description": HTTPStatus(status).phrase,
         "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemMessage"}}},
     }
-    for status, text in (
-        (400, "The request cannot be read."),
-        (401, "There is no token, or it is not valid."),
-        (403, "The token's role or the server's configuration does not allow it."),
-        (404, "There is no such thing in this team."),
-        (405, "The address does not take that method."),
-        (409, "What is asked for does not follow from how things are."),
-        (413, "The body is too large."),
-        (415, "The body's type is not taken."),
-        (422, "What was sent is wrong."),
-        (429, "A quota is used up; Retry-After says when there is room."),
-        (503, "The service cannot at the moment."),
-    )
+    for status in (400, 401, 403, 404, 405, 409, 413, 415, 422, 429, 503)
 }
 
 

@@ -1,4 +1,4 @@
-"""The models that a run has found: their files, and what they say of new rows."""
+"""The models that a run has found, and a team's champions: files, and predictions of new rows."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
-from typing import Annotated, BinaryIO
+from dataclasses import dataclass
+from typing import Annotated, Any, BinaryIO
 
-from fastapi import APIRouter, HTTPException, Query, Request
+from fastapi import APIRouter, Depends, HTTPException, Path, Query, Request
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
 from tuning.basics.wording import shorten
 from tuning.errors import RefusedChangeError
 from tuning.service.database.runs import SubmittedRun
 from tuning.service.extracts import Formulas, RowsForm
-from tuning.service.web.auth import ServiceOf
+from tuning.service.web.auth import Asking, ServiceOf
 from tuning.service.web.definitions import JSON
 from tuning.service.web.messages import PredictionsMessage, RowsMessage
 from tuning.service.web.routes.runs import TeamRun
@@ -46,17 +48,65 @@ CustomerId = Annotated[
         max_length=4096,
     ),
 ]
+PREDICTIONS: Mapping[str, Any] = {
+    "response_model": PredictionsMessage,
+    "openapi_extra": BODY,
+    "responses": {200: {"content": {CSV: TEXT}}},
+}
 
-IntervalShare = Annotated[
-    float | None,
-    Query(
-        description="Of a regression: the share of new rows whose target is to lie between `prediction_low` and "
-        "`prediction_high`, which come with it. Without it there are no intervals.",
-        gt=0,
-        lt=1,
-        examples=[0.8],
-    ),
-]
+
+@dataclass(frozen=True)
+class SentRows:
+    """Rows to predict, and how: a dependency of the routes that predict."""
+
+    rows: bytes
+    kind: str
+    id: str | None
+    formulas: Formulas
+    interval: float | None
+
+    @property
+    def asked(self) -> tuple[str | None, bytes, RowsForm, Formulas, float | None]:
+        """What is asked of a child process."""
+        return self.id, self.rows, FORMS[self.kind], self.formulas, self.interval
+
+
+async def sent_rows(
+    request: Request,
+    id: CustomerId = None,
+    formulas: Annotated[
+        Formulas,
+        Query(description="Of texts in CSV that a spreadsheet would run: `guard` puts an apostrophe before them."),
+    ] = "keep",
+    interval: Annotated[
+        float | None,
+        Query(
+            description="Of a regression: the share of new rows whose target is to lie between `prediction_low` and "
+            "`prediction_high`, which come with it. Without it there are no intervals.",
+            gt=0,
+            lt=1,
+            examples=[0.8],
+        ),
+    ] = None,
+) -> SentRows:
+    """Read rows as JSON or CSV; 415 for another type."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in FORMS:
+        raise HTTPException(415, f"Content-Type {shorten(repr(kind))} is not taken. Send {JSON[0]} or {CSV}.")
+    return SentRows(await request.body(), kind, id, formulas, interval)
+
+
+async def team_champions(
+    service: ServiceOf,
+    holder: Asking,
+    name: Annotated[str, Path(description="Of the champions, as `tuning promote --as` has it.", examples=["churn"])],
+) -> str:
+    """Return the name of champions that the team has."""
+    await run_in_threadpool(service.champions.check, holder.team, name)
+    return name
+
+
+Sent = Annotated[SentRows, Depends(sent_rows)]
 
 
 @router.get("/api/v1/runs/{run}/model", response_class=Response, responses={200: {"content": ARCHIVE}})
@@ -67,37 +117,20 @@ async def model(found: TeamRun, service: ServiceOf, id: CustomerId = None) -> Re
     return await streamed(service.extracts.model(recorded(found), id), ZIP, named)
 
 
-@router.post(
-    "/api/v1/runs/{run}/predictions",
-    response_model=PredictionsMessage,
-    openapi_extra=BODY,
-    responses={200: {"content": {CSV: TEXT}}},
-)
-async def predict(
-    found: TeamRun,
-    service: ServiceOf,
-    request: Request,
-    id: CustomerId = None,
-    formulas: Annotated[
-        Formulas,
-        Query(description="Of texts in CSV that a spreadsheet would run: `guard` puts an apostrophe before them."),
-    ] = "keep",
-    interval: IntervalShare = None,
-) -> object:
+@router.post("/api/v1/runs/{run}/predictions", **PREDICTIONS)
+async def predict(found: TeamRun, service: ServiceOf, sent: Sent) -> object:
     """Rows in, predictions out, in the form in which they came: the rows with a column `prediction`, and one of
     probabilities per class where the model has them. CSV is read as the run's data are."""
-    kind, form = form_of(request)
-    rows = await request.body()
-    made = service.extracts.predictions(recorded(found), id, rows, form, formulas, interval)
-    return await streamed(made, kind)
+    return await streamed(service.extracts.predictions(recorded(found), *sent.asked), sent.kind)
 
 
-def form_of(request: Request) -> tuple[str, RowsForm]:
-    """(media type, form) of rows that are sent; 415 for what is not taken."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind not in FORMS:
-        raise HTTPException(415, f"Content-Type {shorten(repr(kind))} is not taken. Send {JSON[0]} or {CSV}.")
-    return kind, FORMS[kind]
+@router.post("/api/v1/champions/{name}/predictions", tags=["champions"], **PREDICTIONS)
+async def predict_by_champions(
+    name: Annotated[str, Depends(team_champions)], service: ServiceOf, holder: Asking, sent: Sent
+) -> object:
+    """Rows in, predictions out, as of a run. Each row is predicted by what serves its customer in the newest release;
+    the column `answer` says what that is (`own`, `pool`, `constant`), `release` is the release's number."""
+    return await streamed(service.champions.predictions(holder.team, name, *sent.asked), sent.kind)
 
 
 def recorded(run: SubmittedRun) -> SubmittedRun:

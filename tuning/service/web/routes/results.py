@@ -89,27 +89,22 @@ async def report(
     id: Annotated[str | None, Query(description="A customer's id, for its own report.", max_length=4096)] = None,
 ) -> Response:
     """The report of the run, or of one customer: one page of HTML that needs nothing else."""
-    if id is None:
-        return await run_in_threadpool(_of_all, found, service.settings)
-    page = await asyncio.wrap_future(service.extracts.report(recorded(found), id))
-    return await run_in_threadpool(_of_one, page, found, service.settings)
+    made = None if id is None else await asyncio.wrap_future(service.extracts.report(recorded(found), id))
+    return await run_in_threadpool(_page, made, found, service.settings)
 
 
-def _of_all(run: SubmittedRun, settings: ServiceSettings) -> Response:
+def _page(made: BinaryIO | None, run: SubmittedRun, settings: ServiceSettings) -> Response:
+    """Return a report as a team gets it: files and the run by their names, not by their paths on the server.
+
+    made: that of one customer; None for the run's, which the run has written at its end.
+    """
     try:
-        content = RunDirectory(run.run_directory).read(REPORT)
+        content = RunDirectory(run.run_directory).read(REPORT) if made is None else made.read()
     except (StorageError, FileNotFoundError):
         raise HTTPException(404, f"run {run.id} has no report yet; it is written when the run ends.") from None
-    return _page(content, run, settings)
-
-
-def _of_one(page: BinaryIO, run: SubmittedRun, settings: ServiceSettings) -> Response:
-    with page:
-        return _page(page.read(), run, settings)
-
-
-def _page(content: bytes, run: SubmittedRun, settings: ServiceSettings) -> Response:
-    """A report as a team gets it: files and the run by their names, not by their paths on the server."""
+    finally:
+        if made is not None:
+            made.close()
     page = settings.names(run.team, run.run_directory).text(content.decode("utf-8", "replace"))
     return HTMLResponse(page, headers={"Content-Security-Policy": _policy(page)})
 
