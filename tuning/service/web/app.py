@@ -18,7 +18,6 @@ from tuning.errors import DefinitionError
 from tuning.service.service import Service
 from tuning.service.web import problems
 from tuning.service.web.auth import COOKIE, LASTS_S, OPEN, authenticate
-from tuning.service.web.metrics import Metrics
 from tuning.service.web.middleware import RequestMiddleware
 from tuning.service.web.pages import customer, login, new_run, one_run, rendering, team
 from tuning.service.web.routes import events, health, models, plans, results, runs, schedules
@@ -41,7 +40,7 @@ def create_app(service: Service) -> FastAPI:
 
     Routers are included without a prefix: their paths are whole, since roles and figures are told by them.
     """
-    metrics, key = Metrics(service), secrets.token_urlsafe()  # which signs the logins of this server
+    metrics, key = health.Metrics(service), secrets.token_urlsafe()  # which signs the logins of this server
     tls = urlsplit(service.settings.public_url or "").scheme == "https"
     app = FastAPI(
         title="Tuning service",

@@ -22,6 +22,11 @@ from tuning.errors import DefinitionError
 
 MOST_VALUES = 20_000  # keys and values of a document
 LONGEST_TEXT = 10_000
+TOO_LONG = (
+    f"The definition holds more than {MOST_VALUES} keys and values. Many customers have room in a manifest that is CSV "
+    "or Parquet."
+)
+TOO_DEEP = f"The definition has more than {DEEPEST} levels inside each other; write it flatter."
 JSON = ("application/json",)
 YAML = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml")
 
@@ -51,7 +56,7 @@ def read_document(body: bytes, is_json: bool) -> SentDocument:
         raise DefinitionError(f"The definition is no UTF-8 text ({error.reason} at byte {error.start}).") from error
     # Each value takes a comma, a colon, a bracket or a line; so what is far too long is refused before it is parsed.
     if sum(map(text.count, ",:[{\n")) > 2 * MOST_VALUES:
-        raise DefinitionError(_too_long())
+        raise DefinitionError(TOO_LONG)
     values = _json(text) if is_json else _yaml(text)
     if not isinstance(values, dict):
         raise DefinitionError("The definition holds no mapping of keys to values, such as `target: churned`.")
@@ -62,13 +67,6 @@ def read_document(body: bytes, is_json: bool) -> SentDocument:
 def as_yaml(definition: Mapping[str, object]) -> str:
     """Return an accepted definition as YAML, without what the server has added."""
     return dump_yaml({name: value for name, value in definition.items() if name != "mlflow"})
-
-
-def _too_long() -> str:
-    return (
-        f"The definition holds more than {MOST_VALUES} keys and values. Many customers have room in a manifest that "
-        "is CSV or Parquet."
-    )
 
 
 def _json(text: str) -> object:
@@ -83,7 +81,7 @@ def _json(text: str) -> object:
     try:
         return json.loads(text, object_pairs_hook=once)
     except RecursionError:
-        raise DefinitionError(_too_deep()) from None
+        raise DefinitionError(TOO_DEEP) from None
     except ValueError as error:
         raise DefinitionError(f"The definition is not JSON: {error}.") from None
 
@@ -95,15 +93,11 @@ def _yaml(text: str) -> object:
         raise DefinitionError(f"{error}.") from error
 
 
-def _too_deep() -> str:
-    return f"The definition has more than {DEEPEST} levels inside each other; write it flatter."
-
-
 def _check(values: object) -> None:
     """Nothing that no database, no YAML file and no later look at it can hold."""
     for number, value in enumerate(_all_in(values)):
         if number >= MOST_VALUES:
-            raise DefinitionError(_too_long())
+            raise DefinitionError(TOO_LONG)
         if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
             raise DefinitionError(f"The definition holds {value!r}; finite numbers are expected.")
         if isinstance(value, int) and abs(value) >= 2**63:
@@ -127,7 +121,7 @@ def _all_in(values: object) -> Iterator[object]:
     while waiting:
         value, depth = waiting.pop()
         if depth > DEEPEST:
-            raise DefinitionError(_too_deep())
+            raise DefinitionError(TOO_DEEP)
         yield value
         if isinstance(value, Mapping):
             for key, inner in value.items():

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tuning.basics.wording import shorten, size_text
 from tuning.service.settings import ServiceSettings
 from tuning.service.web import problems
-from tuning.service.web.metrics import Metrics
+from tuning.service.web.routes.health import Metrics
 
 logger = logging.getLogger("tuning.service.requests")
 

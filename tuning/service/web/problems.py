@@ -21,7 +21,6 @@ from tuning.errors import (
     DataError,
     DefinitionError,
     MissingError,
-    NoModelError,
     NotAllowedError,
     PlanError,
     QuotaError,
@@ -41,19 +40,13 @@ MEDIA_TYPE = "application/problem+json"
 LONGEST = 2000  # characters of a sentence
 METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
 #: The first that fits says the status; others of the tree are the server's matter.
-STATUSES: Sequence[tuple[type[TuningError], int]] = (
-    (MissingError, 404),
-    (UnknownCustomerError, 404),
-    (RefusedChangeError, 409),
-    (NoModelError, 409),
-    (NotAllowedError, 403),
-    (UnavailableError, 503),
-    (StorageError, 503),
-    (DefinitionError, 422),
-    (PlanError, 422),
-    (DataError, 422),
-    (RunError, 409),
-)
+STATUSES: Mapping[int, tuple[type[TuningError], ...]] = {
+    404: (MissingError, UnknownCustomerError),
+    403: (NotAllowedError,),
+    503: (UnavailableError, StorageError),
+    422: (DefinitionError, PlanError, DataError),
+    409: (RefusedChangeError, RunError),
+}
 SENTENCES: Mapping[int, str] = {
     404: "There is nothing at this address. GET /api/v1/openapi.json lists what there is.",
     405: "This address does not take that method. GET /api/v1/openapi.json lists which it takes.",
@@ -140,8 +133,8 @@ async def _of_ours(request: Request, found: Exception) -> Response:
             return answer(request, 422, str(error), error.key, error=error)
         later = {"Retry-After": str(max(1, round(error.later)))}
         return answer(request, 429, str(error), headers=later, error=error)
-    status = next((status for kind, status in STATUSES if isinstance(error, kind)), None)
-    if status is None or status == 503:
+    status = next((status for status, kinds in STATUSES.items() if isinstance(error, kinds)), 503)
+    if status == 503:
         logger.error("request %s: %s", request.state.request_id, mask_in(str(error)))
         return answer(request, 503, OUT_OF_ORDER, headers={"Retry-After": "10"}, error=error)
     return answer(request, status, str(error), error.key, error=error)

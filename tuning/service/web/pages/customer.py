@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends
 from starlette.responses import Response
@@ -45,18 +44,11 @@ def customer_page(
         facts=[(each.name, short(text)) for each in FACTS if (text := each.text(row))],
         params=fitting((name, setting_text(value)) for name, value in _mapping(row["params"]).items()),
         notes=fitting(each["text"] for each in _list(row["notes"])),
-        links=_links(run.id, str(row["customer"]), run.definition or {}) if row["status"] == OK else {},
+        has_model=row["status"] == OK,
         curves=_curves(trials or [], winner, str(row["metric"])),
         trials=None if trials is None else fitting(_trial(each, winner) for each in trials[:MOST_TRIALS]),
         all_trials=len(trials or ()),
     )
-
-
-def _links(run: str, customer: str, definition: TrialRow) -> Mapping[str, str]:
-    """Return what the API has of a customer with a model: addresses by their texts."""
-    api, asked = f"/api/v1/runs/{run}", urlencode({"id": customer})
-    links = {"Report (it is made now, which takes some seconds)": f"{api}/report?{asked}"}
-    return {**links, "Model as ZIP": f"{api}/model?{asked}"} if definition.get("save_models", True) else links
 
 
 def _trial(trial: TrialRow, winner: tuple[object, object] | None) -> TrialRow:

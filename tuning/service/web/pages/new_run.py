@@ -12,8 +12,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Form
 from starlette.responses import RedirectResponse, Response
 
-from tuning.basics.documents import Json
-from tuning.basics.wording import better_text, shorten
+from tuning.basics.wording import shorten
 from tuning.errors import DefinitionError, NotAllowedError, QuotaError
 from tuning.service.plans import OPEN
 from tuning.service.settings import ServiceSettings
@@ -67,8 +66,7 @@ def plan_page(found: TeamPlan, service: ServiceOf, render: Render) -> Response:
         "plan.html",
         plan=found,
         waits=found.state in OPEN,
-        facts={} if found.result is None else _facts(found.result, "slots" in found.definition),
-        notes=[] if found.result is None else [note["text"] for note in found.result["notes"]],
+        asks_slots="slots" in found.definition,
         definition=as_yaml(names.document(found.definition)) if found.typed is None else found.typed,
         key=secrets.token_hex(16),
     )
@@ -104,20 +102,3 @@ def _example(names: Sequence[str]) -> str:
     if folder is not None and not any(name.endswith(FORMATS) for name in names):
         return YAML_EXAMPLE.replace("data: churn.csv\nby: region\n", f"data: {folder}*.csv\n")
     return YAML_EXAMPLE.replace("churn.csv", next((name for name in names if name.endswith(FORMATS)), "churn.csv"))
-
-
-def _facts(result: Json, asks_slots: bool) -> Mapping[str, str]:
-    """Return a plan's figures as people read them."""
-    counts = {name.capitalize(): f"{result[name]:,}" for name in ("customers", "studies", "trials")}
-    positive = "" if result["positive"] is None else f" (positive class {result['positive']!r})"
-    slots = f"{result['slots']:,}" if asks_slots else f"up to {result['slots']:,}, by the team's share"
-    return {
-        **counts,
-        "Task": f"{result['task'] or 'objective'}{positive}",
-        "Metric": better_text(result["metric"], result["mode"]),
-        "Search algorithm": str(result["algorithm"]),
-        "Scheduler": str(result["scheduler"]),
-        "Placement": str(result["placement"]),
-        "Slots": slots,
-        "Fits": f"at most {result['fits']:,}",
-    }

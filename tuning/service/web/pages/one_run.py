@@ -73,7 +73,7 @@ def run_page(
         no_tables=why_not,
         board=None if board is None else _board(board, f"/runs/{run.id}", asked),
         age=duration(max(0.0, service.clock() - shown.written)) if shown and run.state in WORKING else "",
-        links=_links(run, service.settings.mlflow),
+        experiment=_experiment(run, service.settings.mlflow),
     )
 
 
@@ -98,17 +98,11 @@ def _definition(definition: Mapping[str, object]) -> str:
     return f"{text[:MOST_DEFINITION]}\n… ({amount(len(text), 'character')}; the API has all)"
 
 
-def _links(run: RunMessage, mlflow: str | None) -> Mapping[str, str]:
-    """Return what there is further of a run: addresses by their texts."""
-    api = f"/api/v1/runs/{run.id}"
-    reported = run.state not in WORKING and (run.definition or {}).get("report", True)
-    links = {"Report": f"{api}/report"} if reported else {}
-    links["Leaderboard as CSV"] = f"{api}/leaderboard?format=csv"
-    links["as Parquet"] = f"{api}/leaderboard?format=parquet"
-    if mlflow is not None and mlflow.startswith(("http://", "https://")):
-        wanted = urlencode({"experimentSearchFilter": f"{run.team}/{run.name}"})
-        links["MLflow"] = f"{mask(mlflow).rstrip('/')}/#/experiments?{wanted}"
-    return links
+def _experiment(run: RunMessage, mlflow: str | None) -> str:
+    """Return the address of the run's experiment; empty where MLflow has no server."""
+    if mlflow is None or not mlflow.startswith(("http://", "https://")):
+        return ""
+    return f"{mask(mlflow).rstrip('/')}/#/experiments?{urlencode({'experimentSearchFilter': f'{run.team}/{run.name}'})}"
 
 
 def _board(page: LeaderboardMessage, address: str, asked: Mapping[str, object]) -> Mapping[str, object]:

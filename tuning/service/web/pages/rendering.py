@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 from starlette.responses import FileResponse, HTMLResponse, Response
 
-from tuning.basics.wording import shorten
+from tuning.basics.wording import better_text, shorten
 from tuning.service.database.tokens import Role, TokenHolder
 from tuning.service.web.problems import ProblemMessage
 
@@ -36,7 +36,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"moment": moment, "marked": marked, "short": short}
+    made.filters |= {"moment": moment, "marked": marked, "short": short, "better": better_text}
     return made
 
 
