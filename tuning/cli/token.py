@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 DAY_S = 86_400.0
 MOST_DAYS = 36_500
-LAST = datetime.max.replace(tzinfo=UTC).timestamp() - DAY_S  # of what a calendar shows
 COLUMNS = ("team", "name", "role", "created", "ends", "state")
 
 
@@ -110,4 +109,4 @@ def _row(holder: TokenHolder, now: float) -> dict[str, str | None]:
 
 
 def _day(at: float | None) -> str | None:
-    return None if at is None else datetime.fromtimestamp(min(LAST, at), UTC).isoformat(timespec="minutes")
+    return None if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="minutes")

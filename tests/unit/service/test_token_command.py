@@ -6,7 +6,6 @@ import pytest
 from commands import tuning
 
 from tuning.service.database.connection import Database
-from tuning.service.database.tokens import Role, Tokens
 
 
 def test_a_team_without_a_token_is_said_to_be_new_and_a_name_is_taken_once(
@@ -44,14 +43,3 @@ def test_a_token_without_a_possible_end_or_name_is_refused(
     assert (refused.exit_code, refused.stdout) == (2, "")
     assert said in refused.stderr
     assert tuning("token", "list").stderr == "no token\n"
-
-
-@pytest.mark.parametrize("expires", [1e300, float("inf")])
-def test_an_end_beyond_the_calendar_is_listed(
-    expires: float, database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TUNING_DATABASE", database.url.render_as_string())
-    Tokens(database).create("churn", Role.READ, "anna", 0.0, expires)
-    listed = tuning("token", "list")
-    assert listed.exit_code == 0
-    assert "9999-12-31" in listed.stdout

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import hashlib
 import io
-import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, BinaryIO, Literal
 
@@ -33,6 +30,13 @@ from tuning.storage.run_directory import RunDirectory
 
 router = APIRouter(tags=["results"])
 BATCH = 20_000  # rows of a file that are made at a time
+
+#: Of a report, which has a policy of its own that lets its own script run alone. It may be whatever the run has
+#: written, so it has no origin: it reads neither the session nor anything else of the server.
+POLICY = (
+    "sandbox allow-scripts; default-src 'none'; img-src data:; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
 
 TableForm = Literal["json", "csv", "parquet"]
 FILES: Mapping[str, Mapping[str, object]] = {"text/csv": {}, "application/vnd.apache.parquet": {}}
@@ -89,7 +93,9 @@ async def report(
     id: Annotated[str | None, Query(description="A customer's id, for its own report.", max_length=4096)] = None,
 ) -> Response:
     """The report of the run, or of one customer: one page of HTML that needs nothing else."""
-    made = None if id is None else await asyncio.wrap_future(service.extracts.report(recorded(found), id))
+    made: BinaryIO | None = None
+    if id is not None:
+        made = await asyncio.wrap_future(service.extracts.report(recorded(found), id))
     return await run_in_threadpool(_page, made, found, service.settings)
 
 
@@ -106,7 +112,7 @@ def _page(made: BinaryIO | None, run: SubmittedRun, settings: ServiceSettings) -
         if made is not None:
             made.close()
     page = settings.names(run.team, run.run_directory).text(content.decode("utf-8", "replace"))
-    return HTMLResponse(page, headers={"Content-Security-Policy": _policy(page)})
+    return HTMLResponse(page, headers={"Content-Security-Policy": POLICY})
 
 
 def _file(tables: RunTables, sort: str, run: str, form: TableForm) -> Response:
@@ -123,24 +129,3 @@ def _csv(rows: pa.Table) -> Iterator[str]:
     for start in range(0, max(1, len(rows)), BATCH):
         frame = rows.slice(start, BATCH).to_pandas().map(guarded)
         yield csv_text(frame) if not start else csv_text(frame).split("\n", 1)[1]
-
-
-def _policy(page: str) -> str:
-    """Lets the scripts and styles run that stand in a report, by their digests, and nothing else; without an origin.
-
-    The report is the run's, so it may read neither the session nor anything else of the server.
-    """
-    allowed = {
-        tag: [_digest(text) for text in re.findall(rf"<{tag}\b[^>]*>(.*?)</{tag}>", page, re.DOTALL)] or ["'none'"]
-        for tag in ("script", "style")
-    }
-    parts = [
-        *("sandbox allow-scripts", "default-src 'none'", "img-src data:"),
-        *(f"{tag}-src {' '.join(digests)}" for tag, digests in allowed.items()),
-        *("base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"),
-    ]
-    return "; ".join(parts)
-
-
-def _digest(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
