@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, TypeAlias
 
-from pydantic import PlainValidator
+from pydantic import Field, PlainValidator
 
 from tuning.basics.wording import shorten
 from tuning.definition.complaints import KeyedError
@@ -27,7 +27,11 @@ def _baseline(value: object) -> object:
     )
 
 
-Baseline: TypeAlias = Annotated[str | dict[str, object] | None, PLAIN, PlainValidator(_baseline)]
+Baseline: TypeAlias = Annotated[
+    str | dict[str, object] | None,
+    PLAIN,
+    PlainValidator(_baseline, json_schema_input_type=Annotated[str | dict[str, object], Field(min_length=1)] | None),
+]
 """What a definition takes."""
 
 

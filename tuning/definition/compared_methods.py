@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from pydantic import Field, PlainValidator, model_validator
@@ -20,8 +20,6 @@ from tuning.errors import PlanError
 
 WITHOUT_SCHEDULER = "fifo"
 MOST_METHODS = 100
-MOST_REPEATS = 1000
-_OWN_KEYS = ("label", "algorithm", "scheduler")
 
 
 @dataclass(frozen=True)
@@ -32,7 +30,7 @@ class Method:
         label: names it in the report; unique in a comparison.
         algorithm: proposes the configurations.
         scheduler: may stop trials early.
-        repeat: 0, or 2, 3, … for the same method given again: it draws other numbers, so that it shows what luck does.
+        repeat: 0, or 2, 3, … of the same method given again: it draws other numbers, so that it shows what luck does.
     """
 
     label: str
@@ -41,13 +39,8 @@ class Method:
     repeat: int = 0
 
     def to_dict(self) -> dict[str, object]:
-        """Plain values; `parse_method` gives the same method back."""
-        return {
-            "label": self.label,
-            "algorithm": self.algorithm.to_dict(),
-            "scheduler": self.scheduler.to_dict(),
-            **({"repeat": self.repeat} if self.repeat else {}),
-        }
+        """Return plain values; `parse_methods` gives the same methods back."""
+        return {"label": self.label, "algorithm": self.algorithm.to_dict(), "scheduler": self.scheduler.to_dict()}
 
 
 def _methods(value: object) -> tuple[Method, ...]:
@@ -91,7 +84,7 @@ class CompareOptions(Options):
 
 
 def parse_methods(given: object) -> tuple[Method, ...]:
-    """Methods from a comma-separated text or a list.
+    """Return methods from a comma-separated text or a list.
 
     Each is `optuna`, `optuna+asha` (with a scheduler), or a mapping: the algorithm's name and options, or `algorithm`
     with optional `scheduler` and `label`. Without a scheduler every trial runs to its end. In a text, mappings are
@@ -103,27 +96,27 @@ def parse_methods(given: object) -> tuple[Method, ...]:
     items = _items(given)
     if len(items) > MOST_METHODS:
         raise PlanError(f"A comparison of {amount(len(items), 'algorithm')} is too much; name {MOST_METHODS} at most.")
-    methods: list[Method] = []
+    methods: dict[str, Method] = {}
     for item in items:
         method = item if isinstance(item, Method) else parse_method(item)
-        same = sum((other.algorithm, other.scheduler) == (method.algorithm, method.scheduler) for other in methods)
-        labels = {other.label for other in methods}
-        if method.label in labels and (method.repeat or not same):
+        same = sum((it.algorithm, it.scheduler) == (method.algorithm, method.scheduler) for it in methods.values())
+        if same:
+            label = f"{method.label}#{same + 1}" if method.label in methods else method.label
+            method = replace(method, label=label, repeat=same + 1)
+        if method.label in methods:
             raise PlanError(f"Two different algorithms are labelled {method.label!r}; give one of them another label.")
-        if same and not method.repeat:
-            method = Method(f"{method.label}#{same + 1}", method.algorithm, method.scheduler, same + 1)
-        methods.append(method)
+        methods[method.label] = method
     if len(methods) < 2:
-        named = f"there is only {methods[0].label!r}" if methods else "there is none"
+        named = f"there is only {next(iter(methods))!r}" if methods else "there is none"
         raise PlanError(f"A comparison needs two algorithms or more; {named}. Example: --algorithms random,optuna")
-    return tuple(methods)
+    return tuple(methods.values())
 
 
 def parse_method(given: str | Mapping[str, object]) -> Method:
-    """One method; see `parse_methods`."""
-    label, algorithm, scheduler, repeat = _parts(given)
+    """Return one method; see `parse_methods`."""
+    label, algorithm, scheduler = _parts(given)
     try:
-        method = Method(label, algorithms.parse(algorithm), schedulers.parse(scheduler or WITHOUT_SCHEDULER), repeat)
+        method = Method(label, algorithms.parse(algorithm), schedulers.parse(scheduler or WITHOUT_SCHEDULER))
         method.algorithm._check_installed()
     except (SpaceError, schedulers.SchedulerError) as error:
         raise PlanError(f"Algorithm {label!r}: {error}") from error
@@ -149,30 +142,18 @@ def _items(given: object) -> list[str | Mapping[str, object] | Method]:
     return items
 
 
-def _parts(given: str | Mapping[str, object]) -> tuple[str, object, object, int]:
-    """Label, algorithm, scheduler, repeat."""
+def _parts(given: str | Mapping[str, object]) -> tuple[str, object, object]:
+    """Return label, algorithm and scheduler."""
     if isinstance(given, str):
-        name, _, scheduler = given.partition("+")
-        return given, name.strip(), scheduler.strip() or None, 0
-    own = {key: given[key] for key in _OWN_KEYS if key in given}
-    options = {str(key): value for key, value in given.items() if key not in (*_OWN_KEYS, "repeat")}
-    repeat = given.get("repeat", 0)
-    if type(repeat) is not int or not 0 <= repeat <= MOST_REPEATS:
-        raise PlanError(
-            f"The algorithm {dict(given)!r} has repeat {repeat!r}; a whole number up to {MOST_REPEATS} is expected."
-        )
-    label = own.get("label")
-    if label is not None and not isinstance(label, str):
+        name, _, stopper = given.partition("+")
+        return given, name.strip(), stopper.strip() or None
+    options = {str(key): value for key, value in given.items() if key not in ("label", "algorithm", "scheduler")}
+    algorithm, scheduler = given.get("algorithm", options), given.get("scheduler")
+    if not isinstance(label := given.get("label") or _label(algorithm, scheduler), str):
         raise PlanError(f"The algorithm {dict(given)!r} has the label {label!r}, which is not text.")
-    algorithm = own.get("algorithm", options)
-    if "algorithm" in own and options:
+    if "algorithm" in given and options:
         raise PlanError(f"The algorithm {dict(given)!r} has {', '.join(options)} beside `algorithm`; put them inside.")
-    return (
-        label or _label(algorithm, own.get("scheduler")),
-        algorithm,
-        own.get("scheduler"),
-        repeat,
-    )
+    return label, algorithm, scheduler
 
 
 def _label(algorithm: object, scheduler: object) -> str:

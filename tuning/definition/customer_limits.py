@@ -1,17 +1,13 @@
-"""What one customer may cost the others: time, memory, and the size of its data.
-
-A limit of size is a field of `Limits` whose type carries a `SizeLimit`. Whoever learns something of a customer's data
-says it as an `Extent`, and all limits that can be told from it are asked.
-"""
+"""What one customer may cost the others: time, memory, and the size of its data."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from pydantic import Field
 
@@ -24,6 +20,8 @@ if TYPE_CHECKING:
     import numpy as np
 
 Count: TypeAlias = "int | np.ndarray"  # of one customer, or of many at once
+SIZE_LIMITS = {"max_rows": "rows", "max_columns": "columns"}  # key -> the field of an `Extent` that it limits
+WAY_OUT = "raise it, if the machines have the memory"
 
 
 @dataclass(frozen=True)
@@ -38,21 +36,6 @@ class Extent:
     rows: Count | None = None
     columns: Count | None = None
     whole: bool = True
-
-
-@dataclass(frozen=True)
-class SizeLimit:
-    """A limit of the size of a customer's data.
-
-    Attributes:
-        unit: what is counted, in the plural.
-        measure: how many there are, if an extent tells it.
-        way_out: what a customer beyond the limit can do.
-    """
-
-    unit: str
-    measure: Callable[[Extent], Count | None]
-    way_out: str = "raise it, if the machines have the memory"
 
 
 class Limits(Options):
@@ -83,20 +66,19 @@ class Limits(Options):
     crashes_before_quarantine: int = Field(
         2, ge=1, le=1000, description="After how many crashes of a worker in the same trial its study is given up."
     )
-    max_rows: Annotated[int, SizeLimit("rows", lambda extent: extent.rows)] = Field(
+    max_rows: int = Field(
         5_000_000, ge=1, description="Most rows of one customer. A customer with more gets a reason instead of a model."
     )
-    max_columns: Annotated[int, SizeLimit("columns", lambda extent: extent.columns)] = Field(
+    max_columns: int = Field(
         10_000, ge=1, description="Most columns of a table. A customer with more gets a reason instead of a model."
     )
 
     def check(self, what: str, extent: Extent) -> None:
         """`CustomerError` where a limit of size is exceeded. what: the table that has this extent, for the message."""
-        for key, limit, count in self._measured(extent):
+        for key, unit, count in _measured(extent):
             if count > (most := getattr(self, key)):
                 code = DataCode.OVER_LIMIT if extent.whole else DataCode.AT_LEAST_OVER_LIMIT
-                values = {"count": count, "unit": limit.unit, "most": most, "way_out": limit.way_out}
-                raise CustomerError(code(key, what=what, **values))
+                raise CustomerError(code(key, what=what, count=count, unit=unit, most=most, way_out=WAY_OUT))
 
     def allow_now(self, reason: Note) -> bool:
         """Return whether the limit that once refused a customer is larger here. reason: of `check`."""
@@ -104,16 +86,14 @@ class Limits(Options):
 
     def exceeded(self, extent: Extent) -> Count:
         """Whether a limit of size is exceeded; of an extent of many customers, of which of them."""
-        return reduce(or_, (count > getattr(self, key) for key, _, count in self._measured(extent)), False)
-
-    @staticmethod
-    def _measured(extent: Extent) -> Iterator[tuple[str, SizeLimit, Count]]:
-        for key, limit in SIZE_LIMITS.items():
-            if (count := limit.measure(extent)) is not None:
-                yield key, limit, count
+        return reduce(or_, (count > getattr(self, key) for key, _, count in _measured(extent)), False)
 
 
-SIZE_LIMITS = {
-    name: each for name, field in Limits.model_fields.items() for each in field.metadata if isinstance(each, SizeLimit)
-}
+def _measured(extent: Extent) -> Iterator[tuple[str, str, Count]]:
+    """Yield the key of each limit that an extent can be held against, what it counts, and how many there are."""
+    for key, unit in SIZE_LIMITS.items():
+        if (count := getattr(extent, unit)) is not None:
+            yield key, unit, count
+
+
 UNLIMITED = Limits(**dict.fromkeys(SIZE_LIMITS, sys.maxsize))

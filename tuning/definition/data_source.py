@@ -80,6 +80,6 @@ def of_customers(value: object) -> References:
 DataSource: TypeAlias = Annotated[
     str | list[str] | tuple[str, ...] | dict[str, str | CustomerOptions | DataFrame] | DataFrame | None,
     Reach("path", of_customers),
-    PlainValidator(parse_data),
+    PlainValidator(parse_data, json_schema_input_type=str | list[str] | dict[str, str | CustomerOptions] | None),
 ]
 """A glob, file or folder; several of them; a mapping of customer to file, options or frame; or one frame."""

@@ -221,7 +221,11 @@ class Definition(Options):
         description="Seed of everything random. Each customer's own follows from it and from the customer's id, which "
         "may be the definition's `name`.",
     )
-    objective: Annotated[Callable[..., object] | str | None, CODE, PlainValidator(parse_objective)] = Field(
+    objective: Annotated[
+        Callable[..., object] | str | None,
+        CODE,
+        PlainValidator(parse_objective, json_schema_input_type=Annotated[str, Field(pattern=":")] | None),
+    ] = Field(
         None,
         description="Function or generator to tune instead of models, or where it is: `file.py:function` or "
         "`package.module:function` (docs/objectives.md). It may make a trainer of Ray Train, or be one "

@@ -11,7 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, PositiveFloat, WithJsonSchema
 
 from tuning.basics.wording import shorten
 from tuning.definition.reach import CODE, PLAIN, PlainText, Reach, References, file_or_uri
@@ -150,34 +150,63 @@ def _class_weight(value: object) -> object:
     return dict(value)
 
 
-Name: TypeAlias = Annotated[str, PLAIN, AfterValidator(_name)]
+SomeText: TypeAlias = Annotated[str, Field(min_length=1)]
+"""As JSON Schema says it."""
+Name: TypeAlias = Annotated[
+    str, PLAIN, AfterValidator(_name), WithJsonSchema({"type": "string", "pattern": f"^({NAME})$"})
+]
 """A name that folders and experiments may have."""
-Columns: TypeAlias = Annotated[tuple[PlainText, ...], BeforeValidator(_one_or_many), AfterValidator(_each_once)]
+Columns: TypeAlias = Annotated[
+    tuple[PlainText, ...],
+    BeforeValidator(_one_or_many, json_schema_input_type=str | list[str]),
+    AfterValidator(_each_once),
+]
 """One column or several, each once."""
 SomeColumns: TypeAlias = Annotated[Columns, AfterValidator(_some)]
 """The same, and not none."""
 Logger: TypeAlias = Literal["tensorboard", "csv", "json"]
-Loggers: TypeAlias = Annotated[tuple[Logger, ...], BeforeValidator(_one_or_many), AfterValidator(_once)]
+Loggers: TypeAlias = Annotated[
+    tuple[Logger, ...],
+    BeforeValidator(_one_or_many, json_schema_input_type=Logger | list[Logger]),
+    AfterValidator(_once),
+]
 """Loggers of Ray Tune, each once."""
-Ids: TypeAlias = Annotated[tuple[PlainText, ...], BeforeValidator(_ids_as_text)]
+Ids: TypeAlias = Annotated[
+    tuple[PlainText, ...], BeforeValidator(_ids_as_text, json_schema_input_type=str | list[str | float] | None)
+]
 """Ids of customers."""
 Encoding: TypeAlias = Annotated[str, PLAIN, AfterValidator(_encoding)]
 """An encoding that files are written in."""
 Dates: TypeAlias = Annotated[str, PLAIN, AfterValidator(_dates)]
 """How dates are written."""
-TimeBudget: TypeAlias = Annotated[float, BeforeValidator(_seconds), Field(gt=0, le=MOST_SECONDS)]
+TimeBudget: TypeAlias = Annotated[
+    float, BeforeValidator(_seconds, json_schema_input_type=PositiveFloat | str), Field(gt=0, le=MOST_SECONDS)
+]
 """A time in seconds, or in words such as 30s, 15m and 2h."""
 Code: TypeAlias = Annotated[str, CODE, AfterValidator(_code)]
 """Where a function of the user's is, see `tuning.user_code`."""
 Portfolio: TypeAlias = Annotated[
-    str | tuple[dict[str, object], ...], Reach("path", _of_portfolio), PlainValidator(_portfolio)
+    str | tuple[dict[str, object], ...],
+    Reach("path", _of_portfolio),
+    PlainValidator(
+        _portfolio, json_schema_input_type=SomeText | Annotated[list[dict[str, object]], Field(min_length=1)] | None
+    ),
 ]
 """Where the configurations that are tried first come from, or they themselves."""
 Positive: TypeAlias = Annotated[PlainText | int | float | bool, BeforeValidator(_positive)]
 """A class, as the data has it."""
-TargetBounds: TypeAlias = Annotated[GivenBounds, PLAIN, PlainValidator(_bounds)]
+TargetBounds: TypeAlias = Annotated[
+    GivenBounds,
+    PLAIN,
+    PlainValidator(_bounds, json_schema_input_type=Literal["auto", "off"] | tuple[float | None, float | None]),
+]
 """Between which numbers a regression answers."""
 ClassWeight: TypeAlias = Annotated[
-    Literal["balanced"] | dict[str | int | float | bool, float] | None, PLAIN, PlainValidator(_class_weight)
+    Literal["balanced"] | dict[str | int | float | bool, float] | None,
+    PLAIN,
+    PlainValidator(
+        _class_weight,
+        json_schema_input_type=Literal["balanced"] | Annotated[dict[str, PositiveFloat], Field(min_length=1)] | None,
+    ),
 ]
 """Weights of the classes; None is the default of the field."""

@@ -32,7 +32,7 @@ class DefinitionKeys(TypedDict, total=False):
     metric: str | None
     mode: Literal["max", "min"]
     bounds: Literal["auto", "off"] | Sequence[object]
-    split: Literal["auto", "random", "stratified", "group", "time", "stable", "grouped"] | Mapping[str, object]
+    split: Literal["auto", "random", "stratified", "group", "time", "stable"] | Mapping[str, object]
     winner: Literal["best", "one_standard_error"]
     ensemble: Literal["greedy", "none"]
     pool: Literal["auto", "on", "off"]
@@ -55,7 +55,7 @@ class DefinitionKeys(TypedDict, total=False):
     storage: str
     mlflow: bool | Literal["on", "off"] | Mapping[str, object]
     report: bool
-    loggers: Literal["tensorboard", "csv", "json"] | Sequence[object]
+    loggers: Literal["tensorboard", "csv", "json"] | Sequence[str]
     limits: Mapping[str, object]
     slots: int | None
     resources: Mapping[str, object]

@@ -19,6 +19,7 @@ from pydantic import (
     PlainValidator,
     ValidationError,
     ValidationInfo,
+    WithJsonSchema,
     field_validator,
     model_validator,
 )
@@ -45,6 +46,7 @@ RAYS_OWN = {
 SERVERS = ("http", "https", "databricks", "databricks-uc", "uc")  # of MLflow's tracking URIs
 DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
 EXAMPLE = "sqlite:///mlflow.db"
+RECORD_TRIALS = r"auto|all|none|top:[1-9][0-9]{0,8}"
 
 
 class Options(BaseModel):
@@ -54,7 +56,13 @@ class Options(BaseModel):
     descriptions of the fields.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        arbitrary_types_allowed=True,
+        allow_inf_nan=False,
+        json_schema_extra=lambda schema, kind: schema.update(description=kind.summary()),
+    )
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: object) -> None:
@@ -99,10 +107,13 @@ def _differs(value: object, default: object) -> bool:
     return value is not default and (default is None or bool(value != default))
 
 
+SplitType: TypeAlias = Literal["auto", "random", "stratified", "group", "time", "stable"]
+
+
 class SplitOptions(Options):
     """How rows are divided, once per customer."""
 
-    type: Literal["auto", "random", "stratified", "group", "time", "stable"] = Field(
+    type: SplitType = Field(
         "auto",
         description="How rows are assigned. `stratified` keeps the shares of the classes in every part. `group` "
         "keeps rows with the same value of the column `group` together. `time` holds out the latest rows by the "
@@ -122,11 +133,6 @@ class SplitOptions(Options):
         description="Columns by whose values `stable` parts are told, such as the number of an order: rows with equal "
         "ones stay together, whatever else they hold. By default all features and the target.",
     )
-
-    @field_validator("type", mode="before")
-    @classmethod
-    def _grouped(cls, value: object) -> object:
-        return "group" if value == "grouped" else value
 
     @model_validator(mode="after")
     def _columns(self) -> SplitOptions:
@@ -156,7 +162,9 @@ def _split(value: object) -> object:
     return {"type": value} if isinstance(value, str) else value
 
 
-SplitOrType: TypeAlias = Annotated[SplitOptions, BeforeValidator(_split)]
+SplitOrType: TypeAlias = Annotated[
+    SplitOptions, BeforeValidator(_split, json_schema_input_type=SplitType | SplitOptions)
+]
 """The same, or the type alone."""
 
 
@@ -330,7 +338,7 @@ class MLflowOptions(Options):
     experiment: PlainText | None = Field(
         None, description="Name of the experiment. By default it is the definition's name."
     )
-    record_trials: PlainText = Field(
+    record_trials: Annotated[str, PLAIN, WithJsonSchema({"type": "string", "pattern": f"^({RECORD_TRIALS})$"})] = Field(
         "auto",
         description="Which trials of a study get a run of their own: `all`, `top:K` for the best K, or `none`. `top:1` "
         "also keeps the customers' runs short. `auto` is `all` for up to 50,000 studies, and `top:1` beyond.",
@@ -370,7 +378,6 @@ class MLflowOptions(Options):
         return f"{shown}: MLflow knows no {scheme}://; use one of {', '.join((*SERVERS, *DATABASES))}"
 
 
-RECORD_TRIALS = r"auto|all|none|top:[1-9][0-9]{0,8}"
 MANY_STUDIES = 50_000  # beyond, a database of all trials is tens of gigabytes, and nobody looks at single ones
 
 
@@ -393,5 +400,8 @@ def _mlflow_switch(value: object) -> object:
     return {"enabled": value} if isinstance(value, bool) else value
 
 
-MLflow: TypeAlias = Annotated[MLflowOptions, BeforeValidator(_mlflow_switch)]
+MLflow: TypeAlias = Annotated[
+    MLflowOptions,
+    BeforeValidator(_mlflow_switch, json_schema_input_type=bool | Literal["on", "off"] | MLflowOptions),
+]
 """The same, or true or false."""

@@ -106,10 +106,6 @@ BOTH = ["random", "optuna"]
         ({"compare": {"algorithms": [{"name": "random", "label": [1]}, "optuna"]}}, "the label [1], which is not text"),
         ({"models": [{"estimator": "a:b", "name": None}]}, "models: entry 1: name: None is not text."),
         ({"compare": {"algorithms": [1]}}, "compare.algorithms: The algorithms [1] cannot be read: 1 is neither"),
-        (
-            {"compare": {"algorithms": [{"algorithm": "random", "repeat": [1]}, "optuna"]}},
-            "has repeat [1]; a whole number",
-        ),
         ({"resources": 2}, "resources: must be a mapping (got 2). Its keys: cpus, custom, gpus, memory_gb"),
         ({"compare": {"algorithms": BOTH, "seds": 3}}, "compare.seds: unknown key. Did you mean 'seeds'?"),
         ({"compare": {"algorithms": BOTH, "baseline": "x"}}, "the baseline 'x' is not among the algorithms"),

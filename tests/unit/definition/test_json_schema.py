@@ -39,7 +39,6 @@ FORMS = [
     "csv: {sep: ';', na_values: ['-']}",
     "split: stratified",
     "split: {type: time, column: day}",
-    "split: {type: grouped, group: who}",
     "split: {folds: 5, test: 0.1}",
     "mlflow: off",
     "mlflow: false",
