@@ -134,25 +134,20 @@ def _without_constraints(value: object, key: str = "") -> object:
 
 def _check_code(reference: Reference, allowed: Team) -> None:
     """`NotAllowedError` for code that the server's configuration does not list for the team."""
+    text = shorten(repr(reference.text))
     if reference.key == "allow_code":
-        if not allowed.allow_pickle:
-            raise NotAllowedError.about(
-                "allow_code",
-                "pickles are code, which this server's configuration does not allow your team. Leave the key out.",
-            )
+        if allowed.allow_pickle:
+            return
+        why = "pickles are code, which this server's configuration does not allow your team. Leave the key out."
+    elif reference.text in allowed.code and not is_file(reference.text):
+        return
     elif is_file(reference.text):
-        raise NotAllowedError.about(
-            reference.key,
-            f"{shorten(repr(reference.text))} is a file of code, which no server takes. Have its "
-            "module installed and listed in the server's configuration.",
-        )
-    elif reference.text not in allowed.code:
-        listed = f" Listed: {name_list(allowed.code)}." if allowed.code else " None is."
-        raise NotAllowedError.about(
-            reference.key,
-            f"{shorten(repr(reference.text))} is code that this server's configuration does not list "
-            f"for your team.{did_you_mean(reference.text, list(allowed.code))}{listed}",
-        )
+        why = f"{text} is a file of code, which no server takes. Have its module installed and listed in its settings."
+    else:
+        listed = f"Listed: {name_list(allowed.code)}." if allowed.code else "None is."
+        near = did_you_mean(reference.text, list(allowed.code))
+        why = f"{text} is code that this server's configuration does not list for your team.{near} {listed}"
+    raise NotAllowedError.about(reference.key, why)
 
 
 def _placed(name: str, value: object, roots: tuple[str, ...]) -> object:

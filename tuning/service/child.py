@@ -2,7 +2,7 @@
 
 A question is a line of JSON on stdin: the function to call, as `module:name`, and its values. The answer is a line of
 JSON with what the function returns, or the error that it raises. A process ends with its input, or when nobody has
-asked it for long, and on Linux with the thread that has started it, so that nothing is left when the server is killed.
+asked it for long, and with the thread that has started it, so that nothing is left when the server is killed.
 BYTES are of memory for data, also of each process that it starts.
 """
 
@@ -58,8 +58,7 @@ def cluster_slots(address: str) -> int:
 
 
 def main() -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(DIES_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
+    ctypes.CDLL(None).prctl(DIES_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
     for kind, most in ((resource.RLIMIT_DATA, int(sys.argv[1])), (resource.RLIMIT_CORE, 0)):
         resource.setrlimit(kind, (most, most))
     folder = os.getcwd()

@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
 from tuning.basics.wording import amount, shorten
 from tuning.errors import DataError, DefinitionError, NoModelError
 from tuning.notes import EndCode
@@ -27,6 +29,20 @@ ANSWER = "answer"
 ROWS_CSV, ROWS_JSON, ROWS_TABLE = "rows.csv", "rows.json", "rows.parquet"
 DIGESTS = "SHA256SUMS"
 MOST_COLUMNS, MOST_CELLS = 10_000, 10_000_000
+
+RowCell = float | int | str | bool | None  # of a row that is predicted
+
+
+class RowsMessage(BaseModel):
+    """Rows to predict."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
+
+    rows: list[Mapping[str, RowCell]] = Field(
+        description="By column name, with the columns of the training data; without `id` the key columns, too.",
+        min_length=1,
+        examples=[[{"region": "north", "age": 41}]],
+    )
 
 
 def write_model(run: str, customer: str | None) -> None:
@@ -84,7 +100,7 @@ def write_predictions(predict: Callable[[str], PredictedRows], most: int, formul
 
 def _check_size(rows: int, columns: int, most: int) -> None:
     """`DefinitionError` for what would take longer to read than it may, before it is read as a table."""
-    if not rows:
+    if not rows or not columns:
         raise DefinitionError.about("rows", "there are none. Send one or more with the columns of the training data.")
     if rows > most:
         raise DefinitionError.about(
@@ -109,36 +125,26 @@ def _check_csv(most: int) -> None:
     _check_size(max(0, len(widths) - 1), max(widths, default=0), most)
 
 
-def _json_rows(most: int) -> list[Mapping[str, object]]:
+def _json_rows(most: int) -> list[Mapping[str, RowCell]]:
     try:
-        document = json.loads(Path(ROWS_JSON).read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise DefinitionError(f"the body is not JSON: {shorten(str(error))}.") from None
-    rows = document.get("rows") if isinstance(document, dict) else None
-    if not isinstance(rows, list) or not all(isinstance(row, dict) and row for row in rows):
+        rows = RowsMessage.model_validate_json(Path(ROWS_JSON).read_bytes()).rows
+    except ValidationError as error:
+        first = error.errors()[0]
+        if first["type"] == "json_invalid":
+            raise DefinitionError(f"the body is not JSON: {shorten(first['msg'])}.") from None
+        if len(first["loc"]) < 3:
+            expected = 'a list of one or more rows by column name is expected, such as {"rows": [{"age": 41}]}.'
+            raise DefinitionError.about("rows", expected) from None
+        _, number, name, *_ = first["loc"]
+        cell = f"{shorten(ascii(name), 60)} of row {int(number) + 1}"
         raise DefinitionError.about(
-            "rows", 'a list of rows by column name is expected, such as {"rows": [{"age": 41}]}.'
-        )
+            "rows", f"{cell}: a cell is a finite number, a text, true, false or null."
+        ) from None
     _check_size(len(rows), len({name for row in rows for name in row}), most)
-    for number, row in enumerate(rows):
-        for name, cell in row.items():
-            _check_cell(cell, name, number)
     return rows
 
 
-def _check_cell(cell: object, name: str, number: int) -> None:
-    said = ""
-    if isinstance(cell, list | dict):
-        said = "a cell is a number, a text, true, false or null"
-    elif isinstance(cell, float) and not math.isfinite(cell):
-        said = "numbers are finite; null is a missing one"
-    elif any("\ud800" <= sign <= "\udfff" for text in (name, cell) if isinstance(text, str) for sign in text):
-        said = "half of a pair is no character"
-    if said:
-        raise DefinitionError.about("rows", f"{shorten(ascii(name), 60)} of row {number + 1}: {said}.")
-
-
-def _table(rows: Sequence[Mapping[str, object]]) -> pa.Table:
+def _table(rows: Sequence[Mapping[str, RowCell]]) -> pa.Table:
     """A column of several kinds of cells is one of texts."""
     import pyarrow as pa
 
@@ -152,7 +158,7 @@ def _table(rows: Sequence[Mapping[str, object]]) -> pa.Table:
     return pa.table(columns)
 
 
-def _answered(rows: Sequence[Mapping[str, object]], found: PredictedRows) -> dict[str, object]:
+def _answered(rows: Sequence[Mapping[str, RowCell]], found: PredictedRows) -> dict[str, object]:
     added = ({name: _plain(cell) for name, cell in answer.items()} for answer in found.answers.to_pylist())
     return {
         "rows": [{**row, **answer} for row, answer in zip(rows, added, strict=True)],

@@ -13,7 +13,6 @@ from tuning.service.database.runs import Runs, Submission, SubmittedRun, change,
 from tuning.service.database.tables import RUNS
 from tuning.service.queue import quotas
 from tuning.service.queue.claim import used_by
-from tuning.service.queue.quotas import Asked
 from tuning.service.settings import ServiceSettings
 from tuning.service.states import CHANGES, ENDED, RunState
 
@@ -31,7 +30,7 @@ class Requests:
         """Queue a run, and say whether it is a new one. `QuotaError`; `RefusedChangeError` for a key used before."""
 
         def check(connection: Connection) -> None:
-            self._check(connection, submission.team, _asked(submission), now)
+            self._check(connection, submission, now)
 
         return Runs(self._database).submit(submission, self._settings.storage, now, check)
 
@@ -56,7 +55,7 @@ class Requests:
             definition = {**found.definition, **({} if trials is None else {"trials": trials})}
             asked = found.slots_asked if slots is None else slots
             again = Submission(found.team, found.name, definition, found.priority, asked)
-            self._check(connection, found.team, _asked(again), now)
+            self._check(connection, again, now)
             return change(
                 connection,
                 found,
@@ -88,12 +87,6 @@ class Requests:
                 return change(connection, found, ending, now, reason)
             return change(connection, found, RunState.STOPPING, now, reason, ending=str(ending), stop_asked=now)
 
-    def _check(self, connection: Connection, team: str, asked: Asked, now: float) -> None:
-        allowed = self._settings.team(team).quotas
-        quotas.check(team, allowed, asked, used_by(connection, team, now), self._slots(), now)
-
-
-def _asked(submission: Submission) -> Asked:
-    """What is known of a run before its data are read: it has one study at least."""
-    trials = submission.definition.get("trials")
-    return Asked(submission.slots_asked, trials if isinstance(trials, int) else None)
+    def _check(self, connection: Connection, asked: Submission, now: float) -> None:
+        allowed = self._settings.team(asked.team).quotas
+        quotas.check(asked, allowed, used_by(connection, asked.team, now), self._slots(), now)

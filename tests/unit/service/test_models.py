@@ -114,12 +114,13 @@ def test_rows_in_any_form_are_predicted_as_the_model_does(
     ("body", "said"),
     [
         ('{"rows": [{"a": 1}]}', "'k'"),
-        ('{"rows": [{"a": [1]}]}', "a cell is a number"),
-        ('{"rows": []}', "there are none"),
-        ("[1]", "a list of rows"),
+        ('{"rows": [{"a": [1]}]}', "'a' of row 1: a cell is a finite number"),
+        ('{"rows": []}', "a list of one or more rows"),
+        ("[1]", "a list of one or more rows"),
         ("{", "not JSON"),
         ('{"rows": [{"a": NaN}]}', "finite"),
-        ('{"rows": [{"a": "\\ud800"}]}', "half of a pair"),
+        ('{"rows": [{}]}', "there are none"),
+        ('{"rows": [{"a": "\\ud800"}]}', "not JSON"),
     ],
 )
 def test_what_is_wrong_with_rows_is_said_as_the_command_says_it(api: TestClient, body: str, said: str) -> None:

@@ -45,13 +45,10 @@ class ToldText(TypeDecorator[object]):
         return _without_gaps(value)
 
 
-class ToldDocument(TypeDecorator[object]):
+class ToldDocument(ToldText):
     """The same of JSON."""
 
     impl, cache_ok = JSON, True
-
-    def process_bind_param(self, value: object, dialect: object) -> object:
-        return _without_gaps(value)
 
 
 METADATA = MetaData(

@@ -8,16 +8,9 @@ from dataclasses import dataclass
 
 from tuning.basics.wording import amount, duration
 from tuning.errors import QuotaError
+from tuning.service.database.runs import Submission
 from tuning.service.queue.shares import DAY_S, TYPICAL_S, SlotUse
 from tuning.service.settings import GB, Quotas
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What a run wants. slots: None for the team's share. trials: of all its studies, as far as that is known."""
-
-    slots: int | None = None
-    trials: int | None = None
 
 
 @dataclass(frozen=True)
@@ -32,17 +25,17 @@ class Used:
         return sum(use.seconds(now, of_last) for use in self.uses)
 
 
-def check(team: str, quotas: Quotas, asked: Asked, used: Used, total: int | None, now: float) -> None:
+def check(asked: Submission, quotas: Quotas, used: Used, total: int | None, now: float) -> None:
     """`QuotaError` for what a team may not have. total: the server's slots; None while they are not known."""
-    if asked.slots is not None and total is not None and asked.slots > total:
-        raise QuotaError(f"`slots` is {asked.slots:,}, but this server has {total:,} in all. Ask for fewer.")
-    if asked.slots is not None and quotas.slots is not None and asked.slots > quotas.slots:
+    team, slots, trials = asked.team, asked.slots_asked, asked.definition.get("trials")
+    if slots is not None and total is not None and slots > total:
+        raise QuotaError(f"`slots` is {slots:,}, but this server has {total:,} in all. Ask for fewer.")
+    if slots is not None and quotas.slots is not None and slots > quotas.slots:
+        raise QuotaError(f"`slots` is {slots:,}, but team {team!r} may have {quotas.slots:,} at once. Ask for fewer.")
+    # Before its data are read, a run is known to have one study at least.
+    if isinstance(trials, int) and quotas.trials_per_run is not None and trials > quotas.trials_per_run:
         raise QuotaError(
-            f"`slots` is {asked.slots:,}, but team {team!r} may have {quotas.slots:,} at once. Ask for fewer."
-        )
-    if asked.trials is not None and quotas.trials_per_run is not None and asked.trials > quotas.trials_per_run:
-        raise QuotaError(
-            f"the run has {amount(asked.trials, 'trial')}, but team {team!r} may have {quotas.trials_per_run:,} in one "
+            f"the run has {amount(trials, 'trial')}, but team {team!r} may have {quotas.trials_per_run:,} in one "
             "run. Lower `trials`, or take fewer customers."
         )
     if quotas.storage_gb is not None and used.bytes >= quotas.storage_gb * GB:

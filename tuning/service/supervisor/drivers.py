@@ -33,16 +33,10 @@ from tuning.service.supervisor.launcher import EXIT, LAUNCHER
 DEFINITION = "definition.yaml"
 RAY_SOCKET = "/tuning-5f0c9f3ab2d4/ray/session_2026-06-08_03-00-00_000000_4194304/sockets/plasma_store"
 LONGEST_BASE = 107 - len(RAY_SOCKET)  # the longest path of a socket on Linux
+STARTING = Owner()  # in place of a driver that is just being started
 #: Seconds after the first look at a run that is to end, and the signal that is sent then. A driver answers the first by
 #: writing what is finished, the second by ending its workers.
 ORDERS = ((0.0, signal.SIGTERM), (30.0, signal.SIGTERM), (60.0, signal.SIGKILL))
-
-
-@dataclass(frozen=True)
-class Working:
-    """A driver that is at work, or just being started: then its process is not known yet."""
-
-    driver: Owner | None = None
 
 
 @dataclass(frozen=True)
@@ -86,8 +80,8 @@ class Drivers:
             start_new_session=True,
         )
 
-    def look(self, run: SubmittedRun) -> Working | Gone | None:
-        """Whether a driver works on a run; None where nobody has come to start one."""
+    def look(self, run: SubmittedRun) -> Owner | Gone | None:
+        """The driver that works on a run, `STARTING` before it does; None where nobody has come to start one."""
         folder = claim_folder(self._settings.work, run)
         own = self._launchers.get(folder)
         over = own is not None and own.poll() is not None  # asked before its files are read: they are complete then
@@ -95,11 +89,11 @@ class Drivers:
         if processes is None and own is None:
             return None
         if processes is None and not over:
-            return Working()
+            return STARTING
         alive = processes is not None and any(_alive(owner) for owner in processes.values())
         end = _read(folder / EXIT)
         if end is None and alive:
-            return Working(processes["driver"] if processes else None)
+            return processes["driver"] if processes else STARTING
         self._launchers.pop(folder, None)
         if ray_folder := self._ray_folder(run):
             shutil.rmtree(ray_folder, ignore_errors=True)  # of a launcher that was killed

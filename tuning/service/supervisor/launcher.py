@@ -33,9 +33,9 @@ def main(folder: str, ray_folder: str, host: str, machine: str, *command: str) -
     os.chdir(folder)
     if ray_folder:
         os.environ["RAY_TMPDIR"] = ray_folder
-    adopt_orphans()
+    ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
     ready, go = os.pipe()
-    output = _output()
+    output = os.memfd_create("stdout")
     driver = os.fork()
     if driver == 0:
         os.close(go)
@@ -88,13 +88,6 @@ def _delete(folder: str) -> None:
         rmtree(folder, ignore_errors=True)
 
 
-def _output() -> int:
-    """A file for the driver's stdout."""
-    if sys.platform == "linux":
-        return os.memfd_create("stdout")
-    return os.open("output.json", os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
-
-
 def _printed_object(output: int) -> object:
     """What the driver has said of its end; None where it was killed before."""
     try:
@@ -118,12 +111,6 @@ def _become_driver(ready: int, output: int, command: tuple[str, ...]) -> None:
         os._exit(1)
 
 
-def adopt_orphans() -> None:
-    """On Linux; elsewhere they are left to themselves."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
-
-
 def end_orphans(patience_s: float) -> None:
     """End all that the driver has left behind: wait for it, then kill it."""
     until = time.monotonic() + patience_s
@@ -142,16 +129,13 @@ def end_orphans(patience_s: float) -> None:
 
 
 def children() -> list[int]:
-    """The processes that this one is the parent of, as far as the system tells."""
-    try:
-        numbers = [int(name) for name in os.listdir("/proc") if name.isdigit()]
-    except OSError:
-        return []
+    """The processes that this one is the parent of."""
+    numbers = [int(name) for name in os.listdir("/proc") if name.isdigit()]
     return [pid for pid in numbers if _stat(pid)[1:2] == [str(os.getpid())]]
 
 
 def started_at(pid: int) -> int:
-    """The start of a process in kernel ticks, as `records.ownership.Owner` has it; 0 where the system does not tell."""
+    """The start of a process in kernel ticks, as `records.ownership.Owner` has it; 0 of one that is gone."""
     found = _stat(pid)
     return int(found[19]) if found else 0
 

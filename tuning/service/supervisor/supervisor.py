@@ -24,7 +24,7 @@ from tuning.service.requests import Requests
 from tuning.service.schedules import Schedules
 from tuning.service.settings import ServiceSettings
 from tuning.service.states import WORKING, RunState
-from tuning.service.supervisor.drivers import Drivers, Gone, Stopping, search_command, send
+from tuning.service.supervisor.drivers import STARTING, Drivers, Gone, Stopping, search_command, send
 from tuning.service.supervisor.endings import WRONG, sequel
 from tuning.service.supervisor.outages import Outages
 from tuning.service.supervisor.silence import SILENT_S, Silence
@@ -169,13 +169,13 @@ class Supervisor:
             self._begin(run)
         elif isinstance(found, Gone):
             self._end(run, replace(found, reason=found.reason or self._killed.pop(run.id, "")))
-        elif found.driver is None:
-            return  # it is just being started
+        elif found is STARTING:
+            return
         elif run.state is RunState.STOPPING:
-            self._stopping.ask(run.id, found.driver)
+            self._stopping.ask(run.id, found)
         elif self.silence.hangs(run):
             self._killed[run.id] = f"its process said nothing for {duration(SILENT_S)} and was killed"
-            send(found.driver, signal.SIGKILL)
+            send(found, signal.SIGKILL)
 
     def _end(self, run: SubmittedRun, gone: Gone) -> None:
         """Note what came of a driver, whatever was asked of its run in the meantime."""

@@ -7,12 +7,12 @@ from typing import Annotated
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
+from tuning.service.extract_child import RowCell
 from tuning.service.states import RunState
 
 WITHOUT_NUL = r"^[^\x00]*$"  # of a text that is looked for in the database: PostgreSQL takes no other
 RUN_ID = "5f0c9f3ab2d44e10a7c1b2d3"
 MOST_TRIALS, MOST_SLOTS = 1_000_000, 100_000  # that a resume may ask for
-RowCell = float | int | str | bool | None  # of a row that is predicted
 Id = Annotated[str, Field(examples=[RUN_ID], max_length=64)]
 
 
@@ -122,16 +122,6 @@ class CustomerMessage(_Message):
         description="Records of its trials; null where the run has too many to be kept for pages."
     )
     written: AwareDatetime | None = Field(description="When this was so.")
-
-
-class RowsMessage(BaseModel):
-    """Rows to predict."""
-
-    rows: list[Mapping[str, RowCell]] = Field(
-        description="By column name, with the columns of the training data; without `id` the key columns, too.",
-        min_length=1,
-        examples=[[{"region": "north", "age": 41}]],
-    )
 
 
 class PredictionsMessage(_Message):

@@ -17,10 +17,11 @@ from starlette.responses import Response, StreamingResponse
 from tuning.basics.wording import shorten
 from tuning.errors import RefusedChangeError
 from tuning.service.database.runs import SubmittedRun
+from tuning.service.extract_child import RowsMessage
 from tuning.service.extracts import Formulas, RowsForm
 from tuning.service.web.auth import Asking, ServiceOf
 from tuning.service.web.definitions import JSON
-from tuning.service.web.messages import PredictionsMessage, RowsMessage
+from tuning.service.web.messages import PredictionsMessage
 from tuning.service.web.routes.runs import TeamRun
 
 router = APIRouter(tags=["results"])
