@@ -145,7 +145,9 @@ class Children:
         self._threads: dict[Kind, ThreadPoolExecutor] = {}
         self._open = Counter[tuple[Kind, str]]()
         self._alive = set[Child]()
-        self._kept = OrderedDict[str, Child]()  # by team; the one that was asked last is the last
+        self._kept = OrderedDict[
+            str, Child
+        ]()  # by team, while nobody asks them; the one asked last is last
         self._turns = defaultdict[str, threading.Lock](threading.Lock)  # one thread at a time asks a team's
         self._closed = False
 
@@ -192,29 +194,32 @@ class Children:
     def kept(self, team: str, most: int, start: Callable[[], Child]) -> Iterator[Child]:
         """A team's child for the one who asks; it is started where there is none, and stays.
 
-        Beyond `most` of them, the one that was asked longest ago ends.
+        Of more than `most` that nobody asks, those end that were asked longest ago.
         """
         with self._lock:
             turn = self._turns[team]
         with turn:
-            child = self._kept.get(team)
-            if child is None or not child.fresh:
-                self._forget(team)
-                self._make_room(most)
-                child = self._start(start)
-            with self._lock:
-                self._kept[team] = child
-                self._kept.move_to_end(team)
-            yield child
+            child = self._kept.pop(team, None)
+            if child is not None and not child.fresh:
+                self._end(child)
+                child = None
+            child = child or self._start(start)
+            try:
+                yield child
+            finally:
+                with self._lock:
+                    self._kept[team] = child
+                    ending = [self._kept.popitem(last=False)[1] for _ in range(len(self._kept) - most)]
+                for each in ending:
+                    self._end(each)
 
     def close(self) -> None:
         """End all children and start none any more: the server ends."""
         with self._lock:
             self._closed = True
-            left = list(self._alive)
         for threads in self._threads.values():
             threads.shutdown(wait=False, cancel_futures=True)
-        for each in left:
+        for each in self._alive.copy():
             self._end(each)
 
     def _done(self, kind: Kind, team: str) -> None:
@@ -223,34 +228,15 @@ class Children:
 
     def _start(self, start: Callable[[], Child]) -> Child:
         child = start()
-        with self._lock:
-            self._alive.add(child)
-            closed = self._closed
-        if closed:
+        self._alive.add(child)
+        if self._closed:
             self._end(child)
             raise UnavailableError(ENDING)
         return child
 
     def _end(self, child: Child) -> None:
         child.end()
-        with self._lock:
-            self._alive.discard(child)
-
-    def _forget(self, team: str) -> None:
-        with self._lock:
-            child = self._kept.pop(team, None)
-        if child is not None:
-            self._end(child)
-
-    def _make_room(self, most: int) -> None:
-        with self._lock:
-            oldest = list(self._kept)[: max(0, len(self._kept) - most + 1)]
-        for team in oldest:
-            if self._turns[team].acquire(blocking=False):  # else it is at work
-                try:
-                    self._forget(team)
-                finally:
-                    self._turns[team].release()
+        self._alive.discard(child)
 
 
 def run_variable(run: str) -> dict[str, str]:
