@@ -145,9 +145,7 @@ class Children:
         self._threads: dict[Kind, ThreadPoolExecutor] = {}
         self._open = Counter[tuple[Kind, str]]()
         self._alive = set[Child]()
-        self._kept = OrderedDict[
-            str, Child
-        ]()  # by team, while nobody asks them; the one asked last is last
+        self._kept = OrderedDict[str, Child]()  # by team, while nobody asks them; the one asked last is last
         self._turns = defaultdict[str, threading.Lock](threading.Lock)  # one thread at a time asks a team's
         self._closed = False
 

@@ -135,9 +135,9 @@ class RunTables:
 
     def _records(self, file: str, customer: str) -> list[dict[str, object]]:
         records = _mapped(self.folder / file)
-        rows = records.take(pc.indices_nonzero(pc.equal(records["customer"], customer)))
-        rows = rows.sort_by([(name, "ascending") for name in ("study", "trial") if name in rows.column_names])
-        return [_record(row) for row in self._names.document(rows.to_pylist())]
+        rows = records.take(pc.indices_nonzero(pc.equal(records["customer"], customer))).to_pylist()
+        ordered = sorted(rows, key=lambda row: (row["study"], row.get("trial") or 0))
+        return [_record(row) for row in self._names.document(ordered)]
 
 
 def _row(row: Json) -> dict[str, object]:
