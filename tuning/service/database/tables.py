@@ -45,10 +45,10 @@ class ToldText(TypeDecorator[object]):
         return _without_gaps(value)
 
 
-class ToldDocument(ToldText):
+class ToldDocument(TypeDecorator[object]):
     """The same of JSON."""
 
-    impl, cache_ok = JSON, True
+    impl, cache_ok, process_bind_param = JSON, True, ToldText.process_bind_param
 
 
 METADATA = MetaData(
