@@ -19,11 +19,10 @@ from tuning.planning.studies import Fixed
 from tuning.runs.results import RunResult
 from tuning.serving.champion import Champion
 from tuning.serving.models import ReleaseModels
-from tuning.serving.plan import ALWAYS, BETTER, RefreshOptions, plan_refresh
+from tuning.serving.plan import ALWAYS, BETTER, CHAMPION, RefreshOptions, plan_refresh
 from tuning.serving.plan import NEVER as NOBODY
 from tuning.serving.promoting import promote_run
 from tuning.serving.refresh import Refresh
-from tuning.serving.refresh_studies import CHAMPION
 from tuning.serving.releases import Releases
 from tuning.storage.run_directory import RunDirectory
 

@@ -54,7 +54,7 @@ from tuning.runs.resume import (
 from tuning.runs.trusted_code import trust
 from tuning.storage.names import slug
 from tuning.storage.run_directory import RunDirectory
-from tuning.study.study import PACKED, customers_of
+from tuning.study.study import PACKED, StudyTable, customers_of
 from tuning.user_code import copy_into
 
 
@@ -138,11 +138,8 @@ def begin(
         plan = with_places(plan, partition(definition, digested(definition, customers), directory))
         kept = _with_code_inside(definition, directory)
         plan = replace(plan, spec=replace(plan.spec, definition=kept))
-        freeze(directory, kept, term)
         run = slug(Path(directory.root).name, cased=True)
-        write_plan(directory, plan, term, run)
-        _settle_no_pool(directory, plan)
-        trust(kept, directory)
+        _write(directory, plan, term, run)
     except BaseException as error:
         lease.release()
         if isinstance(error, Exception):
@@ -151,10 +148,14 @@ def begin(
     return OwnedRun(directory, plan, run, term, lease, timing, customers=plan.customers)
 
 
-def _settle_no_pool(directory: RunDirectory, plan: Plan) -> None:
-    """Write down that a run has no pool, where its plan says so."""
-    if plan.without_pool is not None and pool_is_due(directory, plan.spec.definition):
+def _write(directory: RunDirectory, plan: Plan, term: Term, run: str, ended: StudyTable | tuple[()] = ()) -> None:
+    """Write a term's definition and plan, and down that there is no pool where the plan says so; trust the code."""
+    definition = plan.spec.definition
+    freeze(directory, definition, term)
+    write_plan(directory, plan, term, run, ended)
+    if plan.without_pool is not None and pool_is_due(directory, definition):
         write_pool(directory, RunPool(plan.without_pool))
+    trust(definition, directory)
 
 
 def abandon(directory: RunDirectory, term: Term) -> None:
@@ -223,11 +224,8 @@ def resume_run(
         left = with_customers(state.left, changed)
         plan = resumed_plan(recorded.spec, left, added, directory, in_process=in_process, fixed=fixed)
         plan = replace(plan, without_pool=recorded.without_pool).with_notes(recorded.notes)
-        freeze(directory, merged, term)
         hand_over(directory, term, plan.batches, plan.studies, state)
-        write_plan(directory, plan, term, recorded.run, state.ended)
-        _settle_no_pool(directory, plan)
-        trust(merged, directory)
+        _write(directory, plan, term, recorded.run, state.ended)
     except BaseException:
         lease.release()
         raise

@@ -6,7 +6,6 @@ import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from operator import attrgetter
 
 import numpy as np
@@ -244,28 +243,15 @@ def with_libraries_now(directory: RunDirectory, definition: Definition, state: R
     Replayed, they might differ from what the libraries suggest now. Which libraries a trial had is in its record: an
     owner in between may have had others, and may have left the study alone. definition: as for `read_state`.
     """
-    now: dict[str, str] = json.loads(versions())
-
-    @cache
-    def other(then: str) -> frozenset[str]:
-        """The libraries that are not what they were."""
-        before = json.loads(then) if then else now
-        return frozenset(name for name, number in now.items() if before.get(name) != number)
-
-    changed = [then for then in pc.unique(state.trials["versions"]).to_pylist() if other(then)]
-    other_versions = state.trials.filter(pc.is_in(state.trials["versions"], value_set=pa.array(changed, pa.string())))
-    new: dict[str, frozenset[str]] = {}
-    for study, then in set(
-        zip(other_versions["study"].to_pylist(), other_versions["versions"].to_pylist(), strict=True)
-    ):
-        new[study] = new.get(study, frozenset()) | other(then)
-    anew = sorted(new)
-    if not anew:
+    now = versions()
+    other = state.trials["study"].filter(pc.not_equal(state.trials["versions"], now))
+    if not len(other):
         return state
+    anew = sorted(pc.unique(other).to_pylist())
     logger.warning(
         "the libraries are not those that the run had (now %s), so unfinished studies (%s) start again, from "
         "the first trial.",
-        ", ".join(f"{name} {number}" for name, number in now.items() if any(name in new[study] for study in anew)),
+        ", ".join(f"{name} {number}" for name, number in json.loads(now).items()),
         some_names(anew),
     )
     again = read_state(directory, parts_without_studies(directory, state.parts, anew), state.left, definition)

@@ -19,6 +19,7 @@ import numpy as np
 
 from tuning.data.loading import Loader
 from tuning.definition.definition import Definition
+from tuning.definition.given import definition_of
 from tuning.errors import DataError, PlanError, RunError, reason_of
 from tuning.models.model_files import describe_model, inputs, saved_files
 from tuning.notes import Note, ServingCode, from_row
@@ -28,8 +29,7 @@ from tuning.records.schema import OK
 from tuning.runs.results import RunResult
 from tuning.serving.champion import NONE, OWN, POOL, Champion, same_configuration, table_of
 from tuning.serving.kept_runs import RUNS
-from tuning.serving.plan import ALWAYS, RefreshPlan
-from tuning.serving.refresh_studies import CHAMPION, SCORED, SEARCH, refresh_definition, refresh_studies, run_name
+from tuning.serving.plan import ALWAYS, CHAMPION, SCORED, SEARCH, RefreshPlan, refresh_studies, run_name
 from tuning.serving.release import REFRESH, Release
 from tuning.serving.releases import Releases
 from tuning.serving.winners import RunWinners
@@ -129,7 +129,8 @@ class Refresh:
         plan, studies = self.plan, refresh_studies(self.plan)
         if not studies:
             return None
-        definition = refresh_definition(plan.definition, studies)
+        # Without a page, which would praise models that do not serve.
+        definition = definition_of(plan.definition, {"report": False, "customers": tuple(sorted(studies))})
         directory = f"{self.releases.directory.uri.rstrip('/')}/{RUNS}/{run_name(plan, studies)}"
         try:
             return self._train(definition, studies, directory)
