@@ -113,11 +113,6 @@ def at_places(studies: StudyTable, customers: Customers) -> StudyTable:
     return studies.with_columns(customer=customers.take(places))
 
 
-def asks_pool(known: Known) -> bool:
-    """Whether a study may have the run's pool as a member of its model: a search, and one that is known to have it."""
-    return known.pooled if isinstance(known, FixedConfiguration) else True
-
-
 def _named_studies(customers: Customers, fixed: Fixed) -> tuple[Customers, FieldColumn, DictionaryColumn]:
     """Return the customer and the id of each study, and what is known of it."""
     found: list[tuple[int, str, Known]] = []

@@ -94,7 +94,7 @@ class OwnedRun:
         return pool_is_due(self.directory, self.plan.spec.definition)
 
     def resume_advice(self, change: str = "") -> str:
-        """How to resume this run. change: a key of the definition that needs a larger value."""
+        """Return how to resume this run. change: a key of the definition that needs a larger value."""
         by_runner = callable(self.plan.spec.definition.objective)  # only its own program has the function
         return resume_advice(self.directory.shown, change=change, by_runner=by_runner)
 
@@ -166,7 +166,7 @@ def abandon(directory: RunDirectory, term: Term) -> None:
 
 
 def _with_code_inside(definition: Definition, directory: RunDirectory) -> Definition:
-    """The definition after the user's code has been copied into the run, under the names that it has there."""
+    """Return the definition after the user's code has been copied into the run, under the names that it has there."""
     inside: dict[str, object] = {key: copy_into(name, directory) for key, name in definition.own_functions.items()}
     if definition.models:
         inside["models"] = freeze_models(definition.models, directory)
@@ -174,7 +174,7 @@ def _with_code_inside(definition: Definition, directory: RunDirectory) -> Defini
 
 
 def _with_constraints(begun: RunSpec, merged: Definition) -> SearchSpace:
-    """The run's space with the constraints that the definition has in memory, which no file brings back."""
+    """Return the run's space with the constraints that the definition has in memory, which no file brings back."""
     given = merged.search_space
     return SearchSpace(begun.space.parameters, given.constraints) if isinstance(given, SearchSpace) else begun.space
 

@@ -24,7 +24,7 @@ from tuning.study.study import Study
 
 
 def fixed_configurations(directory: RunDirectory, term: Term, best: pa.Table) -> dict[str, FixedConfiguration]:
-    """By customer with a model, what fits that again; a customer whose model is a constant keeps a constant.
+    """Return by customer with a model what fits that again; a customer whose model is a constant keeps a constant.
 
     best: the customers' best studies, as of `RunResult.best_studies`.
     """
@@ -36,7 +36,7 @@ def fixed_configurations(directory: RunDirectory, term: Term, best: pa.Table) ->
 
 
 def fixed_configuration(row: Json, trials: Mapping[tuple[str, int], TrialRecord]) -> FixedConfiguration:
-    """What fits the model of a study that has searched again, of an ensemble all members with their weights.
+    """Return what fits the model of a study that has searched again, of an ensemble all members with their weights.
 
     row: the study's record by column. trials: the records of the model's trials.
     """
@@ -56,14 +56,14 @@ def fixed_configuration(row: Json, trials: Mapping[tuple[str, int], TrialRecord]
 
 
 def weights_of(row: Json) -> dict[int | None, float]:
-    """The trials of a model and their weights, the pool as None. row: of a study that has a model."""
+    """Return the trials of a model and their weights, the pool as None. row: of a study that has a model."""
     if row["ensemble"] is None:
         return {row["trial"]: 1.0}
     return {each["trial"]: each["weight"] for each in json.loads(row["ensemble"])}
 
 
 def nested_config(directory: RunDirectory, term: Term, study: str, config: Config) -> Config:
-    """The configuration of an objective's study as it was called with. study: its id."""
+    """Return the configuration of an objective's study as it was called with. study: its id."""
     return next(each.space.nest(config) for each in _planned(directory, term) if each.id == study)
 
 
@@ -73,7 +73,7 @@ def _planned(directory: RunDirectory, term: Term) -> Iterator[Study]:
 
 
 def _winning_trials(directory: RunDirectory, term: Term, rows: list[Json]) -> dict[tuple[str, int], TrialRecord]:
-    """The records of these models' trials, of no others: there may be millions."""
+    """Return the records of these models' trials, of no others: there may be millions."""
     keys = {f"{number} {row['study']}" for row in rows for number in weights_of(row) if number is not None}
     wanted, names = pa.array(sorted(keys), pa.string()), accepted(directory, term)
 

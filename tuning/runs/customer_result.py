@@ -97,12 +97,12 @@ class CustomerResult(Public):
         return [*self.study.notes]
 
     def trials(self) -> pd.DataFrame:
-        """One row per trial, with the configuration in columns named `config.…`."""
+        """Return one row per trial, with the configuration in columns named `config.…`."""
         return trials_frame(self.trial_records)
 
     def curves(self) -> pd.DataFrame:
-        """One row per step of a trial: `study`, `trial`, `family`, `step` (from 1), `score`, `seconds` of the trial so
-        far, and as `metrics.…` the further figures that an objective has reported with it."""
+        """Return one row per step of a trial: `study`, `trial`, `family`, `step` (from 1), `score`, `seconds` of the
+        trial so far, and as `metrics.…` the further figures that an objective has reported with it."""
         import pandas as pd
 
         steps = [(each, step) for each in self.trial_records for step in each.steps]
@@ -111,7 +111,7 @@ class CustomerResult(Public):
         return found.join(pd.DataFrame([step.metrics for _, step in steps], index=found.index).add_prefix("metrics."))
 
     def schedule(self) -> list[tuple[int, Config]]:
-        """(first step, configuration) of each stage of the winner's training; the last configuration is `params`.
+        """Return (first step, configuration) of each stage of the winner's training; the last is `params`.
 
         There is one stage but under population-based training, where a trial goes on from another one's model with
         other values: training with the last ones alone makes another model. Without a winner there is none.
@@ -127,7 +127,7 @@ class CustomerResult(Public):
         return [*before, (first, self.params)]
 
     def parameter_effects(self) -> dict[str, float]:
-        """How much each hyperparameter decides the score, the largest first; as of `RunResult.parameter_effects`."""
+        """Return how much each hyperparameter decides the score, the largest first."""
         import pandas as pd
 
         from tuning.runs.optuna_study import MOST_TRIALS, NEEDED, parameter_effects
@@ -136,7 +136,7 @@ class CustomerResult(Public):
         return parameter_effects(pd.DataFrame(rows, columns=[*NEEDED]), rows[0]["mode"] if rows else "min")
 
     def to_optuna(self, storage: Storage = None) -> Study:
-        """The study as one of Optuna's, whatever algorithm searched, for Optuna's own plots and dashboard.
+        """Return the study as one of Optuna's, whatever algorithm searched, for Optuna's own plots and dashboard.
 
         storage: as of `optuna.create_study`, such as "sqlite:///optuna.db" for optuna-dashboard; None is in memory.
         """
@@ -149,7 +149,7 @@ class CustomerResult(Public):
         return optuna_study(trials, study.space, plan.spec.mode, storage)
 
     def hold_out(self, *, allow_code: bool = False) -> pd.DataFrame:
-        """What the winner says of the hold-out rows: a row each, with `actual`, `prediction` and, of classes,
+        """Return what the winner says of the hold-out rows: a row each, with `actual`, `prediction` and, of classes,
         `probability_…`. The index is the row's place among the customer's rows (after `prepare`), from 0.
 
         The rows are read again, and the winner is fitted again on the others. allow_code: as of `RunResult.model`.
@@ -158,7 +158,7 @@ class CustomerResult(Public):
         return self.explained(allow_code).hold_out()
 
     def importance(self, *, allow_code: bool = False) -> pd.DataFrame:
-        """Which columns the winner's score on the hold-out rows hangs on: a row per column, the most important first.
+        """Return which columns the winner's hold-out score hangs on: a row per column, the most important first.
 
         Columns `column`, `importance` in the metric's unit, `std`, `matters`. The winner is fitted again for it.
         allow_code, errors: as of `hold_out`.
@@ -166,7 +166,7 @@ class CustomerResult(Public):
         return self.explained(allow_code).importance()
 
     def partial_dependence(self, column: str, *, allow_code: bool = False) -> pd.DataFrame:
-        """How the mean prediction for the hold-out rows changes with one column: rows of `value` and `prediction`.
+        """Return how the mean prediction changes with one column: rows of `value` and `prediction`.
 
         allow_code, errors: as of `hold_out`.
         """
@@ -177,7 +177,7 @@ class CustomerResult(Public):
         return {}
 
     def explained(self, allow_code: bool = False) -> Winner:
-        """The winner, fitted again without the hold-out rows, with these."""
+        """Return the winner, fitted again without the hold-out rows, with these."""
         from tuning.runs.explanation import Winners
 
         if self.study is None:
@@ -236,8 +236,7 @@ class CustomerResult(Public):
         return f"{less}Steps: a higher bar is a better score." if count else ""
 
     def facts(self) -> list[tuple[str, str]]:
-        """Name and value of the winner's scores and parameters, of an ensemble those of its best trial; [] without
-        one."""
+        """Return name and value of the winner's scores and parameters; [] without a winner."""
         study = self.study
         if study is None or self.params is None:
             return []
@@ -259,8 +258,8 @@ class CustomerResult(Public):
         return shown + [(name, setting_text(value)) for name, value in self.params.items()]
 
     def best_trials(self, most: int | None = None) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
-        """The columns and the rows of a table of the best trials, the winner first, those that were stopped early after
-        the finished ones: they have seen fewer rows or rounds. most: rows; None is all."""
+        """Return the columns and the rows of a table of the best trials, the winner first, those that were stopped
+        early after the finished ones: they have seen fewer rows or rounds. most: rows; None is all."""
         winner = self.winner
 
         def order(each: TrialRecord) -> tuple[bool, bool, bool, float, int]:
@@ -283,7 +282,7 @@ class CustomerResult(Public):
 
 
 def trials_frame(records: Iterable[TrialRecord]) -> pd.DataFrame:
-    """One row per trial, with the configuration in columns named `config.…` and the number of its steps."""
+    """Return one row per trial, with the configuration in columns named `config.…` and the number of its steps."""
     import pandas as pd
 
     rows: list[dict[str, object]] = []
@@ -303,7 +302,7 @@ def trials_frame(records: Iterable[TrialRecord]) -> pd.DataFrame:
 
 
 def sparkline(scores: list[float], *, falling: bool = False) -> str:
-    """The course of a trial's scores in a word of bars, its last steps; a higher bar is better.
+    """Return the course of a trial's scores in a word of bars, its last steps; a higher bar is better.
 
     falling: a smaller score is better.
     """

@@ -46,7 +46,7 @@ class DataNow:
     gone: Customers
 
     def state(self, directory: RunDirectory, last: Term, definition: Definition) -> RecordedState:
-        """What is recorded of the data as it is now.
+        """Return what is recorded of the data as it is now.
 
         definition: to go on with. Customers whose files are gone stay as they are, a warning names them; `RunError`
         when nobody else is left.
@@ -83,7 +83,7 @@ class DataNow:
 def look_at_data(
     directory: RunDirectory, merged: Definition, definition: Definition | None, studies: StudyTable
 ) -> DataNow:
-    """What has become of the data since the trials ran. definition: where a resume was given one."""
+    """Return what has become of the data since the trials ran. definition: where a resume was given one."""
     before = one_each(customers_of(studies))
     named = definition is not None and (definition.data is not None or definition.manifest is not None)
     if definition is None or not named or IN_MEMORY in _values(definition.data):
@@ -100,7 +100,7 @@ def look_at_data(
 def _compared(
     directory: RunDirectory, merged: Definition, studies: StudyTable, before: Customers, found: Customers
 ) -> DataNow:
-    """What has become of the data. before, found: the customers of the studies, and those that were looked for now."""
+    """Return what has become of the data. before, found: the customers of the studies, and those of now."""
     known = found.take(_among(found, before))
     then = before.take(places_of(known.texts("id"), before))
     touched = fingerprints.touched(merged, then, known)
@@ -146,7 +146,7 @@ def _values(data: object) -> list[str]:
 
 
 def _among(customers: Customers, others: Customers) -> np.ndarray:
-    """(n,) which of the customers are among others, by their ids."""
+    """Return (n,) which of the customers are among others, by their ids."""
     return np.asarray(pc.is_in(customers.texts("id"), value_set=others.texts("id")))
 
 
@@ -155,12 +155,12 @@ def _with_files(customers: Customers) -> np.ndarray:
 
 
 def _inside(directory: RunDirectory, customers: Customers) -> np.ndarray:
-    """(n,) whose rows the run has written for itself."""
+    """Return (n,) whose rows the run has written for itself."""
     return customers.shared("files").test(lambda names: files_inside(directory, names) is not None)
 
 
 def same_customers(directory: RunDirectory, before: Customers, now: Customers) -> None:
-    """`RunError` unless every customer of the run is still there, with what it has of its own."""
+    """Raise `RunError` unless every customer of the run is still there, with what it has of its own."""
     gone = sorted(before.take(~_among(before, now)).texts("id").to_pylist())
     differences = [f"customers: {some_names(gone)} here no more"] if gone else []
     there, here = (
@@ -177,7 +177,7 @@ def same_customers(directory: RunDirectory, before: Customers, now: Customers) -
 
 
 def with_customers(studies: StudyTable, now: Customers) -> StudyTable:
-    """The same studies, with their customers as they are now; what a customer has of its own stays as it was."""
+    """Return the same studies, with their customers as they are now; what a customer has of its own stays as it was."""
     then = customers_of(studies)
     places = places_of(then.texts("id"), now)
     places = np.where(places < 0, len(now) + np.arange(len(then)), places)

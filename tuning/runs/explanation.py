@@ -77,7 +77,7 @@ class Winner:
         return self.model.prediction(self.rows)
 
     def hold_out(self) -> pd.DataFrame:
-        """One row per hold-out row: `actual`, `prediction`, and `probability_…` of each class where there are any.
+        """Return a row per hold-out row: `actual`, `prediction`, and `probability_…` of each class if there are any.
 
         The index is the row's place among the customer's rows, from 0: `frame.iloc[table.index]` are the rows.
         `attrs["classes"]`: the labels in their order; () of numbers.
@@ -92,7 +92,7 @@ class Winner:
         return table
 
     def importance(self, repeats: int = REPEATS) -> pd.DataFrame:
-        """One row per column of the data, the most important first.
+        """Return one row per column of the data, the most important first.
 
         `importance`: how much the score on the hold-out rows falls when the column's values are shuffled among them, in
         the metric's own unit; `std`: over the repeats; `matters`: whether it is clearly above 0. Columns that say the
@@ -109,7 +109,7 @@ class Winner:
         return table.sort_values("importance", ascending=False, kind="stable", ignore_index=True)
 
     def _falls(self, names: Sequence[str], repeats: int) -> np.ndarray:
-        """(columns, repeats) how much the score falls with each column shuffled.
+        """Return (columns, repeats) how much the score falls with each column shuffled.
 
         scikit-learn's function asks the model for each repeat alone, which took eight times as long: what a call costs
         by itself is that of hundreds of rows. Here one call answers all repeats of a column, up to `MOST_ASKED` rows.
@@ -132,7 +132,7 @@ class Winner:
             return self.metric.score(self.y, said, self.weight)
 
     def partial_dependence(self, column: str, points: int = POINTS) -> pd.DataFrame:
-        """How the mean prediction for the hold-out rows changes with one column: rows of `value` and `prediction`.
+        """Return how the mean prediction changes with one column: rows of `value` and `prediction`.
 
         Of a number at so many points between its 5 % and 95 % quantiles, of dates at so many of them, of a text at each
         of its values. For two classes it is the probability of the positive one, for more a column per class.
@@ -172,7 +172,7 @@ class Winner:
 
 
 def _dates(values: pd.Series, column: Column, most: int) -> pd.Series | None:
-    """At most so many different dates of a column, in order, from all over, in UTC; None where it holds no dates."""
+    """Return at most so many different dates of a column, in order, in UTC; None where it holds no dates."""
     if column.kind != DATE:
         return None
     typed = pd.api.types.is_datetime64_any_dtype(values)
@@ -229,7 +229,7 @@ class Winners(PlannedRows):
     """Makes the winners of a run's customers again."""
 
     def of(self, study: StudyRecord, trials: Iterable[TrialRecord]) -> Winner:
-        """The winner of a study. trials: of the customer.
+        """Return the winner of a study. trials: of the customer.
 
         `NoModelError` without one, and where the model is a constant; `CustomerError` where the rows cannot be read, or
         have changed since the run.
@@ -265,7 +265,7 @@ class Winners(PlannedRows):
         return known
 
     def _rows(self, source: Customer, data: StudyData) -> tuple[pd.DataFrame, np.ndarray]:
-        """The rows with a target, in the order of `data`, and their places among all rows."""
+        """Return the rows with a target, in the order of `data`, and their places among all rows."""
         definition, spec = self.plan.spec.definition, self.plan.spec
         frame = self.data.frame(source)
         known = pd.notna(read_target(frame[definition.target], str(spec.task))[0].to_numpy())
@@ -284,7 +284,7 @@ def across(
     *,
     allow_code: bool = False,
 ) -> pd.DataFrame:
-    """Which columns matter for how many customers: one row per column, the one that matters most often first.
+    """Return which columns matter for how many customers: one row per column, the one that matters most often first.
 
     `matters_for`: customers for whom it clearly does (`Winner.importance`); `customers`: that have it; `share`: the
     median of its part in the sum of a customer's importances, which has no unit. The table's `attrs["left_out"]`: the

@@ -72,7 +72,7 @@ class Leaderboard:
         return len(self.standings.customers)
 
     def batches(self) -> Iterator[pa.Table]:
-        """The rows in order, some at a time, with the columns of `SCHEMA`; `params` is JSON, notes are structs."""
+        """Yield the rows in order, some at a time, in columns of `SCHEMA`; `params` is JSON, notes are structs."""
         return map(self._rows, self._places())
 
     def _places(self) -> Iterator[np.ndarray]:
@@ -117,7 +117,7 @@ class Leaderboard:
         return best[name]
 
     def __iter__(self) -> Iterator[FigureRow]:
-        """The rows as plain values: `params` as a mapping, `reason` as a `Note` or None, `notes` as a list of them."""
+        """Yield the rows as plain values: `params` as a mapping, `reason` and `notes` as notes."""
         return chain.from_iterable(map(self._plain, self._places()))
 
     def _plain(self, places: np.ndarray) -> Iterator[FigureRow]:
@@ -125,12 +125,12 @@ class Leaderboard:
             yield {**row, "params": params, **as_recorded_notes(row)}
 
     def ends(self, first: int, last: int = 0) -> list[FigureRow]:
-        """That many first and last rows; all rows where there are no more."""
+        """Return that many first and last rows; all rows where there are no more."""
         rest = max(first, len(self) - last)
         return list(self._plain(np.concatenate([self.order[:first], self.order[rest:]])))
 
     def html(self, *, of_objective: bool) -> str:
-        """What matters of the first customers, and of the last where these have no model, as a notebook shows it.
+        """Return what a notebook shows: the first customers, and the last where these have no model.
 
         of_objective: with the parameters.
         """
@@ -139,12 +139,12 @@ class Leaderboard:
         return notebook_table(self.ends(SHOWN - last, last), len(self), last, of_objective=of_objective)
 
     def frame(self) -> pd.DataFrame:
-        """The rows as a table of pandas."""
+        """Return the rows as a table of pandas."""
         table = pa.concat_tables([SCHEMA.empty_table(), *self.batches()])
         return pd.DataFrame({name: _series(as_cells(table[name], name)) for name in LEADERBOARD})
 
     def csv(self, *, exact: bool = False) -> Csv:
-        """The rows as CSV, with a line of names first; what is not there is empty.
+        """Return the rows as CSV, with a line of names first; what is not there is empty.
 
         exact: texts as they are, for programs; else no cell is a formula (`guarded`).
         """
@@ -202,25 +202,25 @@ _WRITTEN: Mapping[str, Callable[..., str | None]] = {"reason": _sentence, "notes
 
 
 def _series(column: pa.ChunkedArray) -> pd.Series:
-    """A column of pandas; one that nobody has anything in holds None."""
+    """Return a column of pandas; one that nobody has anything in holds None."""
     if column.null_count == len(column):
         return pd.Series([None] * len(column), dtype=object)
     return column.to_pandas()
 
 
 def _models(studies: pa.Table) -> pa.Array:
-    """The winner's family, or what the ensemble is made of."""
+    """Return the winner's family, or what the ensemble is made of."""
     rows = zip(studies["family"].to_pylist(), studies["ensemble"].to_pylist(), strict=True)
     return pa.array([model_name(*row) for row in rows], pa.string())
 
 
 def model_name(family: str | None, ensemble: str | None) -> str | None:
-    """What a model is called in tables. ensemble: its members as JSON, as records have it."""
+    """Return what a model is called in tables. ensemble: its members as JSON, as records have it."""
     return family if ensemble is None else described_as([member["family"] for member in json.loads(ensemble)])
 
 
 def exact_config(config: Config | None, family: str | None, best_step: int | None) -> Config | None:
-    """A winner's configuration, with the length that it was refitted to (such as `n_estimators`)."""
+    """Return a winner's configuration, with the length that it was refitted to (such as `n_estimators`)."""
     if config is None or family is None or best_step is None:
         return config
     built_in = families().get(family)
@@ -228,12 +228,12 @@ def exact_config(config: Config | None, family: str | None, best_step: int | Non
 
 
 def parameters(config: Config) -> Config:
-    """A configuration of a model as tables show it: without the model's name, what its actors are at the end."""
+    """Return a configuration of a model as tables show it: without the model's name, what its actors are at the end."""
     return group_last({name: value for name, value in config.items() if name != MODEL})
 
 
 def _configs(studies: pa.Table) -> list[Config | None]:
-    """Winning configurations, with the length that they were refitted to, without the name of the model, actors last.
+    """Return winning configurations at the length of the last fit, without the name of the model, actors last.
 
     An objective's may have parameters of such names, which are its own.
     """

@@ -32,8 +32,8 @@ class ListedRun:
     worked: datetime
 
     def outcome(self) -> dict[str, object]:
-        """What came of it: `state`, `customers`, how many `succeeded`, `trials`, `wall_seconds`, and the `reason` of an
-        end before its time; of a damaged one `state` and `reason`."""
+        """Return what came of it: `state`, `customers`, how many `succeeded`, `trials`, `wall_seconds`, and the
+        `reason` of an end before its time; of a damaged one `state` and `reason`."""
         try:
             result = RunResult(self.path)
             counts, state, reason = result.summary(), FINISHED, ""
@@ -54,7 +54,7 @@ class ListedRun:
 
 
 def runs_in(storage: str) -> list[ListedRun]:
-    """The runs in a folder or under a URI, the one that was worked on last first; [] where there is no such folder."""
+    """Return the runs in a folder or under a URI, the last one that was worked on first; [] without a folder."""
     filesystem, root = open_filesystem(storage)
     try:
         folders = filesystem.get_file_info(pyarrow.fs.FileSelector(root, allow_not_found=True))
@@ -70,7 +70,7 @@ def runs_in(storage: str) -> list[ListedRun]:
 
 
 def _worked(filesystem: pyarrow.fs.FileSystem, folder: str) -> Iterator[datetime]:
-    """When the newest term of a run was claimed; nothing where the folder is no run."""
+    """Yield when the newest term of a run was claimed; nothing where the folder is no run."""
     files = filesystem.get_file_info(pyarrow.fs.FileSelector(f"{folder}/{TERMS}", allow_not_found=True))
     times = [file.mtime for file in files if file.base_name.endswith(".json")]
     if times:

@@ -34,7 +34,7 @@ Storage: TypeAlias = "str | BaseStorage | None"
 
 
 def optuna_study(records: Sequence[TrialRecord], space: SearchSpace, mode: str, storage: Storage = None) -> Study:
-    """An Optuna study with the recorded trials: finished ones are complete, stopped ones pruned, the others failed.
+    """Return recorded trials as a study of Optuna: finished ones complete, stopped ones pruned, others failed.
 
     records: of one study, in order. space: of the study; parameters that it does not vary are left out. mode:
     "min" or "max". storage: as of `optuna.create_study`, such as "sqlite:///optuna.db", which optuna-dashboard shows;
@@ -64,7 +64,7 @@ def _new_study(direction: str, name: str | None = None, storage: Storage = None)
 
 
 def _point(space: SearchSpace, config: Config) -> Configuration:
-    """Label → value, as Optuna takes it, of the parameters that vary."""
+    """Return label → value, as Optuna takes it, of the parameters that vary."""
     varying = {label: parameter for label, parameter in space.existing(config).items() if not parameter.single}
     return {label: _value(parameter, config[parameter.name]) for label, parameter in varying.items()}
 
@@ -76,7 +76,7 @@ def _value(parameter: Parameter, value: T) -> T | str:
 
 
 def _distributions(space: SearchSpace, points: Iterable[Configuration]) -> dict[str, BaseDistribution]:
-    """Label → distribution, wide enough for what was tried: a warm start or an explored value may lie outside."""
+    """Return label → distribution, wide enough for what was tried, which may lie outside of the space."""
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
     tried: dict[str, list[float]] = {}

@@ -30,13 +30,13 @@ REPORT, LEADERBOARD_FILE = "report.html", "leaderboard.csv"  # in the run's fold
 
 
 def sentences(result: RunResult, counts: RunCounts) -> list[str]:
-    """A sentence on each thing that somebody should know of a run, the answer first. counts: its `summary`."""
+    """Return a sentence on each thing that somebody should know of a run, the answer first. counts: its `summary`."""
     return [*answer(result, counts), *remarks(result, counts)]
 
 
 def answer(result: RunResult, counts: RunCounts) -> list[str]:
-    """What to use for how many customers; how many have a model, and how much better these are than knowing nothing and
-    than the baseline on rows that they have not seen."""
+    """Return what to use for how many customers; how many have a model, and how much better these are than knowing
+    nothing and than the baseline on rows that they have not seen."""
     from tuning.runs.run_counts import to_use  # with pandas, which the copy into MLflow does without
 
     awaited = min(result.unfinished, counts["without_model"]) if result.goes_on else 0
@@ -56,7 +56,7 @@ def answer(result: RunResult, counts: RunCounts) -> list[str]:
 
 
 def remarks(result: RunResult, counts: RunCounts) -> list[str]:
-    """What is to be known beside the answer."""
+    """Return what is to be known beside the answer."""
     return [
         *_contradicted(counts),
         *_pool(counts),
@@ -68,12 +68,12 @@ def remarks(result: RunResult, counts: RunCounts) -> list[str]:
 
 
 def report_line(result: RunResult) -> list[str]:
-    """Where the run's report is, as the last line of what is said of a run; nothing without one."""
+    """Return where the run's report is, as the last line of what is said of a run; nothing without one."""
     return [f"report       {result.directory.display(REPORT)}"] if result.directory.exists(REPORT) else []
 
 
 def _contradicted(counts: RunCounts) -> list[str]:
-    """What to know before a model is used, so it is said first."""
+    """Say what to know before a model is used, so it is said first."""
     found = counts["contradicted"]
     if not found:
         return []
@@ -112,7 +112,7 @@ def _ensembles(counts: RunCounts) -> list[str]:
 
 
 def _too_good(counts: RunCounts) -> list[str]:
-    """A column is left out for all only where most customers show that it tells the target."""
+    """Say which columns may tell the target; one is left out for all only where most customers show it."""
     found, leaking, models = counts["too_good"], counts["leaking"], counts["succeeded"]
     told = [f"{amount(found, 'model')} {'is' if found == 1 else 'are'} perfect on every fold."] * bool(found)
     if everywhere := [name for name, leak in leaking.items() if 2 * leak["customers"] > models]:
@@ -150,7 +150,7 @@ def _notes(counts: RunCounts, run: str) -> list[str]:
 
 
 def of_many(typical: Typical, metric: str, mode: str, baseline: GivenBaseline = None) -> str:
-    """How good the typical model is. metric, mode: of the run. baseline: as the definition has it."""
+    """Return how good the typical model is. metric, mode: of the run. baseline: as the definition has it."""
     score = typical["test_score"]
     if score is None:
         best = value_text(typical["cv_score"])

@@ -38,7 +38,7 @@ class RunOutcome(TypedDict):
 
 
 def read_outcome(directory: RunDirectory) -> RunOutcome | None:
-    """How the newest owner's work has ended; None while it goes on, and where it could not say so."""
+    """Return how the newest owner's work has ended; None while it goes on, and where it could not say so."""
     try:
         found = cast(RunOutcome, json.loads(directory.read(OUTCOME)))
         newest = newest_claimed(directory)

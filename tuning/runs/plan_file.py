@@ -89,7 +89,7 @@ class PlannedNames:
 
 
 def plain(definition: Definition) -> dict[str, object]:
-    """The definition as it stands in a run: what only exists in memory is marked as such."""
+    """Return the definition as it stands in a run: what only exists in memory is marked as such."""
     values = definition.to_dict()
     if isinstance(definition.data, pd.DataFrame):
         values["data"] = IN_MEMORY
@@ -108,7 +108,7 @@ def freeze(directory: RunDirectory, definition: Definition, term: Term) -> None:
 
 
 def frozen_definition(directory: RunDirectory, term: Term | None = None) -> Definition:
-    """The definition that a run works on: of the term, by default of the newest one."""
+    """Return the definition that a run works on: of the term, by default of the newest one."""
     term = term or begun_term(directory)
     shown = directory.display(term.definition)
     try:
@@ -122,7 +122,7 @@ def frozen_definition(directory: RunDirectory, term: Term | None = None) -> Defi
 
 
 def trials_refusal(before: Definition, trials: int) -> str:
-    """Why a resume cannot have so many trials per study; empty where it can. before: what the run works on."""
+    """Return why a resume cannot have so many trials per study; empty where it can. before: what the run works on."""
     text = f"{before.trials} there, {trials} here"
     if trials < before.trials:
         return f"{text}; they can only become more"
@@ -138,8 +138,7 @@ def _defined(text: str, where: str) -> Definition:
 
 
 def write_plan(directory: RunDirectory, plan: Plan, term: Term, run: str, ended: Sequence[Study] = ()) -> None:
-    """A term's studies as Parquet, so that a worker reads its own rows only: a row group per batch, one of all spread
-    studies.
+    """Write a term's studies as Parquet: a row group per batch, so that a worker reads its own, one of all spread ones.
 
     ended: studies that earlier owners finished; they stay in the plan, so that nobody ever drops out of it.
     """
@@ -184,30 +183,30 @@ def read_pool_only(directory: RunDirectory, spec: RunSpec) -> StudyTable | None:
 
 
 def read_spec(directory: RunDirectory, term: Term) -> RunSpec:
-    """What a term's studies have in common."""
+    """Return what a term's studies have in common."""
     header = _read(directory, term, groups=lambda _: ())[0]
     return RunSpec.from_dict(header, frozen_definition(directory, term))
 
 
 def read_plan(directory: RunDirectory, term: Term, spec: RunSpec | None = None) -> RecordedPlan:
-    """A term's whole plan. spec: where it is known already, or goes on with another definition; default the file's."""
+    """Return a term's whole plan. spec: where it goes on with another one; default the file's."""
     return _recorded(directory, term, spec)
 
 
 def read_batch(directory: RunDirectory, term: Term, batch: int, spec: RunSpec | None = None) -> RecordedPlan:
-    """A term's plan with the studies of one batch. spec: as in `read_plan`."""
+    """Return a term's plan with the studies of one batch. spec: as in `read_plan`."""
     return _recorded(directory, term, spec, lambda _: [batch])
 
 
 def read_spread(directory: RunDirectory, term: Term, spec: RunSpec | None = None) -> RecordedPlan:
-    """A term's plan with the spread studies. spec: as in `read_plan`."""
+    """Return a term's plan with the spread studies. spec: as in `read_plan`."""
     return _recorded(directory, term, spec, lambda header: range(header["batches"], header["left"]))
 
 
 def _recorded(
     directory: RunDirectory, term: Term, spec: RunSpec | None, groups: Callable[[Json], Sequence[int]] | None = None
 ) -> RecordedPlan:
-    """A term's plan with the studies of some row groups. groups: as of `_read`."""
+    """Return a term's plan with the studies of some row groups. groups: as of `_read`."""
     header, studies, ended = _read(directory, term, groups)
     spec = spec or RunSpec.from_dict(header, frozen_definition(directory, term))
     return RecordedPlan(
@@ -223,8 +222,7 @@ def _recorded(
 
 
 def with_name(studies: pa.Table, name: str) -> pa.Table:
-    """Those of some studies, by the columns study and customer, that have a name (`tuning.planning.studies`); all
-    without one."""
+    """Return the studies that have a name (`tuning.planning.studies`), by their columns; all without one."""
     if not name:
         return studies
     ids = pc.binary_join_element_wise(studies["customer"], name, STUDY_NAME)
@@ -232,7 +230,7 @@ def with_name(studies: pa.Table, name: str) -> pa.Table:
 
 
 def read_names(directory: RunDirectory, term: Term, study_name: str = "") -> PlannedNames:
-    """The ids in a term's plan. study_name: of those that count; by default all."""
+    """Return the ids in a term's plan. study_name: of those that count; by default all."""
     header, studies, ended = _read(directory, term, columns=["study", "customer"])
     return PlannedNames(
         run=header["run"],
@@ -252,7 +250,7 @@ def _read(
     groups: Callable[[Json], Sequence[int]] | None = None,
     columns: Sequence[str] | None = None,
 ) -> tuple[Json, pa.Table, pa.Table]:
-    """The header of a plan, the studies that were left, and those that had ended; by default all columns.
+    """Return the header of a plan, the studies that were left, and those that had ended; by default all columns.
 
     groups: the numbers of the row groups that are wanted, by the header; by default all.
     """
@@ -270,7 +268,7 @@ def _read(
 
 
 def _way_out(term: Term) -> str:
-    """What to do about a file of a term's plan that is damaged or gone."""
+    """Return what to do about a file of a term's plan that is damaged or gone."""
     if term.number == 1:
         return FIRST_WAY_OUT
     return (

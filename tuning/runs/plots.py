@@ -52,7 +52,7 @@ KINDS = {
 
 
 def __dir__() -> list[str]:
-    """What Tab shows: the pictures."""
+    """Return what Tab shows: the pictures."""
     return own_functions(globals())
 
 
@@ -62,7 +62,7 @@ def __dir__() -> list[str]:
 def learning_curves(
     found: CustomerResult | Sequence[TrialRecord], ax: Axes | None = None, *, figure: str | None = None
 ) -> Axes:
-    """The score of each trial step by step, with the decisions of the scheduler and the stopping rules.
+    """Draw the score of each trial step by step, with the decisions of the scheduler and the stopping rules.
 
     A cross is where a trial was stopped. The best of those that went the whole way stands out. found: or some of its
     `trial_records`. figure: a further one that an objective reports, in place of the score.
@@ -101,7 +101,7 @@ def learning_curves(
 
 
 def schedule(found: CustomerResult, ax: Axes | None = None) -> Axes:
-    """The hyperparameters of the winner that changed while it trained, a row each: darker is a larger value."""
+    """Draw the hyperparameters of the winner that changed while it trained, a row each: darker is a larger value."""
     axes, winner = ax or shown_axes(), found.winner
     if winner is None or not (stages := winner.changing):
         axes.set_title("The winner has trained with the same hyperparameters from its beginning to its end")
@@ -123,7 +123,7 @@ def schedule(found: CustomerResult, ax: Axes | None = None) -> Axes:
 
 
 def column_importance(found: CustomerResult | pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """How much the winner's score on the hold-out rows falls without each column's say.
+    """Draw how much the winner's score on the hold-out rows falls without each column's say.
 
     found: or its `importance()`. A line is two standard deviations over the repeats.
     """
@@ -146,7 +146,7 @@ def column_importance(found: CustomerResult | pd.DataFrame, ax: Axes | None = No
 
 
 def gains(customers: CustomerRows, metric: str | None = None, ax: Axes | None = None) -> Axes:
-    """How the gain over the baseline is distributed: a bar per customer, the largest first.
+    """Draw how the gain over the baseline is distributed: a bar per customer, the largest first.
 
     customers: with the column `gain`, of an error in %. metric: a name of it, needed only for a table without a column
     `metric`. Gains far beyond all others are cut off, and named where there is a column `customer`.
@@ -173,7 +173,7 @@ def gains(customers: CustomerRows, metric: str | None = None, ax: Axes | None = 
 
 
 def baseline_and_tuned(customers: CustomerRows, metric: str | None = None, ax: Axes | None = None) -> Axes:
-    """The hold-out score of each customer's model against its baseline's; on the line nothing has changed.
+    """Draw the hold-out score of each customer's model against its baseline's; on the line nothing has changed.
 
     customers: with the columns `test_score` and `baseline_test_score`. metric: as of `gains`. Scores far beyond all
     others are cut off, as gains are.
@@ -189,7 +189,7 @@ def baseline_and_tuned(customers: CustomerRows, metric: str | None = None, ax: A
 
 
 def score_and_size(customers: CustomerRows, metric: str | None = None, ax: Axes | None = None) -> Axes:
-    """The hold-out score of each customer's model against how many rows the customer has.
+    """Draw the hold-out score of each customer's model against how many rows the customer has.
 
     customers: with the columns `test_score` and `rows`. metric: as of `gains`. Scores far beyond all others are cut
     off, as gains are.
@@ -211,7 +211,7 @@ def score_and_size(customers: CustomerRows, metric: str | None = None, ax: Axes 
 
 
 def winning_families(customers: CustomerRows, ax: Axes | None = None) -> Axes:
-    """How many customers each model family wins, and in how many ensembles it is a member.
+    """Draw how many customers each model family wins, and in how many ensembles it is a member.
 
     customers: with the columns `family` (of the winner), `ensemble` (JSON, as in the records) and `status`.
     """
@@ -237,7 +237,7 @@ def winning_families(customers: CustomerRows, ax: Axes | None = None) -> Axes:
 
 
 def parameters_across_customers(effects: Mapping[str, float], ax: Axes | None = None) -> Axes:
-    """Which hyperparameters decide, over all customers, how well a trial does among its customer's others.
+    """Draw which hyperparameters decide, over all customers, how well a trial does among its customer's others.
 
     effects: of `RunResult.parameter_effects`, the largest first.
     """
@@ -250,7 +250,7 @@ def parameters_across_customers(effects: Mapping[str, float], ax: Axes | None = 
 
 
 def time_and_failures(customers: CustomerRows, ax: Axes | None = None) -> Axes:
-    """A histogram of the seconds that customers took, those with a model and those without.
+    """Draw a histogram of the seconds that customers took, those with a model and those without.
 
     customers: with the columns `seconds` and `status`.
     """
@@ -284,7 +284,7 @@ def time_and_failures(customers: CustomerRows, ax: Axes | None = None) -> Axes:
 def _scored(
     customers: CustomerRows, metric: str | None, ax: Axes | None, other: str
 ) -> tuple[Axes, tuple[np.ndarray, np.ndarray], list[str | None], str]:
-    """The axes; hold-out scores and another column of customers that have both; their ids; the metric."""
+    """Return the axes; hold-out scores and another column of customers that have both; their ids; the metric."""
     table = _table(customers)
     score, values = _numbers(table, "test_score"), _numbers(table, other)
     there = np.isfinite(score) & np.isfinite(values)
@@ -300,7 +300,7 @@ def _dots(axes: Axes, x: np.ndarray, y: np.ndarray, what: str) -> None:
 
 
 def _table(customers: CustomerRows) -> pa.Table:
-    """One row per customer; `TypeError` of what has none."""
+    """Return one row per customer; `TypeError` of what has none."""
     if isinstance(customers, pa.Table):
         return customers
     if callable(best := getattr(customers, "best_studies", None)):
@@ -312,7 +312,7 @@ def _table(customers: CustomerRows) -> pa.Table:
 
 
 def _metric(table: pa.Table, given: str | None) -> str:
-    """The metric of scores: the one that is given, else that of the customers."""
+    """Return the metric of scores: the one that is given, else that of the customers."""
     found = table["metric"].drop_null().unique().to_pylist() if "metric" in table.column_names else []
     if given is None and not found:
         raise TypeError("name the metric of these scores, such as metric='rmse': the table has no column `metric`.")
@@ -320,12 +320,12 @@ def _metric(table: pa.Table, given: str | None) -> str:
 
 
 def _numbers(table: pa.Table, column: str) -> np.ndarray:
-    """A column with NaN where nothing is; nearly every other way from Arrow to numpy loads pandas."""
+    """Return a column with NaN where nothing is; nearly every other way from Arrow to numpy loads pandas."""
     return np.array(table[column].to_pylist(), dtype=float)
 
 
 def _ids(customers: pa.Table, chosen: np.ndarray) -> list[str | None]:
-    """The ids of some of the customers; none where the table has no such column."""
+    """Return the ids of some of the customers; none where the table has no such column."""
     if "customer" not in customers.column_names:
         return []
     ids: list[str | None] = customers["customer"].filter(pa.array(chosen)).to_pylist()

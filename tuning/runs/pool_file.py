@@ -23,12 +23,12 @@ TRAINED = f"{FOLDER}/trained.json"
 
 
 def pool_settled(directory: RunDirectory) -> bool:
-    """Whether a run's pool is there, or that there is none."""
+    """Return whether a run's pool is there, or that there is none."""
     return directory.exists(TRAINED)
 
 
 def pool_is_due(directory: RunDirectory, definition: Definition) -> bool:
-    """Whether a run's pool is to be trained, before all else."""
+    """Return whether a run's pool is to be trained, before all else."""
     return definition.pool != "off" and not pool_settled(directory)
 
 
@@ -57,7 +57,7 @@ def write_pool(directory: RunDirectory, pool: RunPool) -> None:
 
 
 def check_pool(directory: RunDirectory, definition: Definition) -> None:
-    """`StorageError` where a file of a settled pool is damaged or gone. Nothing is loaded, nor read without a pool."""
+    """Raise `StorageError` where a file of a settled pool is damaged or gone. Nothing is loaded."""
     found = None if definition.pool == "off" else _settled(directory)
     if found is None or found["without"]:
         return
@@ -66,7 +66,7 @@ def check_pool(directory: RunDirectory, definition: Definition) -> None:
 
 
 def _settled(directory: RunDirectory) -> Json | None:
-    """What `write_pool` has written last; None where the pool is not settled."""
+    """Return what `write_pool` has written last; None where the pool is not settled."""
     try:
         document: Json = json.loads(directory.read(TRAINED))
     except FileNotFoundError:
@@ -80,7 +80,7 @@ def _settled(directory: RunDirectory) -> Json | None:
 
 
 def read_pool(directory: RunDirectory) -> RunPool | None:
-    """A run's pool; None where it is not settled. `StorageError` where a file is damaged."""
+    """Return a run's pool; None where it is not settled. `StorageError` where a file is damaged."""
     found = _settled(directory)
     if found is None:
         return None
@@ -102,12 +102,12 @@ def read_pool(directory: RunDirectory) -> RunPool | None:
 
 
 def pool_of(directory: RunDirectory, definition: Definition) -> RunPool | None:
-    """The same; None without a look where the definition wants none."""
+    """Return the same; None without a look where the definition wants none."""
     return None if definition.pool == "off" else read_pool(directory)
 
 
 def _booster(directory: RunDirectory, model: PooledModel) -> tuple[str, str, str]:
-    """(name of the booster's file, path, digest) of a model after it was written."""
+    """Return (name of the booster's file, path, digest) of a model after it was written."""
     name, content = find_family(model.family).save(model.fitted)
     shared = _placed(directory, name, content)
     return name, shared.path, shared.sha256

@@ -113,7 +113,7 @@ class RunResult(Public):
         return f"{self.html_table(repr(self))}{listed('Next', steps)}"
 
     def html_table(self, title: str = "") -> str:
-        """What to use, and what matters of the first customers, as a notebook shows it."""
+        """Return what to use, and what matters of the first customers, as a notebook shows it."""
         use = to_use(self.summary(), self._standings, self.baseline)
         return f"{paragraph(title)}{paragraph(use)}{self.board().html(of_objective=self._plan.of_objective)}"
 
@@ -139,7 +139,7 @@ class RunResult(Public):
         return records_of(self.records_table(POOL), TrialRecord)
 
     def records_table(self, kind: str) -> pa.Table:
-        """All records of a kind in columns, as they are in files. kind: as of `tuning.records.parts`."""
+        """Return all records of a kind in columns, as they are in files. kind: as of `tuning.records.parts`."""
         parts = self._parts[::-1] if kind == STUDIES else self._parts
         return read_table(self.directory, parts, kind, None, self._damaged)
 
@@ -188,7 +188,7 @@ class RunResult(Public):
         return EndCode.TIME_BUDGET_SPENT(budget=time_text(budget))
 
     def trials(self, customer: object = None) -> pd.DataFrame:
-        """One row per recorded trial, with the configuration in columns named `config.…`.
+        """Return one row per recorded trial, with the configuration in columns named `config.…`.
 
         customer: one, as of `customer`; by default all, and first the run's pool, whose study is "/pool".
         """
@@ -197,7 +197,7 @@ class RunResult(Public):
         return trials_frame([*self._pool, *self.trial_records])
 
     def customer(self, customer: object = None) -> CustomerResult:
-        """One customer: trials, learning curves, the winner with its parameters, notes.
+        """Return one customer: trials, learning curves, the winner with its parameters, notes.
 
         customer: its id, or the value of its key column, of several columns a tuple; may be left out where the run has
         a single one. `UnknownCustomerError` for somebody else.
@@ -211,7 +211,7 @@ class RunResult(Public):
         return CustomerResult(self.directory, customer, study, ordered, params, reason, verdict)
 
     def _records_of(self, customers: Sequence[str]) -> tuple[list[StudyRecord], list[TrialRecord]]:
-        """All records of some customers."""
+        """Return all records of some customers."""
         studies, trials = (
             read_table(self.directory, parts, kind, damaged=self._damaged, customers=customers)
             for parts, kind in ((self._parts[::-1], STUDIES), (self._parts, TRIALS))
@@ -219,7 +219,7 @@ class RunResult(Public):
         return records_of(studies, StudyRecord), records_of(trials, TrialRecord)
 
     def importance(self, most: int = 50, *, allow_code: bool = False) -> pd.DataFrame:
-        """Which columns matter for how many customers: a row per column, the one that matters most often first.
+        """Return which columns matter for how many customers: a row per column, the one that matters most often first.
 
         Columns `column`, `matters_for`, `customers`, `share`, as of `tuning.runs.explanation.across`. most: customers
         that are looked at, from all over; each one's winner is fitted again. allow_code: as of `model`.
@@ -240,17 +240,17 @@ class RunResult(Public):
         )
 
     def warm_start(self, best: int = 1) -> list[dict[str, object]]:
-        """The next run's `warm_start`: the `best` best configurations of every customer, to be tried first there."""
+        """Return the next run's `warm_start`: the `best` best configurations of every customer."""
         return best_entries(self.trial_records, best)
 
     def fixed_configurations(self) -> dict[str, FixedConfiguration]:
-        """The next run's `fixed`: of each customer with a model what fits that again, of an ensemble all members."""
+        """Return the next run's `fixed`: of each customer with a model what fits that again."""
         from tuning.runs.configurations import fixed_configurations
 
         return fixed_configurations(self.directory, self.term, self.best_studies())
 
     def leaderboard(self, sort: str = "customer") -> pd.DataFrame:
-        """One row per customer; every customer of the plan is there exactly once.
+        """Return one row per customer; every customer of the plan is there exactly once.
 
         Of several studies of a customer the one with the best cross-validation score stands for it. `params` is the
         winner's configuration (`best_config`) as JSON.
@@ -261,7 +261,7 @@ class RunResult(Public):
         return self.board(sort).frame()
 
     def board(self, sort: str = "customer") -> Leaderboard:
-        """The leaderboard in columns, of which no row is made before it is asked for. sort: as of `leaderboard`."""
+        """Return the leaderboard in columns; no row is made before it is asked for. sort: as of `leaderboard`."""
         if sort not in LEADERBOARD:
             hint = did_you_mean(sort, LEADERBOARD)
             raise ValueError(f"sort: {sort!r} is no column.{hint} There are {', '.join(LEADERBOARD)}.")
@@ -281,24 +281,22 @@ class RunResult(Public):
         return self._plan.notes
 
     def best_studies(self) -> pa.Table:
-        """Each customer's best study in columns, which is what `tuning.runs.plots` draws; scores as on the
-        leaderboard."""
+        """Return each customer's best study in columns, which is what `tuning.runs.plots` draws."""
         return self._standings.best_studies(_NEEDED)
 
     def parameter_effects(self) -> dict[str, float]:
-        """How much each hyperparameter decides how well a trial does among its customer's, the largest first; from some
-        trials where there are many."""
+        """Return how much each hyperparameter decides how well a trial does among its customer's, the largest first;
+        from some trials where there are many."""
         from tuning.runs.optuna_study import MOST_TRIALS, NEEDED, parameter_effects
 
         return parameter_effects(self.some_trials(NEEDED, MOST_TRIALS).to_pandas(), self._plan.mode)
 
     def some_trials(self, columns: Sequence[str], most: int) -> pa.Table:
-        """Columns of recorded trials, "study" and "trial" among them; of about so many where there are more, from parts
-        drawn at random."""
+        """Return columns of recorded trials, `study` and `trial` among them; of about `most`, from parts at random."""
         return read_some_trials(self.directory, self._parts, columns, most, self._damaged)
 
     def summary(self) -> RunCounts:
-        """The run in figures, as `tuning run --output json` prints it."""
+        """Return the run in figures, as `tuning run --output json` prints it."""
         trials, seconds = (pc.sum(self._studies[name], min_count=0).as_py() for name in ("trials", "fit_seconds"))
         return run_counts(
             self._plan,
@@ -311,7 +309,7 @@ class RunResult(Public):
         )
 
     def outcome(self, counts: RunCounts | None = None) -> str:
-        """The run in part of a sentence: how many customers have a model, or how many studies of an objective a winner.
+        """Return how many customers have a model, or how many studies of an objective a winner, in words.
 
         counts: `summary()`, where it is there already.
         """
@@ -336,8 +334,9 @@ class RunResult(Public):
         return len(self.unfinished_studies)
 
     def best_config(self, customer: object = None) -> Config:
-        """The configuration that won, exactly: of a model that grows with its length (such as `n_estimators`), of an
-        ensemble that of its best trial, of an objective as it was called with, of a `customer().schedule()` its end.
+        """Return the configuration that won, exactly: of a model that grows with its length (such as `n_estimators`),
+        of an ensemble that of its best trial, of an objective as it was called with, of a `customer().schedule()` its
+        end.
 
         customer: as of `customer`.
         """
@@ -352,7 +351,7 @@ class RunResult(Public):
         return nested_config(self.directory, self.term, best["study"], config)
 
     def model(self, customer: object = None, *, allow_code: bool = False) -> CustomerModel:
-        """A customer's best model, checked against the recorded digest.
+        """Return a customer's best model, checked against the recorded digest.
 
         customer: as of `customer`. allow_code: also one that runs code of others: a `prepare` that no run of this user
         has run here, or a model that was saved with cloudpickle.
@@ -371,7 +370,7 @@ class RunResult(Public):
     def predict(
         self, rows: NewRows, customer: object = None, *, allow_code: bool = False, interval: float | None = None
     ) -> pd.DataFrame:
-        """The rows of a frame or a file with predictions, by default of the model that each row's key columns name.
+        """Return the rows of a frame or a file with predictions, by default of each row's own customer's model.
 
         The rows stay as they are; those of a CSV are text. customer, allow_code: see `model`. interval: see its
         `predict`. `attrs` of the answer has the remarks of `tuning.runs.prediction.answers.AnswerCounts`.
@@ -383,7 +382,7 @@ class RunResult(Public):
     def predicted(
         self, rows: NewRows, customer: object = None, *, allow_code: bool = False, interval: float | None = None
     ) -> PredictedRows:
-        """The same with what is to be said of it; arguments as of `predict`."""
+        """Return the same with what is to be said of it; arguments as of `predict`."""
         from tuning.runs.prediction.rows import predict_by
 
         return predict_by(RunModels(self, allow_code), rows, customer, several=len(self) > 1, interval=interval)
@@ -395,7 +394,7 @@ class RunResult(Public):
         return NoModelError(EndCode.CUSTOMER_LACKS(customer, what=what, why=why))
 
     def _best(self, customer: object) -> tuple[str, Json]:
-        """A customer and the record of its best study, by column; an empty one where none has ended."""
+        """Return a customer and the record of its best study, by column; an empty one where none has ended."""
         customer, row = self._standings.named(customer)
         return customer, self._studies.slice(row, 1).to_pylist()[0] if row >= 0 else {}
 
@@ -426,16 +425,16 @@ class RunModels:
         return f"{self.mark[1]}, term {self.result.term.number}"
 
     def knows(self, customer: str) -> bool:
-        """Whether the run has this customer, with a model or without."""
+        """Return whether the run has this customer, with a model or without."""
         return customer in self.result
 
     def of(self, customer: object) -> ModelAnswer:
-        """As of `RunResult.model`."""
+        """Return a model as of `RunResult.model`."""
         model = self.result.model(customer, allow_code=self.allow_code)
         return ModelAnswer(model, POOLED if model.family == POOLED else OWN)
 
 
 @lru_cache(maxsize=1)
 def _opened(run: str, allow_code: bool) -> RunModels:
-    """In a child process: the same object again and again."""
+    """Return, in a child process, the same object again and again."""
     return RunModels(RunResult(run), allow_code)

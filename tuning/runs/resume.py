@@ -81,7 +81,7 @@ class RecordedState:
         return self.records.filter(pc.is_in(self.records["study"], value_set=self.ended.texts("id")))
 
     def of(self, left: StudyTable) -> RecordedState:
-        """The state with these studies left, and the trials of no others."""
+        """Return the state with these studies left, and the trials of no others."""
         wanted = pc.is_in(self.trials["study"], value_set=left.texts("id"))
         return replace(self, left=left, trials=self.trials.filter(wanted))
 
@@ -115,7 +115,7 @@ def read_state(
 
 
 def _recorded_studies(directory: RunDirectory, names: Sequence[str], budget: int, damaged: Damaged) -> pa.Table:
-    """The latest record of each study, and the budget that there was, as `budget`."""
+    """Return the latest record of each study, and the budget that there was, as `budget`."""
     budgets = {each.folder: each.trials for each in terms(directory)}
     tables = [
         table.append_column("budget", pa.array([budgets.get(name.split("/")[1], budget)] * len(table), pa.int64()))
@@ -126,13 +126,13 @@ def _recorded_studies(directory: RunDirectory, names: Sequence[str], budget: int
 
 
 def _times(studies: pa.ChunkedArray, wanted: pa.ChunkedArray) -> pa.Array:
-    """How often each of the wanted ones is among some studies."""
+    """Return how often each of the wanted ones is among some studies."""
     places = pc.index_in(studies, value_set=wanted).drop_null().to_numpy()
     return pa.array(np.bincount(places, minlength=len(wanted)))
 
 
 def _ended(recorded: pa.Table, definition: Definition) -> pa.ChunkedArray:
-    """Whether studies have nothing left to do; one that stopped before its budget was used up had its reasons.
+    """Return whether studies have nothing left to do; one that stopped before its budget was used up had its reasons.
 
     One whose data had changed while the run went on may have it back, the model of one may be saved by now, a machine
     may have come for one, and the limit that refused one may be larger.
@@ -158,7 +158,7 @@ _TRIED_AGAIN = (DataCode.DATA_CHANGED, DataCode.FILE_GONE, EndCode.UNSAVED_MODEL
 def _rows_of(
     directory: RunDirectory, keys: Sequence[tuple[str, pa.Table]], wanted: pa.ChunkedArray, damaged: Damaged
 ) -> pa.Table:
-    """Those rows of parts that are wanted, each key once. keys: of all rows. wanted: for each of these."""
+    """Return those rows of parts that are wanted, each key once. keys: of all rows. wanted: for each of these."""
     chosen, ends = wanted.to_numpy(), np.cumsum([len(table) for _, table in keys], dtype=np.int64)
     masks = {name: chosen[end - len(table) : end] for (name, table), end in zip(keys, ends, strict=True)}
     holding = [name for name, mask in masks.items() if mask.any()]
@@ -167,7 +167,7 @@ def _rows_of(
 
 
 def handed_over_name(term: Term, batch: int) -> str:
-    """The file with the trials of unfinished studies that earlier owners recorded, for the batch that goes on."""
+    """Return the file with the trials that earlier owners recorded of a batch's unfinished studies."""
     return f"plan/{term.folder}-carried/{batch:05d}.parquet"
 
 
@@ -185,13 +185,13 @@ def hand_over(
 
 
 def handed_over(directory: RunDirectory, term: Term, batch: int) -> pa.Table:
-    """What `hand_over` left for a batch."""
+    """Return what `hand_over` left for a batch."""
     name = handed_over_name(term, batch)
     return decode_table(directory.read(name)) if directory.exists(name) else no_rows(TRIALS)
 
 
 def recorded(directory: RunDirectory, term: Term, batch: int) -> tuple[dict[str, list[TrialRecord]], set[str]]:
-    """What is done of a batch: its trials by study, and the ids of the studies that have ended.
+    """Return what is done of a batch: its trials by study, and the ids of the studies that have ended.
 
     Of spread studies, which are the driver's batch, too. A damaged part costs its trials: they are run again.
     """
@@ -209,7 +209,7 @@ def _rerun(name: str, error: Exception) -> None:
 
 
 def merge(directory: RunDirectory, before: Definition, now: Definition) -> Definition:
-    """The definition to go on with: as before, plus what `now` adds; `RunError` shows any other change.
+    """Return the definition to go on with: as before, plus what `now` adds; `RunError` shows any other change.
 
     The data may change as long as every customer stays: see `tuning.runs.data_now`.
     """
@@ -238,7 +238,7 @@ def merge(directory: RunDirectory, before: Definition, now: Definition) -> Defin
 
 
 def with_libraries_now(directory: RunDirectory, definition: Definition, state: RecordedState) -> RecordedState:
-    """The state without the trials of unfinished studies, where these came from other libraries.
+    """Return the state without the trials of unfinished studies, where these came from other libraries.
 
     Replayed, they might differ from what the libraries suggest now. Which libraries a trial had is in its record: an
     owner in between may have had others, and may have left the study alone. definition: as for `read_state`.
@@ -259,7 +259,7 @@ def with_libraries_now(directory: RunDirectory, definition: Definition, state: R
 
 
 def check_order(directory: RunDirectory, state: RecordedState) -> None:
-    """`RunError` where the trials of an unfinished study may have overlapped, because it is spread.
+    """Raise `RunError` where the trials of an unfinished study may have overlapped, because it is spread.
 
     What was suggested meanwhile cannot be suggested again by trials that run one after another.
     """
@@ -272,7 +272,7 @@ def check_order(directory: RunDirectory, state: RecordedState) -> None:
 
 
 def without_gaps(directory: RunDirectory, state: RecordedState) -> RecordedState:
-    """The state without the trials of packed studies behind a lost one, which run again together with it.
+    """Return the state without the trials of packed studies behind a lost one, which run again together with it.
 
     They were suggested knowing the lost one. If they counted twice, a study could be of two searches.
     """

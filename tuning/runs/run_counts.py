@@ -106,7 +106,7 @@ def run_counts(
     fit_seconds: float,
     pool: Sequence[TrialRecord] = (),
 ) -> RunCounts:
-    """The figures. standings: of all customers. pool: the run's pool as a trial, if it has one."""
+    """Return the figures. standings: of all customers. pool: the run's pool as a trial, if it has one."""
     customers, best, verdicts = len(standings.customers), standings.best_studies(COUNTED), standings.best_verdicts
     ok, constant, fixed = pc.equal(best["status"], OK), is_constant(best), pc.equal(best["trials"], 0)
     ensemble, succeeded, pooled = best["ensemble"].is_valid(), _count(ok), _count(pc.equal(best["family"], POOLED))
@@ -141,7 +141,7 @@ def run_counts(
 
 
 def models_text(counts: RunCounts, of_objective: bool) -> str:
-    """How many customers have a model, or how many studies of an objective a winner."""
+    """Return how many customers have a model, or how many studies of an objective a winner."""
     noun, what = ("study", "winner") if of_objective else ("customer", "model")
     has, own = ("has", " of its own") if counts["succeeded"] == 1 else ("have", " of their own")
     whose = own if counts["pooled"] else ""
@@ -149,7 +149,7 @@ def models_text(counts: RunCounts, of_objective: bool) -> str:
 
 
 def to_use(counts: RunCounts, standings: Standings, baseline: GivenBaseline) -> str:
-    """How many customers have which verdict, and who is to use something else; empty where nobody has one."""
+    """Return how many customers have which verdict, and who is to use something else; empty where nobody has one."""
     found, few = counts["verdicts"], counts["few_hold_out_rows"]
     if not any(found.values()):
         return ""
@@ -181,18 +181,18 @@ def to_use(counts: RunCounts, standings: Standings, baseline: GivenBaseline) -> 
 
 
 def _count(values: pa.ChunkedArray) -> int:
-    """How many are true, or the sum of numbers."""
+    """Return how many are true, or the sum of numbers."""
     return int(pc.sum(values, min_count=0).as_py())
 
 
 def _too_good(metric: str, studies: pa.Table) -> int:
-    """How many models are perfect on folds and hold-out: on real rows, a sign of a column that tells the target."""
+    """Return how many models are perfect on folds and hold-out, which may mean that a column tells the target."""
     found = studies.filter(pc.equal(studies["cv_error"], 0.0))
     return sum(is_too_good(metric, *row.values()) for row in found.select(_TOLD_BY).to_pylist())
 
 
 def _leaking(studies: pa.Table) -> dict[str, Leak]:
-    """The columns for the most customers first."""
+    """Return the columns that alone tell the target, those of the most customers first."""
     notes = studies["notes"].combine_chunks()
     code, values = (pc.struct_field(pc.list_flatten(notes), name) for name in ("code", "values"))
     leaks = pc.equal(code, FitCode.LEAK.id)

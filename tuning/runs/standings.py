@@ -43,7 +43,7 @@ class UnfinishedCustomers:
 
     @classmethod
     def of(cls, reason: Note, trials: pa.Table, mode: str, status: str = UNFINISHED) -> UnfinishedCustomers:
-        """trials: that are recorded, with the columns `SO_FAR`. mode: of the metric."""
+        """Return those of recorded trials. trials: with the columns `SO_FAR`. mode: of the metric."""
         counts = pc.value_counts(trials["customer"]).to_pylist()
         full = trials.filter(pc.and_(pc.equal(trials["state"], FINISHED), pc.is_finite(trials["score"])))
         best = full.group_by("customer", use_threads=False).aggregate([("score", mode)])
@@ -91,7 +91,7 @@ class Standings:
         return best
 
     def named(self, customer: object) -> tuple[str, int]:
-        """(id, row of the best study, -1 where none has ended) of a customer, None of the only one;
+        """Return (id, row of the best study, -1 where none has ended) of a customer, None of the only one;
         `UnknownCustomerError` for somebody else."""
         customers = self.customers
         if customer is None and len(customers) != 1:
@@ -123,17 +123,17 @@ class Standings:
         return verdicts(self.best_studies(JUDGED), self._baseline)
 
     def having(self, verdict: str) -> list[str]:
-        """The customers with a verdict."""
+        """Return the customers with a verdict."""
         names: list[str] = self.customers.filter(pc.equal(self.verdicts, verdict)).to_pylist()
         return names
 
     def verdict(self, customer: str) -> str | None:
-        """That on one customer."""
+        """Return the verdict on one customer."""
         verdict: str | None = self.verdicts[pc.index(self.customers, customer).as_py()].as_py()
         return verdict
 
     def best_studies(self, columns: Sequence[str]) -> pa.Table:
-        """Columns of the best studies, in the order of customers who have one; `seconds` are of all their studies."""
+        """Return columns of the best studies by customer who has one; `seconds` are of all its studies."""
         there = ~self.unfinished
         found = self.studies.select(columns).take(pa.array(self.best[there]))
         if "seconds" not in columns:
@@ -155,12 +155,12 @@ class Standings:
         return np.bincount(self._codes, weights=values, minlength=len(self.customers))
 
     def row_of(self, customer: str) -> int | None:
-        """The row of a customer's best study, -1 where none has ended; None for somebody else."""
+        """Return the row of a customer's best study, -1 where none has ended; None for somebody else."""
         place = pc.index(self.customers, customer).as_py()
         return None if place < 0 else int(self.best[place])
 
     def order(self, values: np.ndarray) -> np.ndarray:
-        """(customers,) their positions by a number of each, the smallest first; of equal ones that of the smaller id.
+        """Return (customers,) their positions by a number of each, the smallest first, equal ones by id.
 
         values: in the order of customers; NaN comes last.
         """
@@ -178,7 +178,7 @@ class Standings:
 
 
 def id_of(customer: object) -> str:
-    """The id of a customer that is given by it, or by the value of its key column, of several columns by a tuple."""
+    """Return the id of a customer that is given by it, or by the value of its key column; of several by a tuple."""
     if isinstance(customer, str):
         return customer
     from tuning.data.keys import customer_id, key_text  # with pandas, which the copy into MLflow does without

@@ -46,7 +46,7 @@ _NOTHING_OWN = CustomerOptions()
 
 
 def study_columns(directory: RunDirectory, studies: StudyTable) -> dict[str, FieldColumn]:
-    """What a plan's file says of the studies, by column of `SCHEMA`."""
+    """Return what a plan's file says of the studies, by column of `SCHEMA`."""
     customers = customers_of(studies)
     files, options = customers.shared("files"), customers.shared("options")
     spaces = combined(lambda own, space: own and own.search_space and _text(space), options, studies.shared("space"))
@@ -69,7 +69,7 @@ def study_columns(directory: RunDirectory, studies: StudyTable) -> dict[str, Fie
 
 
 def files_inside(directory: RunDirectory, files: tuple[str, ...]) -> tuple[str, ...] | None:
-    """The names of a customer's files, where the run has written them for itself; None for other files, or none."""
+    """Return the names of a customer's files that the run has written for itself; None for other files, or none."""
     names = [directory.name_of(file) for file in files]
     found = tuple(name for name in names if name is not None)
     return found if names and len(found) == len(names) else None
@@ -85,7 +85,7 @@ def _text(spec: algorithms.Algorithm | schedulers.SchedulerSpec | SearchSpace) -
 
 
 def read_studies(spec: RunSpec, directory: RunDirectory, table: pa.Table) -> StudyTable:
-    """The studies of rows of a plan's file; what they have in common is parsed once."""
+    """Return the studies of rows of a plan's file; what they have in common is parsed once."""
     add_own_rows(directory.locate(FOLDER))
 
     def plain(name: str) -> ArrowColumn:

@@ -105,7 +105,7 @@ def _log(kind: str, record: TrialRecord, folder: str) -> None:
 
 
 def _results(record: TrialRecord, trial_id: str) -> Iterator[dict[str, object]]:
-    """What Tune would have been told after each step. `score` is the step's, and with the last one the trial's."""
+    """Yield what Tune would have been told after each step; `score` is the step's, the last one the trial's."""
     before = 0.0
     for number, step in enumerate(record.steps, start=1):
         last = number == len(record.steps)

@@ -39,13 +39,13 @@ def trust(definition: Definition, directory: RunDirectory) -> None:
 
 
 def check_definition(definition: Definition, directory: RunDirectory, allow_code: bool) -> None:
-    """`UntrustedCodeError` where a winner that is fitted again would run code of somebody else."""
+    """Raise `UntrustedCodeError` where a winner that is fitted again would run code of somebody else."""
     if not allow_code:
         _check(_code_of(definition, directory), directory)
 
 
 def check_preparation(preparation: Preparation | None, directory: RunDirectory, allow_code: bool) -> None:
-    """`UntrustedCodeError` where a saved model holds a `prepare` of somebody else."""
+    """Raise `UntrustedCodeError` where a saved model holds a `prepare` of somebody else."""
     if preparation is not None and not allow_code:
         _check({f"prepare ({preparation.name})": _digest(preparation.name, preparation.source)}, directory)
 
@@ -72,12 +72,12 @@ def _code_of(definition: Definition, directory: RunDirectory) -> dict[str, str]:
 
 
 def _digest(name: str, content: str | None) -> str:
-    """content: of the file, or the digest of that; None for a function of a module."""
+    """Return the digest of a piece of code. content: of the file, or its digest; None for a module's function."""
     return hashlib.sha256(json.dumps([name, content]).encode()).hexdigest()
 
 
 def _list() -> Path | None:
-    """The file with a digest per line; None for a user without a home."""
+    """Return the file with a digest per line; None for a user without a home."""
     folder = user_folder()
     return None if folder is None else folder / FILE
 

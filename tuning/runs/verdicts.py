@@ -34,12 +34,12 @@ class ToUse(StrEnum):
 
 
 def rival(baseline: GivenBaseline) -> str:
-    """What a model has to be better than."""
+    """Return what a model has to be better than."""
     return CONSTANT if column_of(baseline) is None else baseline_name(baseline)
 
 
 def verdicts(best: pa.Table, baseline: GivenBaseline) -> pa.Array:
-    """The verdict on each customer; None without a model or hold-out rows.
+    """Return the verdict on each customer; None without a model or hold-out rows.
 
     A model is used where its hold-out score is surely better than the constant's, and no worse than the baseline's; of
     the user's own predictions, where it is surely better than these. A baseline or a constant that is surely better is
@@ -73,19 +73,19 @@ def verdicts(best: pa.Table, baseline: GivenBaseline) -> pa.Array:
 
 
 def is_constant(studies: pa.Table) -> pa.ChunkedArray:
-    """Whether the model of each study that has one is a constant. Who had a fixed configuration has no trial either."""
+    """Return whether each study's model is a constant; who had a fixed configuration has no trial either."""
     return pc.and_(studies["trial"].is_null(), pc.greater(studies["trials"], 0))
 
 
 def too_few(studies: pa.Table) -> np.ndarray:
-    """(n,) whether hold-out rows are too few for a verdict."""
+    """Return (n,) whether hold-out rows are too few for a verdict."""
     rare = studies["rare_rows"].fill_null(LEAST_OF_CLASS)
     few: np.ndarray = pc.or_(pc.less(studies["test_rows"], LEAST_ROWS), pc.less(rare, LEAST_OF_CLASS)).to_numpy()
     return few
 
 
 def _sure(gain: np.ndarray, error: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(n,) each: which gains are surely above 0, and which below; NaN is neither.
+    """Return which gains, (n,) each, are surely above 0, and which below; NaN is neither.
 
     A gain over its error has Student's distribution, with one degree of freedom less than the jackknife's groups.
     """
@@ -98,7 +98,7 @@ def _sure(gain: np.ndarray, error: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def discoveries(p: np.ndarray, level: float) -> np.ndarray:
-    """(n,) which p-values count where so many are looked at: of these a share of `level` is expected to be wrong.
+    """Return (n,) which of many p-values count: of these a share of `level` is expected to be wrong.
 
     By Benjamini and Hochberg, Controlling the false discovery rate, Journal of the Royal Statistical Society B 57,
     1995; the p-values that do not count are those whose interval, at the level of Benjamini and Yekutieli, Journal of

@@ -70,7 +70,7 @@ class Answers:
         return PlannedRows(self.directory, self.plan, self.customers, self.allow_code, changed=True)
 
     def of(self, customer: str) -> Json:
-        """A customer's answer."""
+        """Return a customer's answer."""
         try:
             return self._pooled(customer) or self._constant(customer)
         except TuningError:
@@ -79,16 +79,14 @@ class Answers:
             raise CustomerError(reason_of(error)) from error
 
     def of_unread(self, customer: str) -> Json:
-        """That of a customer whose rows have ended workers, so that nobody reads them again: the pool, in the typical
-        customer's unit."""
+        """Return the pool, in the typical customer's unit: nobody reads rows again that have ended workers."""
         found = self._unseen(customer)
         if found is None:
             raise CustomerError(ServingCode.NOT_READ_AGAIN())
         return found
 
     def of_others(self) -> Json:
-        """What answers somebody of whom nothing is known: the pool, else a constant of rows of each of these
-        customers."""
+        """Return what answers somebody unknown: the pool, else a constant of rows of each of these customers."""
         if (found := self._unseen("")) is not None:
             return found
         parts = []
@@ -108,7 +106,7 @@ class Answers:
         self._writer.flush()
 
     def _pooled(self, customer: str) -> Json | None:
-        """The pool, where there is one that the hold-out does not call worse than a constant."""
+        """Return the pool, where there is one that the hold-out does not call worse than a constant."""
         if self._rows.data.pool is None or self._rows.data.pool.whole is None:
             return None
         try:
@@ -128,7 +126,7 @@ class Answers:
         return self._saved(POOL, model, rows, ServingCode.POOL_ANSWER())
 
     def _worth_more(self, prediction: Prediction, data: StudyData) -> bool:
-        """Whether it scores better on the hold-out than a constant; undefined scores are worth nothing."""
+        """Return whether it scores better on the hold-out than a constant; undefined scores are worth nothing."""
         metric, test = self._rows.data.metric(data), data.split.test
         constant = find_constant(data, metric)
         if constant is None or constant.test_score is None or not len(test):
@@ -163,7 +161,7 @@ class Answers:
         return self._saved(CONSTANT, CustomerModel(customer, task, (member,)), len(y), code(what=what, customers=known))
 
     def _targets(self, customer: str) -> pd.Series:
-        """What is known of a customer's target, however little that is."""
+        """Return what is known of a customer's target, however little that is."""
         target = self.plan.spec.definition.target
         frame = self._rows.data.frame(self._rows.sources[customer])
         if target not in frame.columns:
@@ -172,7 +170,7 @@ class Answers:
         return values[pd.notna(values.to_numpy())]
 
     def _encoded(self, values: pd.Series) -> tuple[np.ndarray, Task]:
-        """Targets as numbers or codes of classes, be they all the same."""
+        """Return targets as numbers or codes of classes, be they all the same."""
         spec, kind = self.plan.spec, str(self.plan.spec.task)
         if kind == REGRESSION:
             numbers = values.to_numpy(dtype=np.float64)

@@ -23,7 +23,7 @@ RUNS = "runs"  # in the champions' folder: those that refreshes have made, each 
 
 
 def refusal(directory: RunDirectory, keep: int = KEPT, besides: Releases | None = None) -> str:
-    """Why a run must not be deleted, as a sentence; empty where no release needs it.
+    """Return why a run must not be deleted, as a sentence; empty where no release needs it.
 
     keep: the newest releases of each name that count. besides: a name whose releases are not asked.
     """
@@ -48,7 +48,7 @@ def refusal(directory: RunDirectory, keep: int = KEPT, besides: Releases | None 
 
 
 def delete_unneeded(directory: RunDirectory, keep: int = KEPT, timing: Timing = USUAL) -> bool:
-    """As `delete_run`; `RunError` where one of the newest releases of any champions needs the run."""
+    """Delete a run as `delete_run`; `RunError` where one of the newest releases of any champions needs it."""
     if said := refusal(directory, keep):
         raise RunError(f"{said} Nothing was deleted.")
     return delete_run(directory, timing)

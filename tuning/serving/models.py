@@ -39,7 +39,7 @@ class ReleaseModels:
 
     @classmethod
     def current(cls, name: str, storage: str, *, allow_code: bool = False) -> ReleaseModels:
-        """Those of the release that is in force; `RunError` where there is none."""
+        """Return those of the release that is in force; `RunError` where there is none."""
         return cls(name, storage, Releases(name, storage).current().number, allow_code)
 
     def __reduce__(self) -> tuple[type[ReleaseModels], tuple[str, str, int, bool]]:
@@ -80,11 +80,11 @@ class ReleaseModels:
         return f"{self.name}, release {self.number}"
 
     def knows(self, customer: str) -> bool:
-        """Whether the release has a row of this customer."""
+        """Return whether the release has a row of this customer."""
         return customer in self._places
 
     def champion(self, customer: str) -> Champion:
-        """What serves a customer, known or not; `NoModelError` or `UnknownCustomerError` says why nothing does."""
+        """Return what serves a customer, known or not; `NoModelError` or `UnknownCustomerError` says why none."""
         if self.knows(customer):
             (champion,) = champions_of(self._champions.slice(self._places[customer], 1))
         elif (others := self._releases.others(self._release)) is not None:
@@ -96,11 +96,11 @@ class ReleaseModels:
         return champion
 
     def load(self, run: str, model_path: str, model_sha256: str | None) -> CustomerModel:
-        """The model of a champion, whose fields these are."""
+        """Return the model of a champion, of which these are fields."""
         return ModelReader(self._releases.run_directory(run)).saved(model_path, model_sha256, self.allow_code)
 
     def of(self, customer: object) -> ModelAnswer:
-        """A customer's model, or what stands in for it; errors as of `champion`."""
+        """Return a customer's model, or what stands in for it; errors as of `champion`."""
         champion = self.champion(str(customer))
         assert champion.model_path is not None
         model = (self.kept or self.load)(champion.run, champion.model_path, champion.model_sha256)

@@ -19,7 +19,7 @@ MARKS = "champions"  # their folder in a run
 
 
 def way(start: RunDirectory, end: RunDirectory, within: str) -> str | None:
-    """The relative path from one directory to another; None where not both are below a common one.
+    """Return the relative path from one directory to another; None where not both are below a common one.
 
     within: the common one, as a path or URI.
     """
@@ -31,7 +31,7 @@ def way(start: RunDirectory, end: RunDirectory, within: str) -> str | None:
 
 
 def opened(start: RunDirectory, reference: str) -> RunDirectory:
-    """The directory that a `way` leads to, or that a full path or URI names."""
+    """Return the directory that a `way` leads to, or that a full path or URI names."""
     full = is_uri(reference) or reference.startswith("/")
     return RunDirectory(reference if full else joined(start.uri, reference))
 
@@ -45,7 +45,7 @@ def mark(root: RunDirectory, directory: RunDirectory) -> None:
 
 
 def marked_by(directory: RunDirectory) -> list[RunDirectory]:
-    """The folders of all champions that have ever referred to a run. `RunError` where that cannot be read."""
+    """Return the folders of all champions that have ever referred to a run. `RunError` where that cannot be read."""
     found = []
     for file in directory.list(MARKS):
         try:
@@ -59,12 +59,12 @@ def marked_by(directory: RunDirectory) -> list[RunDirectory]:
 
 
 def last_part(uri: str) -> str:
-    """The last name in a path or URI."""
+    """Return the last name in a path or URI."""
     return posixpath.basename(_taken(uri)[1])
 
 
 def _taken(uri: str) -> tuple[str, str, str]:
-    """(what stands before the path, the path, what follows it) of a URI or path."""
+    """Return (what stands before the path, the path, what follows it) of a URI or path."""
     if not is_uri(uri):
         return "", uri, ""
     address, mark, query = uri.partition("?")
@@ -74,7 +74,7 @@ def _taken(uri: str) -> tuple[str, str, str]:
 
 
 def joined(uri: str, name: str) -> str:
-    """A path or URI below another, or above it where the name begins so."""
+    """Return a path or URI below another, or above it where the name begins so."""
     if not is_uri(uri):
         return os.path.normpath(os.path.join(os.path.expanduser(uri), name))
     before, path, after = _taken(uri)

@@ -14,7 +14,7 @@ from tuning.serving.releases import Releases, runs_in
 
 
 def roll_back(releases: Releases, to: int | None = None, customer: str | None = None) -> tuple[Release, bool]:
-    """The release that is in force afterwards, and whether it was made for this; False where all is so already.
+    """Return the release that is in force afterwards, and whether it was made for this; False where all is so already.
 
     Raises:
         RunError: there is nothing to go back to, or its models are not there any more.
@@ -63,7 +63,7 @@ def _before(releases: Releases, current: Release) -> int:
 
 
 def _other(releases: Releases, current: Release, customer: str) -> int:
-    """The newest release in which another champion served a customer."""
+    """Return the newest release in which another champion served a customer."""
     now = releases.champion(current, customer)
     earlier = [release.number for release, champion in releases.history(customer) if champion != now]
     if not earlier:
@@ -72,7 +72,7 @@ def _other(releases: Releases, current: Release, customer: str) -> int:
 
 
 def _check_runs(releases: Releases, release: Release, runs: Iterable[str]) -> None:
-    """`RunError` where a run that a release needs is not there any more."""
+    """Raise `RunError` where a run that a release needs is not there any more."""
     for run in sorted(runs):
         directory = releases.run_directory(run)
         try:

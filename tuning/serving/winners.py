@@ -188,7 +188,7 @@ def _with(known: Champion, answer: Json, why: tuple[Note, ...]) -> Champion:
 
 
 def _check_models(directory: RunDirectory, rows: Sequence[Json]) -> None:
-    """`RunError` for a model that is not what the run has written."""
+    """Raise `RunError` for a model that is not what the run has written."""
 
     def check(row: Json) -> None:
         for _ in saved_files(directory, row["model_path"], row["model_sha256"]):

@@ -74,7 +74,7 @@ class AnswerCounts:
     unseen: Counter[str] = field(default_factory=Counter)
 
     def add(self, answered: AnsweredRows) -> None:
-        """What came of some rows of a customer."""
+        """Count what came of some rows of a customer."""
         if answered.columns is None:
             assert answered.reason is not None
             self.without[answered.customer] = answered.reason
@@ -105,7 +105,7 @@ def answered(
     csv: ReadCsvOptions,
     interval: float | None,
 ) -> AnsweredRows:
-    """What a customer's model says of rows, whatever is wrong with either; arguments as of `predicted`.
+    """Return what a customer's model says of rows, whatever is wrong with either; arguments as of `predicted`.
 
     What would be wrong of all customers alike is raised: `UntrustedCodeError`, `IntervalError`.
     """
@@ -125,7 +125,7 @@ def predicted(
     *,
     alone: bool = False,
 ) -> AnsweredRows:
-    """What a model says of rows; every error is raised.
+    """Return what a model says of rows; every error is raised.
 
     rows: as they came; None for the model's own examples. csv: of the definition. interval: as of
     `CustomerModel.predict`. alone: a model without intervals is an error, too.
@@ -155,7 +155,7 @@ def predicted(
 
 
 def _frame_for(rows: pa.Table | pd.DataFrame, model: CustomerModel, csv: ReadCsvOptions) -> pd.DataFrame:
-    """Rows as the model was fitted on such: what was text then is text again."""
+    """Return rows as the model was fitted on such: what was text then is text again."""
     if isinstance(rows, pd.DataFrame):
         return rows
     table = marked(rows, model.text, {})
@@ -164,7 +164,7 @@ def _frame_for(rows: pa.Table | pd.DataFrame, model: CustomerModel, csv: ReadCsv
 
 
 def _label_array(labels: Sequence[object]) -> pa.Array:
-    """Class labels as they are, where these are of one type; else as text."""
+    """Return class labels as they are, where these are of one type; else as text."""
     try:
         return pa.array([getattr(label, "item", lambda label=label: label)() for label in labels])
     except pa.ArrowException:
@@ -172,7 +172,7 @@ def _label_array(labels: Sequence[object]) -> pa.Array:
 
 
 def answer_schema(answers: Iterable[AnsweredRows]) -> pa.Schema:
-    """The columns that all answers need together; predictions are numbers where there is none."""
+    """Return the columns that all answers need together; predictions are numbers where there is none."""
     fields = [field for each in answers if each.columns is not None for field in each.columns.schema]
     kinds = {field.type for field in fields if field.name == PREDICTION}
     numbers = all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds)
@@ -184,7 +184,7 @@ def answer_schema(answers: Iterable[AnsweredRows]) -> pa.Schema:
 def answer_columns(
     window: Window, answers: Sequence[AnsweredRows], schema: pa.Schema, mark: tuple[str, str | int] | None = None
 ) -> pa.Table:
-    """What the models add to a window's rows, in the order of these: the predictions first.
+    """Return what the models add to a window's rows, in the order of these: the predictions first.
 
     mark: as of `CustomerModels`, where columns are to say what has answered.
     """
@@ -206,14 +206,14 @@ def answer_columns(
 
 
 def joined_tables(rows: pa.Table, answers: pa.Table) -> pa.Table:
-    """Rows as they came, with the columns of answers behind."""
+    """Return rows as they came, with the columns of answers behind."""
     for name in answers.column_names:
         rows = rows.append_column(name, answers[name])
     return rows
 
 
 def _free_name(name: str, taken: Sequence[str]) -> str:
-    """The name, with a number where it is taken."""
+    """Return the name, with a number where it is taken."""
     number = 1
     while (found := name if number == 1 else f"{name}_{number}") in taken:
         number += 1

@@ -153,7 +153,7 @@ def _asked(left: Iterable[NewFile], reader: RowReader, workers: PredictionWorker
 
 
 def _ahead(asked: Iterator[_AskedWindow]) -> Iterator[_AskedWindow]:
-    """The same, with some of them asked already when one is given."""
+    """Yield the same, with some of them asked already when one is given."""
     waiting: deque[_AskedWindow] = deque()
     size = 0
     for each in asked:
@@ -168,7 +168,7 @@ def _ahead(asked: Iterator[_AskedWindow]) -> Iterator[_AskedWindow]:
 def _tables(
     windows: Iterator[_AskedWindow], told: list[AnsweredRows], mark: tuple[str, str | int]
 ) -> Iterator[pa.Table]:
-    """The rows with their answers. told: gets these."""
+    """Yield the rows with their answers. told: gets these."""
     for asked in windows:
         if isinstance(asked.window, Note):
             raise CustomerError(asked.window)
@@ -190,7 +190,7 @@ def _note(directory: RunDirectory, file: NewFile, state: Json) -> None:
 
 
 def _noted(directory: RunDirectory, file: NewFile, state: Json) -> bool:
-    """Whether an earlier pass has written the answer to this very file by these very models."""
+    """Return whether an earlier pass has written the answer to this very file by these very models."""
     try:
         note: Json = json.loads(directory.read(f"{NOTES}/{file.name}.json"))
     except (OSError, ValueError):

@@ -51,10 +51,10 @@ class CustomerModels(Hashable, Protocol):
         """What is another one where a model may be another one."""
 
     def knows(self, customer: str) -> bool:
-        """Whether there is a customer of that id."""
+        """Return whether there is a customer of that id."""
 
     def of(self, customer: object) -> ModelAnswer:
-        """A customer's model; `TuningError` says why it has none. None is the only customer."""
+        """Return a customer's model; `TuningError` says why it has none. None is the only customer."""
 
 
 class ModelReader:
@@ -64,7 +64,7 @@ class ModelReader:
         self.directory = directory
 
     def saved(self, path: str, sha256: str | None, allow_code: bool) -> CustomerModel:
-        """A saved model, checked against its digest. path: of its folder. allow_code: as of `RunResult.model`."""
+        """Return a saved model after a look at its digest. path: its folder. allow_code: as of `RunResult.model`."""
         from tuning.models.customer_model import load_model
         from tuning.runs.trusted_code import check_preparation
 
@@ -79,7 +79,7 @@ class ModelReader:
         return pool_of(self.directory, frozen_definition(self.directory))
 
     def of_unseen(self, customer: str, studies: pa.Table, allow_code: bool) -> CustomerModel | None:
-        """The pool as the model of a customer whom the run does not have; None where there is no pool to ask.
+        """Return the pool as the model of a customer whom the run does not have; None where there is no pool to ask.
 
         studies: the run's records, one of whose models has the `prepare` that new rows go through. allow_code: as of
         `RunResult.model`.

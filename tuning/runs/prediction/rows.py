@@ -76,7 +76,7 @@ def predict_by(
     interval: float | None = None,
     marked: bool = False,
 ) -> PredictedRows:
-    """New rows with predictions.
+    """Return new rows with predictions.
 
     Args:
         rows: a frame, or a file.
@@ -111,7 +111,7 @@ def predict_by(
 
 
 def _whole(reader: RowReader, rows: NewRows) -> Window:
-    """All rows in one window. `DataError`: what is wrong with their file."""
+    """Return all rows in one window. `DataError`: what is wrong with their file."""
     if not isinstance(rows, str | Path):
         return reader.of_frame(rows if isinstance(rows, pd.DataFrame) else to_frame(rows))
     name = without_query(str(rows)).rpartition("/")[2]

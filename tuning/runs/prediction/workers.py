@@ -56,8 +56,7 @@ class PredictionWorkers(AbstractContextManager["PredictionWorkers"]):
             child.end()  # which the thread may have started meanwhile
 
     def submit(self, asked: Sequence[RowsToAnswer]) -> Callable[[], list[AnsweredRows]]:
-        """Have rows predicted, those of a customer always by the same process; the answers come when they are asked
-        for."""
+        """Have rows predicted, those of a customer always by the same process; call what it returns for the answers."""
         places: dict[int, list[int]] = {}
         for number, (customer, _) in enumerate(asked):
             places.setdefault(zlib.crc32(customer.encode()) % len(self._children), []).append(number)
@@ -75,7 +74,7 @@ class PredictionWorkers(AbstractContextManager["PredictionWorkers"]):
         return answers
 
     def _together(self, child: ChildProcess, asked: Sequence[RowsToAnswer]) -> list[AnsweredRows]:
-        """In one call, and one by one where one of them has ended the process."""
+        """Answer in one call, and one by one where one of them has ended the process."""
         given = [(customer, None if rows is None else _content(rows)) for customer, rows in asked]
         counts = [0 if rows is None else len(rows) for _, rows in asked]
         seconds = hang_seconds(sum(counts), of_objective=False)
@@ -98,7 +97,7 @@ class PredictionWorkers(AbstractContextManager["PredictionWorkers"]):
 
 
 def _content(rows: pa.Table) -> bytes:
-    """The rows as a stream, which holds them alone and not all of which they are a slice."""
+    """Return the rows as a stream, which holds them alone and not all of which they are a slice."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as writer:
         writer.write_table(rows)
@@ -120,7 +119,7 @@ def _model(models: CustomerModels, customer: str) -> ModelAnswer:
 def answer_all(
     models: CustomerModels, asked: Sequence[tuple[str, bytes | None]], interval: float | None
 ) -> list[AnsweredRows]:
-    """In a child: what the models of several customers say of their rows, or of their own examples."""
+    """Return, in a child, what the models of several customers say of their rows, or of their own examples."""
     models = _same(models)
     definition = models.definition
     rows = [None if content is None else pa.ipc.open_stream(content).read_all() for _, content in asked]

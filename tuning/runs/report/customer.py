@@ -47,7 +47,7 @@ def write_customer_report(result: RunResult, customer: str) -> str:
 
 
 def customer_page(result: RunResult, customer: str) -> str:
-    """A customer's page."""
+    """Return a customer's page."""
     found, board = result.customer(customer), result.board()
     row = next(each for each in board if each["customer"] == customer)
     run = result.summary()["run"]
@@ -63,7 +63,7 @@ def customer_page(result: RunResult, customer: str) -> str:
 
 
 def customer_sections(found: CustomerResult, *, quick: bool = False) -> list[Section]:
-    """What was tried, what the winner says of the hold-out rows, and what matters. quick: where it takes seconds."""
+    """Return what was tried, what the winner says of hold-out rows, and what matters. quick: if it takes seconds."""
     sections = [Section("What was tried, and how it did", _trials(found, quick=quick))]
     study = found.study
     if study is None or study.trial is None or study.task == OBJECTIVE:
@@ -83,14 +83,14 @@ def customer_sections(found: CustomerResult, *, quick: bool = False) -> list[Sec
 
 
 def own_code(definition: Definition) -> list[str]:
-    """The keys of a definition whose code a model that is fitted again runs."""
+    """Return the keys of a definition whose code a model that is fitted again runs."""
     keys = {"prepare": definition.prepare is not None, "metric": definition.own_metric}
     keys["models"] = any(not entry.built_in for entry in definition.models)
     return [key for key, there in keys.items() if there]
 
 
 def _not_now(found: CustomerResult, *, quick: bool) -> str:
-    """Why the model is not fitted again for the page; empty where it is."""
+    """Return why the model is not fitted again for the page; empty where it is."""
     study = found.study
     assert study is not None
     ask = f"Python's `result.customer({found.customer!r}).hold_out()` has the predictions."
@@ -110,7 +110,7 @@ def _not_now(found: CustomerResult, *, quick: bool) -> str:
 
 
 def _trials(found: CustomerResult, *, quick: bool = False) -> list[Block]:
-    """quick: without importances where they would take longer than the search of an objective did."""
+    """Return what was tried. quick: without importances where they take longer than the search of an objective."""
     from tuning.runs import plots
 
     records = found.trial_records[:MOST_DRAWN]

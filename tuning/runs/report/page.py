@@ -88,7 +88,7 @@ def load_ahead(studies: int) -> None:
 
 
 def page(result: RunResult, *, quick: bool = False) -> str:
-    """A run's page. quick: the part on a single customer fits its model again only where that takes seconds."""
+    """Return a run's page. quick: the part on a single customer fits its model again only where that takes seconds."""
     counts, alone = result.summary(), len(result.board()) == 1
     trials = result.some_trials([*NEEDED, "customer", "reason"], MOST_TRIALS)
     beside = remarks(result, counts)
@@ -114,7 +114,7 @@ def page(result: RunResult, *, quick: bool = False) -> str:
 
 
 def pictures(result: RunResult, trials: pa.Table) -> list[Block]:
-    """The pictures of all customers. trials: some of them, with the columns `NEEDED` of `parameter_effects`."""
+    """Return the pictures of all customers. trials: some of them, with the columns `NEEDED` of `parameter_effects`."""
     board = result.board()
     if len(board) < LEAST_DRAWN:
         return []
@@ -190,7 +190,7 @@ def _customers(result: RunResult) -> DataTable:
 
 
 def _values(rows: pa.Table, figure: Figure) -> list[str | float | None]:
-    """A column's values."""
+    """Return a column's values."""
     found = rows[figure.name].to_pylist()
     if figure.name in ("reason", "notes"):
         found = [figure.text(as_recorded_notes(row)) for row in rows.select(["reason", "notes"]).to_pylist()]
@@ -199,8 +199,7 @@ def _values(rows: pa.Table, figure: Figure) -> list[str | float | None]:
 
 
 def customers_without(result: RunResult) -> list[Group]:
-    """The customers without a model by reason, the most frequent first; those that are not finished before all, unless
-    the run goes on."""
+    """Return the customers without a model by reason, the most frequent first; unfinished ones before all."""
     board = result.board()
     studies = board.standings.best_studies(["customer", "status", "reason"])
     without = studies.filter(pc.invert(pc.is_in(studies["status"], value_set=pa.array([OK, POOLED]))))
@@ -240,7 +239,7 @@ def _failures(result: RunResult, trials: pa.Table) -> list[Section]:
 
 
 def _table(groups: Sequence[Group], counted: str, caption: str, *, advised: bool = True) -> HtmlTable:
-    """Groups of reasons or notes. advised: with what to do about each."""
+    """Return groups of reasons or notes. advised: with what to do about each."""
     shown = groups[:MOST_GROUPS]
     rest = f"; the {len(shown)} most frequent of {amount(len(groups), 'reason')}" if len(groups) > len(shown) else ""
     columns = {
@@ -275,7 +274,7 @@ def _settled(result: RunResult) -> list[Section]:
 
 
 def _next(result: RunResult) -> list[str]:
-    """Commands to type, each with what it does."""
+    """Return commands to type, each with what it does."""
     where, customer = result.directory.shown, "".join(str(row["customer"]) for row in result.board().ends(1))
     lines = [f"`{command('resume', where)}`: go on with what is left"] if result.unfinished else []
     lines += [
