@@ -24,7 +24,6 @@ from tuning.notes import FileCode, Note
 from tuning.runs.prediction.answers import AnsweredRows, answered
 from tuning.runs.prediction.models import CustomerModels, ModelAnswer
 
-ATTEMPTS = 2  # of a customer whose model has ended its process, which may have been no fault of the model
 AT_ONCE = 32  # customers that a process is asked for together: each call takes a millisecond here
 MOST_MODELS = 2_000  # in the memory of a process, those used last
 
@@ -43,7 +42,7 @@ class PredictionWorkers(AbstractContextManager["PredictionWorkers"]):
         self._models, self._interval = models, interval
         self._children = [ChildProcess() for _ in range(count)]
         self._threads = [ThreadPoolExecutor(1, f"predictions-{number}") for number in range(count)]
-        self._lost: dict[str, Note] = {}  # customers whose model has ended its process too often, and how
+        self._lost: dict[str, Note] = {}  # customers whose model has ended its process alone, and how
         self._closed = False
 
     def __exit__(self, *_: object) -> None:
@@ -85,14 +84,11 @@ class PredictionWorkers(AbstractContextManager["PredictionWorkers"]):
 
     def _alone(self, child: ChildProcess, seconds: float, asked: tuple[str, bytes | None], count: int) -> AnsweredRows:
         customer, _ = asked
-        left = 0 if customer in self._lost else ATTEMPTS
-        while left and not self._closed:
-            left -= 1
+        if customer not in self._lost and not self._closed:
             try:
                 return child.call("its model", seconds, answer_all, self._models, [asked], self._interval)[0]
             except NotLookedAtError as error:
-                if not left:
-                    self._lost[customer] = error.note
+                self._lost[customer] = error.note
         return AnsweredRows(customer, count, reason=self._lost.get(customer) or FileCode.PREDICTIONS_STOPPED())
 
 
