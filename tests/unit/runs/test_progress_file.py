@@ -131,7 +131,7 @@ def test_it_is_written_after_all_that_others_write_at_the_end(tmp_path: Path, mo
     write_customers(tmp_path / "data", 1)
     TuneRunner(**definition(tmp_path / "data")).run(tmp_path / "run", progress=False, in_process=True)
     assert set(seen.values()) == {"running"}
-    assert len(seen) > 4
+    assert len(seen) >= 4
     assert read(tmp_path / "run").state == "finished"
 
 
