@@ -14,12 +14,12 @@ from typing import TypeAlias
 
 from tuning.errors import StudyError
 from tuning.notes import EndCode
-from tuning.records.schema import FINISHED, STOPPED
+from tuning.records.schema import FINISHED, STOPPED, TrialRecord
 from tuning.steps import Step
 from tuning.study.core import CONTINUE, STOP, StudyCore, same_config
 from tuning.study.interfaces import Configuration
 from tuning.study.local_trial import LocalTrial, StartTraining
-from tuning.study.trial import ANY_SHAPE, PAUSED, PENDING, RUNNING, EarlierTrial, TrialShape, Verdict, first_gap
+from tuning.study.trial import ANY_SHAPE, PAUSED, PENDING, RUNNING, TrialShape, Verdict, first_gap
 
 #: Trains a trial's next step; None at the end of its training.
 Pull: TypeAlias = Callable[[LocalTrial], Step | None]
@@ -61,11 +61,11 @@ class TrialLoop(Iterator[LocalTrial]):
         *,
         pauses: bool = False,
         shape: Callable[[Configuration], TrialShape] = any_shape,
-        replay: Sequence[EarlierTrial] = (),
+        replay: Sequence[TrialRecord] = (),
         on_start: Callable[[int], None] | None = None,
     ) -> None:
         self.core, self._pull, self._pauses, self._shape, self._on_start = core, pull, pauses, shape, on_start
-        known = {trial.number: trial for trial in replay}
+        known = {record.trial: record for record in replay}
         # What comes after a gap was suggested knowing the missing trial: it has to run again.
         self._earlier = deque(known[number] for number in range(first_gap(known)))
         self._filling = False  # a population is being suggested, all of it before its first trial starts
@@ -198,7 +198,7 @@ class TrialLoop(Iterator[LocalTrial]):
                     trial.verdict = Verdict(STOPPED, self.core.stopped_by or waiting)
                 self._end(trial)
 
-    def _run_again(self, trial: LocalTrial, earlier: EarlierTrial) -> None:
+    def _run_again(self, trial: LocalTrial, earlier: TrialRecord) -> None:
         """Feed a recorded trial to searcher and scheduler as if it had just run."""
         if not same_config(trial.config, earlier.config):
             config, now = str(dict(earlier.config)), str(trial.config)

@@ -18,7 +18,6 @@ from tuning.study.interfaces import Configuration
 from tuning.study.local_trial import LocalTrial
 from tuning.study.loop import TrialLoop, in_process
 from tuning.study.study import StudyTraining
-from tuning.study.trial import EarlierTrial
 
 
 @dataclass
@@ -66,7 +65,7 @@ class RecordedStudy:
             in_process(self._start),
             pauses=self._pauses,
             shape=shape,
-            replay=[_earlier(record) for record in self.recorded],
+            replay=self.recorded,
             on_start=on_start,
         )
 
@@ -76,7 +75,3 @@ class RecordedStudy:
 
     def _start(self, config: Configuration, number: int, state: object) -> Iterable[Step]:
         return self.training.start(config, trial_seed(self.planned.study.seed, number), state)
-
-
-def _earlier(record: TrialRecord) -> EarlierTrial:
-    return EarlierTrial(record.trial, record.config, record.steps, record.state, record.seconds, record.spent_seconds)

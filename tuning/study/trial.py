@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from itertools import count
 from typing import NamedTuple, Protocol
@@ -57,18 +57,6 @@ class AnyStep(Protocol):
     def step(self) -> int: ...
     @property
     def score(self) -> float: ...
-
-
-@dataclass(frozen=True, slots=True)
-class EarlierTrial:
-    """A trial recorded by an earlier attempt, to be replayed; fields as in `Trial`."""
-
-    number: int
-    config: Configuration
-    steps: Sequence[AnyStep]
-    state: str
-    seconds: float = 0.0
-    spent_seconds: float | None = None
 
 
 def first_gap(numbers: Collection[int]) -> int:

@@ -8,13 +8,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
+from mlflow_records import trial as trial_of
 from paths import ROOT
 from schedulers_contract import STEPS, Chance, climb, study
 
 import schedulers
 from schedulers import stopping
 from tuning.steps import Step
-from tuning.study.trial import EarlierTrial, TrialShape
+from tuning.study.trial import TrialShape
 
 
 def rules(**options: Any) -> list[Any]:
@@ -134,7 +135,7 @@ def test_a_protected_trial_has_its_full_budget_whatever_the_time() -> None:
 def test_the_time_of_an_earlier_attempt_counts() -> None:
     clock = Clock()
     earlier = [
-        EarlierTrial(trial.number, dict(trial.config), trial.steps, trial.state, seconds=9.0)
+        trial_of(number=trial.number, config=dict(trial.config), steps=trial.steps, state=trial.state, seconds=9.0)
         for trial in study("fifo", n_trials=2)
     ]
     trials = list(study("fifo", clock.ticking, rules=[time_rule(22.5, clock)], replay=earlier))

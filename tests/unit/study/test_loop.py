@@ -11,14 +11,16 @@ from operator import itemgetter
 from typing import Any
 
 import pytest
+from mlflow_records import trial as trial_of
 
 import schedulers
 from tuning.errors import StudyError
+from tuning.records.schema import TrialRecord
 from tuning.steps import Step
 from tuning.study.core import StudyCore
 from tuning.study.local_trial import LocalTrial
 from tuning.study.loop import ReplayError, TrialLoop, in_process
-from tuning.study.trial import EarlierTrial, TrialShape
+from tuning.study.trial import TrialShape
 
 
 class Hill:
@@ -240,8 +242,11 @@ def moody(config: Mapping[str, Any], number: int, state: Any) -> Iterator[Step]:
         yield Step(step.step, math.nan) if number == 6 and step.step == 2 else step
 
 
-def earlier(trials: list[LocalTrial]) -> list[EarlierTrial]:
-    return [EarlierTrial(trial.number, dict(trial.config), trial.steps, trial.state) for trial in trials]
+def earlier(trials: list[LocalTrial]) -> list[TrialRecord]:
+    return [
+        trial_of(number=trial.number, config=dict(trial.config), steps=trial.steps, state=trial.state)
+        for trial in trials
+    ]
 
 
 @pytest.mark.parametrize("done", range(0, 21, 4))
@@ -263,7 +268,7 @@ def test_a_resumed_study_goes_on_as_if_never_stopped(name: str, done: int) -> No
 
 def test_a_resumed_study_goes_on_with_the_seconds_that_it_had_spent() -> None:
     whole = list(drive(n_trials=6))
-    known = [replace(trial, spent_seconds=1000.0 * (trial.number + 1)) for trial in earlier(whole[:3])]
+    known = [replace(trial, spent_seconds=1000.0 * (trial.trial + 1)) for trial in earlier(whole[:3])]
     resumed = list(drive(n_trials=6, replay=known))
     assert [round(trial.spent_seconds / 1000) for trial in resumed] == [3, 3, 3]
     assert resumed[0].spent_seconds < resumed[1].spent_seconds < resumed[2].spent_seconds
@@ -271,7 +276,7 @@ def test_a_resumed_study_goes_on_with_the_seconds_that_it_had_spent() -> None:
 
 def test_trials_behind_a_lost_one_run_again() -> None:
     whole = list(drive(scheduler=build("asha"), n_trials=12))
-    known = [trial for trial in earlier(whole[:9]) if trial.number != 5]
+    known = [trial for trial in earlier(whole[:9]) if trial.trial != 5]
     resumed = list(drive(scheduler=build("asha"), n_trials=12, replay=reversed(known)))
     assert summary(resumed) == summary(whole[5:])
 
