@@ -136,7 +136,7 @@ class TuneRunner(Public):
     ) -> RunResult | RunHandle:
         """Run until every study has ended.
 
-        Ctrl-C raises `RunInterrupted`, whose `result` holds what is recorded. In a notebook Ctrl-C prints how to
+        Ctrl-C raises `RunInterrupted`; its `result` holds what is recorded. In a notebook Ctrl-C prints how to
         resume, and the unfinished result is returned.
 
         Args:

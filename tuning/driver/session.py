@@ -156,7 +156,7 @@ class RunSession:
             result.pending = EndCode.TIME_BUDGET_SPENT(budget=budget)
             if result.unfinished:
                 logger.warning(
-                    "the time budget (%s) is spent, with %s unfinished, whose trials so far are kept; resume with a "
+                    "the time budget (%s) is spent, with %s unfinished; their trials so far are kept; resume with a "
                     "larger budget, which counts from the run's beginning: %s",
                     budget,
                     amount(result.unfinished, "study"),

@@ -1,7 +1,7 @@
 """The trial each worker is running, so that a silent crash can be blamed on the right one.
 
 A few bytes in a memory-mapped file cost a microsecond per trial, and the kernel keeps them when the process dies
-without an exception (segmentation fault, `os._exit`, SIGKILL, out of memory). Beside it is a text file for what
+without an exception (segmentation fault, `os._exit`, SIGKILL, out of memory). Next to it is a text file for what
 Python's `faulthandler` writes when the process crashes. A worker that ends in order removes both.
 
 Below a local run directory they lie in `in_progress/`. With object storage they lie in the node's temporary folder,
@@ -98,7 +98,7 @@ class Crash:
 class ProgressMarker:
     """Says where its worker is; a context manager that leaves nothing behind when it is left in order.
 
-    of_helper: of a worker's helper, whose worker knows what it is doing, and looks back at it itself (`stack_left`).
+    of_helper: of a worker's helper: the worker knows what it is doing, and looks back at it itself (`stack_left`).
     """
 
     def __init__(
@@ -194,7 +194,7 @@ def _noted(directory: RunDirectory, term: Term, prefix: str = "") -> Iterator[tu
 def stack_left(directory: RunDirectory, name: str, site: Site, work: str, nodes: Nodes) -> str:
     """Return what a helper that has ended wrote at its end; its files are removed, as far as they can be.
 
-    name: of its marker. work, nodes: as of `crashes`.
+    name: of its marker. work, nodes: see `crashes`.
     """
     stack = _stack_at_crash(site, work, nodes)
     _remove(directory, name, site)

@@ -120,7 +120,7 @@ class HelperActor:
         return self._marker.name, self._marker.site
 
     def train(self, request: TrainingRequest, state: bytes | None) -> tuple[TrainingAnswer, bytes | None]:
-        """As of `HelperTrainer`."""
+        """See `HelperTrainer`."""
         self._guard.part()
         try:
             with trains_with(self._compute), own_settings():

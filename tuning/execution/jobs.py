@@ -129,7 +129,7 @@ class EndedStudy:
     """A study after its trials.
 
     Attributes:
-        ended_by, failure: as of `conclude_study`.
+        ended_by, failure: see `conclude_study`.
         crashed: what has ended the study's workers too often, such as "trial 3"; None where nothing has.
         error: what is known of that.
     """

@@ -1,7 +1,7 @@
 """Limits of time and memory that hold while C code has the interpreter.
 
 A thread that watches never gets to run then. So time is limited by `faulthandler.dump_traceback_later(exit=True)`,
-whose watchdog is a thread in C that writes the Python stack and ends the process; memory by `RLIMIT_DATA`, which turns
+a watchdog in C, a thread that writes the Python stack and ends the process; memory by `RLIMIT_DATA`, which turns
 an allocation too many into an ordinary `MemoryError` before the node's own killer looks at the worker. (RLIMIT_AS would
 count shared memory, of which an idle Ray worker has gigabytes mapped.)
 

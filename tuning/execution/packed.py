@@ -178,7 +178,7 @@ class Batch:
                 raise WornOutError from lost
 
     def _helpers(self, position: int, data: TrialData) -> AbstractContextManager[HelperPool | None]:
-        """As of `FindHelpers`."""
+        """See `FindHelpers`."""
         if self.nodes is None:
             return nullcontext()
         job = HelperJob(self.run, self.number, position)

@@ -1,7 +1,7 @@
 """The run's pool as a job: a fixed fit over the rows of all customers, in a batch of its own before all others.
 
-To its worker each customer's data is what a trial is to a study. A customer whose data has ended a worker is left out
-of the pool. What happens beyond that costs the run its pool, and nothing else.
+To its worker each customer's data is what a trial is to a study. A customer with data that has ended a worker is
+left out of the pool. What happens beyond that costs the run its pool, and nothing else.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tuning.study.study import customers_of
 from tuning.user_code import own_settings
 
 POOL_SECONDS = 900.0  # for which a run waits for its pool
-MOST_LEFT_OUT = 5  # customers whose data has ended a worker: beyond, the pool is given up
+MOST_LEFT_OUT = 5  # customers with data that has ended a worker; with more, the pool is given up
 
 
 def train_pool(worker: Worker, plan: RecordedPlan, found: Sequence[Crash]) -> tuple[RunPool, TrialRecord]:
@@ -66,7 +66,7 @@ def _trained(worker: Worker, plan: RecordedPlan, found: Sequence[Crash]) -> RunP
 def _fitted(worker: Worker, plan: RecordedPlan, lost: Mapping[int, str]) -> RunPool:
     """Return the pool. lost: how the data of customers has ended workers, by the customer's place in the plan.
 
-    A customer whose rows cannot be used is left out with the reason, which its own study will find, too.
+    A customer with rows that cannot be used is left out with the reason, which its own study will find, too.
     """
     context, definition = worker.context, plan.spec.definition
     seed, limits = definition.seed, definition.limits

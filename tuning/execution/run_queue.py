@@ -32,7 +32,7 @@ class RunQueue:
         restarts: how often a worker of such a trial is replaced.
         no_place: told of each batch that no machine has had room for, and why.
         pool: trains the run's pool before all else; None where none is due.
-        pool_is_due: whether it still is. A Tuner whose pool's job has ended without one ends, too.
+        pool_is_due: whether it still is. A Tuner ends if the pool's job has ended without one.
     """
 
     slots: int
@@ -120,7 +120,7 @@ class RunQueue:
         """Return whether workers that Tune keeps for a next trial are to end instead.
 
         Machines are lost, and so is a part of the place: the next trial would wait in it for processes that never come.
-        waiting: as of `timed_out`.
+        waiting: see `timed_out`.
         """
         return not self._homeless.isdisjoint(waiting)
 

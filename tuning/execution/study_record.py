@@ -1,7 +1,7 @@
 """The record of a study that has ended: what its evaluation has found out, and who it was.
 
-A study whose trial ends its workers again and again is left, with the reason and a command that shows it. Who has no
-model of its own is answered by the run's pool, saved as one.
+A study with a trial that ends its workers again and again is left, with the reason and a command that shows it. The
+run's pool answers for who has no model, saved as one.
 """
 
 from __future__ import annotations

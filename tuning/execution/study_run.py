@@ -109,7 +109,7 @@ def conclude_study(
     failure: Note | None = None,
     predictions: Callable[[int], OutOfFold | None] = lambda _: None,
 ) -> StudyRecord:
-    """Return the record of a study whose trials have run elsewhere. Never raises for a bad customer.
+    """Return the record of a study after its trials, which have run elsewhere. Never raises for a bad customer.
 
     ended_by: why it ended before its budget was used up, as a sentence. failure: why it cannot be used. predictions:
     what a trial said of the rows that its folds left out, by its number.

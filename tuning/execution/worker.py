@@ -134,7 +134,7 @@ class WorkerContext:
     ) -> WorkerContext:
         """Open a run. The user's code is loaded here, so that what is wrong with it is no study's reason.
 
-        studies: those to come, whose keyed customers are read together. packs: whether models go into packs.
+        studies: those to come; their keyed customers are read together. packs: whether models go into packs.
         """
         add_own_rows(directory.locate(FOLDER))
         code = OwnCode(spec.definition, directory).loaded()
@@ -185,7 +185,7 @@ class WorkerContext:
         return {name: known[name].simpler if name in known else () for name in parameters_by_model(study.space)}
 
     def training(self, study: Study, data: TrialData, home: Home | None = None) -> StudyTraining:
-        """Return how a study's trials train on its customer's data. home: of a trial whose objective makes trainers."""
+        """Return how a study's trials train on its customer's data. home: for an objective that makes trainers."""
         if self.objective is not None:
             return self._objective_training(self.objective, study, data, home)
         assert isinstance(data, StudyData)
@@ -316,7 +316,7 @@ def open_worker(
 
     cold_start_s: seconds on top of the first study's limits, while libraries are loaded; less where those before it
     have taken less. marker: says where it is; without one the process has a limit of memory only where the definition
-    has. found: how earlier workers of the same batch ended. slots: as of `MemoryLimit`. customers: to come; what they
+    has. found: how earlier workers of the same batch ended. slots: see `MemoryLimit`. customers: to come; what they
     have in common is read now, which is no one's time and memory in particular.
     """
     limits = context.spec.definition.limits

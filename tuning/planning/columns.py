@@ -152,7 +152,7 @@ def check_values(definition: Definition, frames: SampledFrames) -> None:
 
 
 def _refusal(definition: Definition, frame: pd.DataFrame) -> tuple[str, str] | None:
-    """Return the key whose column cannot be used, and why."""
+    """Return the key of a column that cannot be used, and why."""
     split, target = definition.split, definition.target
     roles: dict[str, tuple[str | None, Callable[[pd.Series], object]]] = {
         "weight": (definition.weight, read_weights),

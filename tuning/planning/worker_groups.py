@@ -33,7 +33,7 @@ def groups_in(space: SearchSpace) -> dict[str, ActorGroup]:
         fields = [parameter for parameter in parameters if parameter.name in GROUP_FIELDS]
         if varied := [parameter.name for parameter in fields if not isinstance(parameter, Constant)]:
             raise DefinitionError(
-                f"search_space: {name_list(varied)} of {name!r} cannot vary; write a constant, or the value beside "
+                f"search_space: {name_list(varied)} of {name!r} cannot vary; write a constant, or the value next to "
                 f"`estimator: {name}` in models."
             )
         try:

@@ -1,4 +1,4 @@
-"""A study under a scheduler that pauses trials, whose helpers train ahead of its decisions.
+"""A study under a scheduler that pauses trials; its helpers train ahead of its decisions.
 
 The decisions are those of `tuning.study.loop`, one after the other in this process. Most of what they need next
 is known before: a trial that goes on trains up to its next rung or round, whatever the others do. So helpers train all
@@ -51,7 +51,7 @@ class AheadTrial(LocalTrial):
         return found.step
 
     def training_in(self, pool: HelperPool, exact: Callable[[Configuration], bool]) -> RemoteTraining:
-        """Its training, which begins now if it has not yet. exact: as of `AheadLoop`."""
+        """Its training, which begins now if it has not yet. exact: see `AheadLoop`."""
         if self.training is None:
             inherited, self._inherited = self._inherited, None
             beginning = TrainingStart(self.number, dict(self.config), inherited, exact(self.config))
@@ -67,7 +67,7 @@ class AheadTrial(LocalTrial):
 class AheadLoop(TrialLoop):
     """As `TrialLoop`, under a scheduler that pauses trials; the training code is where the helpers are.
 
-    core: as of `TrialLoop`; its trials are `AheadTrial`s.
+    core: see `TrialLoop`; its trials are `AheadTrial`s.
     pool: the helpers.
     twin: makes a searcher like the study's own. It is told nothing. As long as it suggests what the study's own
         suggests later, helpers train its suggestions before it is their turn.
@@ -87,7 +87,7 @@ class AheadLoop(TrialLoop):
     ) -> None:
         super().__init__(core, self._take, pauses=True, shape=shape, on_start=on_start)
         self._pool, self._exact = pool, exact
-        self._protected: AheadTrial | None = None  # the protected trial, while others train beside it
+        self._protected: AheadTrial | None = None  # the protected trial, while others train, too
         self._make_twin: Callable[[], Searcher] | None = twin
         self._twin: Searcher | None = None
         self._twin_suggested = 0

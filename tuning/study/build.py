@@ -61,7 +61,7 @@ class PlannedStudy:
     def scheduler(self, config: Configuration, cohort_steps: int, frozen: Collection[str] | None = ()) -> Scheduler:
         """Return a new scheduler for the cohort of a configuration.
 
-        cohort_steps: of the longest trial that the cohort can have. frozen: as of `StudyTraining`. Where a trial cannot
+        cohort_steps: of the longest trial that the cohort can have. frozen: see `StudyTraining`. Where a trial cannot
         take over a model, or nothing may change, all trials of the cohort run to their end.
         """
         study, spec = self.study, self.study.scheduler

@@ -35,7 +35,7 @@ class Cohort(Generic[TrialT]):
         self.max_steps: float = getattr(scheduler, "max_steps", math.inf)
         #: Whether all trials are suggested before the first one starts.
         self.population: bool = getattr(scheduler, "population", False)
-        #: A trial whose score is not finite goes on, since it may take over another one's model.
+        #: A trial with a score that is not finite goes on, since it may take over another one's model.
         self.rescues_diverged: bool = getattr(scheduler, "rescues_diverged", False)
         self._reuses_snapshots: bool = getattr(scheduler, "reuses_snapshots", True)
         #: BOHB reaches its searcher through `search_alg.searcher`; PBT only checks the type.

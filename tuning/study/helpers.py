@@ -1,8 +1,8 @@
 """Training in other processes: the messages to and from a helper, its side, and the pool that gives out the work.
 
 A helper keeps the generators of its trials suspended between two requests. It gives a state of each where a decision
-may come. A training whose helper has died goes on from that state with another one. A `HelperLink` carries requests to
-helpers: `tuning.execution.helper_actors` has Ray's.
+may come. After its helper's death a training goes on from that state with another one. A `HelperLink` carries requests
+to helpers: `tuning.execution.helper_actors` has Ray's.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class TrainedStep:
     """One step.
 
     seconds, fit_seconds: its wall and CPU time. saves: whether the training code offers its state. extra: what the
-    training code left beside the step, such as predictions.
+    training code left with the step, such as predictions.
     """
 
     step: Step
@@ -104,7 +104,7 @@ class TrainingAnswer:
 class HelperTrainer:
     """A helper's side: it trains as it is asked, and keeps its trials' generators in between.
 
-    start: (config, number, state) -> generator of steps. extra: gives what the training code left beside its last step.
+    start: (config, number, state) -> generator of steps. extra: gives what the training code left with its last step.
     """
 
     def __init__(self, start: StartTraining, timing: Timing, extra: Callable[[], object] = lambda: None) -> None:
@@ -311,7 +311,7 @@ class HelperPool:
             training.helper = None
 
     def state_after(self, training: RemoteTraining, steps: int) -> object:
-        """As of `RemoteTraining`; a training that has gone on since is begun again up to there."""
+        """See `RemoteTraining`; a training that has gone on since is begun again up to there."""
         if training.saved[0] != steps and not training.problem:
             training = self.begin(training.beginning)
             while training.taken < steps and training.end is None:

@@ -43,7 +43,7 @@ class LocalTrial(Trial):
         self._inherited = state
 
     def snapshot(self, *, reused: bool = False) -> Snapshot:
-        """Return where the trial stands now; the same object until its next step. reused: as of `Snapshot`."""
+        """Return where the trial stands now; the same object until its next step. reused: see `Snapshot`."""
         if self._snapshot is None or self._snapshot.steps_run != self.steps_run:
             self._snapshot = Snapshot(self, reused=reused)
         return self._snapshot
@@ -105,7 +105,7 @@ class LocalTrial(Trial):
 
 
 def is_ctrl_c(error: BaseException) -> bool:
-    """Return whether Ctrl-C stops this process. In a worker, training has a thread of its own, whose code raised it."""
+    """Return whether Ctrl-C stops this process. In a worker, training has its own thread, and raised it itself."""
     return isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread()
 
 
@@ -113,7 +113,7 @@ def is_ctrl_c(error: BaseException) -> bool:
 class DonorState:
     """The part of a trial that another trial takes over.
 
-    number: of the trial. state: what `Step.get_state` gave after `step` steps. steps, lineage, schedule: as of `Trial`.
+    number: of the trial. state: what `Step.get_state` gave after `step` steps. steps, lineage, schedule: see `Trial`.
     """
 
     number: int

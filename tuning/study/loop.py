@@ -30,7 +30,7 @@ class ReplayError(StudyError):
 
 
 def any_shape(_config: Configuration) -> TrialShape:
-    """Return the shape of a trial whose last step counts, and which is as long as the longest one of its cohort."""
+    """Return the shape of a trial as long as the longest one of its cohort, of which the last step counts."""
     return ANY_SHAPE
 
 
@@ -132,7 +132,7 @@ class TrialLoop(Iterator[LocalTrial]):
         if trial is not None:
             trial.shape = self._shape(trial.config)
         elif not self.core.closed_by:
-            self.core.exhaust()  # nothing runs whose end could bring the searcher to suggest something
+            self.core.exhaust()  # no trial's end can bring the searcher to suggest something: none runs
         return trial
 
     def _begin(self, trial: LocalTrial) -> None:

@@ -17,7 +17,7 @@ def mutations(space: SearchSpace, config: Configuration, frozen: Collection[str]
     """Return what a scheduler may change in the cohort that `config` takes part in.
 
     space: a `search_spaces.SearchSpace`. frozen: parameters that a growing model cannot change. cohort: the parameter
-    whose value is the same for all trials of a cohort (the model family).
+    with the same value for all trials of a cohort (the model family).
 
     Parameters that others depend on never change, since another value would ask for other parameters.
     """

@@ -121,7 +121,7 @@ class StudyTraining:
     shape: how long a configuration's trial is, and what its steps are.
     frozen: the parameters that cannot change while this configuration's model grows; None where a trial cannot go on
         from another one's state at all.
-    longest: the configuration whose trial is the longest one of this configuration's cohort.
+    longest: the configuration with the longest trial of this configuration's cohort.
     exact: whether a trial that goes on from a state of its own has the same steps as one that never stopped.
     """
 

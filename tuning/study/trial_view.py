@@ -23,7 +23,7 @@ class TrialView(Generic[TrialT]):
     An exploit of Ray's PBT is two of its calls: `set_config`, then a donor's checkpoint is put where Ray looks for the
     trial's latest one. Here the second one makes the trial take over the donor's state.
 
-    reuses_snapshots: as of `schedulers.pbt.Population`.
+    reuses_snapshots: see `schedulers.pbt.Population`.
     """
 
     __slots__ = ("_next_config", "_reuses_snapshots", "evaluated_params", "experiment_tag", "trial", "trial_id")
@@ -104,6 +104,6 @@ class _CheckpointManager:
 
 
 def _local(trial: Trial) -> LocalTrial:
-    """Return a trial whose state is in this process; schedulers that ask for states are given no others."""
+    """Return a trial with its state in this process; schedulers that ask for states are given no others."""
     assert isinstance(trial, LocalTrial)
     return trial

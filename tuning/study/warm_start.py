@@ -118,12 +118,12 @@ def check(spec: RunSpec, own: Mapping[str, SearchSpace]) -> list[Note]:
         PlanError: a configuration outside the space it is for, a default that the constraints refuse.
     """
     entries, space, n_trials = spec.definition.warm_start, spec.space, spec.definition.trials
-    for whose, each in {"": space, **{f"customer {name!r}: ": one for name, one in own.items()}}.items():
+    for owner, each in {"": space, **{f"customer {name!r}: ": one for name, one in own.items()}}.items():
         try:
             each.default()
         except SpaceError as error:
             way_out = "give the parameters defaults that the constraints allow, since every search starts there"
-            raise PlanError(f"{whose}search_space: {error}; {way_out}.") from error
+            raise PlanError(f"{owner}search_space: {error}; {way_out}.") from error
     _check_baseline(spec.definition.baseline, [space, *own.values()])
     for number, entry in enumerate(entries):
         spaces = [own.get(entry.customer, space)] if entry.customer is not None else [space, *own.values()]

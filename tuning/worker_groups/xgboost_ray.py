@@ -1,4 +1,4 @@
-"""XGBoost-Ray 0.1.19 on XGBoost 3.2: one distributed training at a time in a thread, whose steps come as they are made.
+"""XGBoost-Ray 0.1.19 on XGBoost 3.2: one distributed training at a time in a thread, each step told when made.
 
 XGBoost-Ray was written for the tracker of XGBoost before 2.1, and ends its actors when training succeeds only. Five of
 its functions are replaced here: the two that start and stop the tracker, by XGBoost's own tracker; the two that make
@@ -317,7 +317,7 @@ def _wait_for(tracker: RabitTracker) -> None:
 
 def _stop(started: Started) -> None:
     tracker, thread = started
-    thread.join(timeout=TRACKER_S)  # one that is through ends by itself, one whose workers have died never does
+    thread.join(timeout=TRACKER_S)  # one that is through ends by itself, with dead workers it never does
     if not thread.is_alive():
         tracker.free()
 

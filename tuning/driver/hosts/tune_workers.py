@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LOOK_EVERY_S = 5.0
-PATIENCE_S = 15.0  # a cluster that restarts, or one whose last machine is being replaced
+PATIENCE_S = 15.0  # a cluster that restarts, or one that gets another last machine
 
 
 class MachinesLostError(Exception):
@@ -87,7 +87,7 @@ class TuneWorkers(Uncopied, tune.Callback, tune.Stopper):
         machines: ends the Tuner when all machines are gone.
         actors: handles of the workers, by the id of their Tune trial.
         failures: deaths in a row without a report, by Tune trial.
-        idle: Tune trials in a row whose workers could not even begin.
+        idle: Tune trials in a row with workers that could not even begin.
     """
 
     halt: StopConditions

@@ -46,7 +46,7 @@ class OpenStudies:
         last_fit: the job that concludes a study; None where it has written the study's record.
         job_of: what the worker of a trial is to do.
         interval: seconds between two parts of records.
-        recorded: as of `PartWriter`.
+        recorded: see `PartWriter`.
     """
 
     directory: RunDirectory
@@ -66,7 +66,7 @@ class OpenStudies:
     _waiting: deque[FitJob] = field(default_factory=deque)
     _fits: dict[str, tuple[FitJob, int]] = field(default_factory=dict)  # with how many machines there were
     _served: list[str] = field(default_factory=list)
-    # Beside Tune's loop: object storage takes a tenth of a second for each.
+    # Outside of Tune's loop: object storage takes a tenth of a second for each.
     _removing: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(4, "tuning-checkpoints"))
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))  # of names
 
@@ -186,7 +186,7 @@ class OpenStudies:
             self._served.append(checkpoint)
 
     def no_place(self, name: str, why: Note) -> None:
-        """Give up a trial, whose end is to come, or a last fit: no machine comes that has room for it."""
+        """Give up a last fit, or a trial, which still ends: no machine comes that has room for it."""
         if name in self._trials:
             self.trial(name).fail(why)
         else:

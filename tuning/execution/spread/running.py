@@ -138,7 +138,7 @@ class SpreadRun:
         return SpreadStudy(planned_study(self.owned.run, self.owned.plan.spec, study), hangs)
 
     def _last_fit(self, ended: EndedStudy) -> FitJob | None:
-        """As of `OpenStudies`."""
+        """See `OpenStudies`."""
         definition, term = self.owned.plan.spec.definition, self.owned.term
         if ended.crashed is None and (definition.objective is None or definition.prepare is not None):
             worker_groups = self.owned.plan.workers is None and self.owned.plan.worker_group is not None

@@ -133,7 +133,7 @@ class SpreadStudy:
             return None
         asked = self.core.ask()
         if asked is None and not self.live and not self.core.closed_by:
-            self.core.exhaust()  # nothing runs whose end could bring the searcher to suggest something
+            self.core.exhaust()  # no trial's end can bring the searcher to suggest something: none runs
         if asked is not None:
             self.live[asked.number] = asked
         return asked
