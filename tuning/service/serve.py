@@ -129,16 +129,15 @@ class _Server(uvicorn.Server):
         return await super().on_tick(counter) or self._end.is_set()
 
 
-class _PromptProtocol(H11Protocol):
-    """HTTP on one connection, which is closed where a request's headers do not come in time.
+class _BoundedProtocol(H11Protocol):
+    """HTTP on one connection of no more than there may be at once.
 
-    uvicorn itself waits for ever for the first ones, and for those that have begun. Where there are as many connections
-    as may be, a new one is taken in place of the one that has waited longest for headers.
+    Beyond them a new one is taken in place of the one that has waited longest for a request's headers: uvicorn itself
+    keeps connections that send none. How long they may take is the proxy's matter.
     """
 
-    headers_s, most = 20.0, CONNECTIONS
-    waiting: ClassVar[dict[_PromptProtocol, None]] = {}  # for headers, the longest first
-    _closing: asyncio.TimerHandle | None = None
+    most = CONNECTIONS
+    waiting: ClassVar[dict[_BoundedProtocol, None]] = {}  # for headers, the longest first
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
@@ -148,30 +147,20 @@ class _PromptProtocol(H11Protocol):
                 transport.write(BUSY)
                 transport.close()
                 return
-            longest._wait_no_longer()
+            del self.waiting[longest]
             longest.transport.abort()
-        self._wait()
+        self.waiting[self] = None
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         if self.conn.their_state is not h11.IDLE:
-            self._wait_no_longer()
-        elif self._closing is None:
-            self._wait()
+            self.waiting.pop(self, None)
+        else:
+            self.waiting.setdefault(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._wait_no_longer()
-        super().connection_lost(exc)
-
-    def _wait(self) -> None:
-        self.waiting[self] = None
-        self._closing = self.loop.call_later(self.headers_s, self.transport.close)
-
-    def _wait_no_longer(self) -> None:
         self.waiting.pop(self, None)
-        if self._closing is not None:
-            self._closing.cancel()
-            self._closing = None
+        super().connection_lost(exc)
 
 
 def _uvicorn(settings: ServiceSettings, service: Service) -> uvicorn.Config:
@@ -184,7 +173,7 @@ def _uvicorn(settings: ServiceSettings, service: Service) -> uvicorn.Config:
         access_log=False,  # `RequestMiddleware` has one that holds no token
         log_config=None,
         # h11 takes 64 KB of headers at most; another library that is installed would have no limit.
-        http=type("Protocol", (_PromptProtocol,), {"headers_s": settings.headers_seconds, "most": most, "waiting": {}}),
+        http=type("Protocol", (_BoundedProtocol,), {"most": most, "waiting": {}}),
         backlog=backlog,
         server_header=False,
         lifespan="off",

@@ -93,7 +93,6 @@ class ServiceSettings(_Settings):
     #: Addresses and networks of the proxies that may say from where a request comes.
     trusted_proxies: tuple[IPvAnyNetwork, ...] = (ip_network("127.0.0.1"), ip_network("::1"))
     body_bytes: int = Field(2**20, ge=1024, description="Largest body of a request.")
-    headers_seconds: float = Field(20.0, gt=0, description="In which the headers of a request have to come.")
     prediction_rows: int = Field(10_000, ge=1, description="Most rows that are predicted at once.")
     prediction_bytes: int = Field(2**24, ge=1024, description="Largest body of rows to predict.")
     champions_gb: float = Field(1.0, gt=0, description="Models of champions that stay in memory, of each team.")

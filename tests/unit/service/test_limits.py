@@ -6,13 +6,10 @@ import asyncio
 import base64
 import json
 import secrets
-import socket
-import threading
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 import pytest
-import uvicorn
 from chaos import wait_for
 from paths import ROOT
 from service_app import bearer, child_here, planned, request_scope
@@ -22,7 +19,6 @@ from tuning.basics.documents import Json
 from tuning.service.children import Children
 from tuning.service.database.runs import Runs
 from tuning.service.plans import OPEN
-from tuning.service.serve import _uvicorn
 from tuning.service.service import Service
 from tuning.service.settings import ServiceSettings
 from tuning.service.web.app import create_app
@@ -259,35 +255,6 @@ def test_the_page_about_the_service_has_every_limit_with_its_default() -> None:
     }
     rows = [f"| `{name}` | {field.description} | {field.default} |" for name, field in limits.items()]
     assert "\n".join(("| key | what it limits | default |", "|---|---|---|", *rows, "", "")) in page
-
-
-@pytest.fixture
-def impatient(service: Service) -> Iterator[int]:
-    """The port of a real server that waits a moment for headers."""
-    server = uvicorn.Server(_uvicorn(service.settings.model_copy(update={"headers_seconds": 0.2}), service))
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=server.run, args=([listener],))
-        thread.start()
-        yield listener.getsockname()[1]
-        server.should_exit = True
-        thread.join(60)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("sent", "answered"),
-    [
-        (b"", False),
-        (b"GET /healthz HTTP/1.1\r\nHost: a\r\nX: drip", False),
-        (b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\nGET /healthz HTTP/1.1\r\nHost: a\r\nX: drip", True),
-    ],
-    ids=["idle", "begun", "after an answer"],
-)
-def test_a_connection_without_a_whole_request_is_closed(impatient: int, sent: bytes, answered: bool) -> None:
-    with socket.create_connection(("127.0.0.1", impatient), timeout=60) as client:
-        client.sendall(sent)
-        came = b"".join(iter(lambda: client.recv(4096), b""))  # to the end of the connection
-    assert came.startswith(b"HTTP/1.1 200") is answered
 
 
 @pytest.mark.parametrize(

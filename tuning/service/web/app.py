@@ -49,7 +49,7 @@ def create_app(service: Service) -> FastAPI:
         openapi_url=None,  # below, behind a token like all others
         dependencies=[Depends(authenticate), Depends(_check_query)],
         middleware=[
-            Middleware(RequestMiddleware, service.settings, metrics, tls),
+            Middleware(RequestMiddleware, service.settings, metrics),
             Middleware(SessionMiddleware, key, COOKIE, int(LASTS_S), same_site="strict", https_only=tls),
         ],
         responses=problems.RESPONSES,

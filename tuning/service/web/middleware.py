@@ -21,21 +21,10 @@ logger = logging.getLogger("tuning.service.requests")
 TOO_LARGE = 413
 LONGEST_PATH = 300  # characters of a path in the log, which anybody may write
 ROWS_PATH = "/predictions"  # how the path ends whose bodies hold data
-CONTENT_SECURITY_POLICY = "; ".join(
-    (
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self'",
-        "img-src 'self' data:",
-        "connect-src 'self'",
-        "form-action 'self'",
-        "base-uri 'none'",
-        "frame-ancestors 'none'",
-    )
-)
 #: Of every answer that does not say otherwise itself.
 HEADERS = {
-    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "same-origin",  # a form's Origin would be "null" with `no-referrer`
@@ -53,9 +42,8 @@ class RequestMiddleware:
     An error that nobody foresaw is logged with its traceback and answered without it.
     """
 
-    def __init__(self, app: ASGIApp, settings: ServiceSettings, metrics: Metrics, tls: bool) -> None:
+    def __init__(self, app: ASGIApp, settings: ServiceSettings, metrics: Metrics) -> None:
         self._app, self._settings, self._metrics = app, settings, metrics
-        self._headers = {**HEADERS, **({"Strict-Transport-Security": "max-age=31536000"} if tls else {})}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -90,7 +78,7 @@ class RequestMiddleware:
             self._tell(request, status, time.perf_counter() - began)
 
     def _set_headers(self, headers: MutableHeaders, request: Request, status: int) -> None:
-        for name, value in self._headers.items():
+        for name, value in HEADERS.items():
             headers.setdefault(name, value)
         headers["X-Request-Id"] = request.state.request_id
         if status == TOO_LARGE:  # the rest of the body is not read, so the connection is of no use any more
