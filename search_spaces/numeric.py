@@ -10,8 +10,7 @@ from decimal import Decimal
 from typing import ClassVar, Generic, TypeVar
 
 from search_spaces.errors import SpaceError
-from search_spaces.shared import ParameterBase
-from search_spaces.values import UNSET, number, whole
+from search_spaces.values import UNSET, ParameterBase, number, whole
 
 # Values of a grid that are still apart as positions in the unit interval, and whole numbers as floats: 15 digits.
 MOST = 10**15

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from search_spaces.conditions import holds
 from search_spaces.errors import SpaceError, did_you_mean
-from search_spaces.outcome import FAILED, Outcome
 from search_spaces.parameters import Parameter
+from search_spaces.proposer import FAILED, Outcome
 from search_spaces.values import Configuration, PlainValue, Point, own_copy
 
 # Values, as far as they decide what exists, of parameters that conditions name.

@@ -15,8 +15,7 @@ from typing import ClassVar, TypeAlias
 
 from search_spaces.errors import SpaceError
 from search_spaces.numeric import Float, Int
-from search_spaces.shared import ParameterBase
-from search_spaces.values import UNSET, PlainValue, own_copy, plain, same
+from search_spaces.values import UNSET, ParameterBase, PlainValue, own_copy, plain, same
 
 MOST_VALUES = 10_000  # of a choice; an algorithm that has tried a few hundred knows nothing of more
 SHOWN = 50  # of them in a message

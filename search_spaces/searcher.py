@@ -10,9 +10,8 @@ from collections.abc import Sequence
 
 from search_spaces.direction import Mode
 from search_spaces.errors import SpaceError
-from search_spaces.outcome import FAILED, Result, read_outcome
 from search_spaces.parameter_grid import Untried
-from search_spaces.proposer import Proposer, RungProposer
+from search_spaces.proposer import FAILED, Proposer, Result, RungProposer, read_outcome
 from search_spaces.values import Configuration, Point, own_copy
 
 PATIENCE = 3  # with an algorithm that proposes what has been tried

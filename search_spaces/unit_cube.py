@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 from search_spaces.direction import Mode
-from search_spaces.outcome import Outcome
 from search_spaces.parameters import Choice, Parameter
+from search_spaces.proposer import Outcome
 from search_spaces.random_state import OwnedState
 from search_spaces.space import SearchSpace
 from search_spaces.values import Configuration, Point

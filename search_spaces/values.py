@@ -1,12 +1,13 @@
-"""What a value, a name and a condition may be: plain JSON values, so that Python and YAML mean the same."""
+"""Values, names and conditions, plain as JSON so that Python and YAML mean the same, and what all parameters share."""
 
 from __future__ import annotations
 
 import math
 import re
 import sys
-from collections.abc import Mapping
-from typing import Any, TypeAlias, TypeVar, cast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeAlias, TypeVar, cast
 
 from search_spaces.errors import SpaceError
 
@@ -143,3 +144,27 @@ def whole(value: object, path: str) -> int:
 def same(a: object, b: object) -> bool:
     """Equality that keeps true apart from 1."""
     return isinstance(a, bool) == isinstance(b, bool) and bool(a == b)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParameterBase:
+    """What every kind has: a condition, a sentence and its source, and a place in a nested configuration."""
+
+    kind: ClassVar[str]
+    when: When = field(default_factory=dict)
+    why: str = field(default="", compare=False)
+    source: str = field(default="", compare=False)
+    nested: tuple[str, ...] = ()
+
+    def _start(self, name: str) -> None:
+        check_name(name)
+        try:
+            object.__setattr__(self, "when", check_when(self.when))
+        except SpaceError as error:
+            raise error.under(name) from None
+        if isinstance(self.nested, str) or not isinstance(self.nested, Sequence):
+            raise SpaceError(f"{self.nested!r} must be a list of keys", path=f"{name}.nested")
+        for key in self.nested:
+            if not isinstance(key, str):
+                raise SpaceError(f"{key!r} is not a key; write text", path=f"{name}.nested")
+        object.__setattr__(self, "nested", tuple(self.nested))

@@ -21,9 +21,8 @@ from pydantic import Field
 from search_spaces.algorithms.base import Algorithm, Candidates
 from search_spaces.conditions import holds
 from search_spaces.direction import Mode, loss_of
-from search_spaces.outcome import Outcome, Result
 from search_spaces.parameters import Choice, Parameter
-from search_spaces.proposer import Proposer
+from search_spaces.proposer import Outcome, Proposer, Result
 from search_spaces.random_state import OwnedState
 from search_spaces.space import SearchSpace
 from search_spaces.values import Configuration, Point, When

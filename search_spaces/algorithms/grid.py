@@ -11,9 +11,8 @@ from pydantic import Field
 from search_spaces.algorithms.base import Algorithm
 from search_spaces.direction import Mode
 from search_spaces.errors import SpaceError
-from search_spaces.outcome import Outcome
 from search_spaces.parameter_grid import MOST_LEVELS
-from search_spaces.proposer import Proposer
+from search_spaces.proposer import Outcome, Proposer
 from search_spaces.space import SearchSpace
 from search_spaces.values import Configuration, Point
 

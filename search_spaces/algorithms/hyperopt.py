@@ -18,9 +18,8 @@ from pydantic import Field
 from search_spaces.algorithms.base import Algorithm, Candidates, Trials
 from search_spaces.conditions import holds
 from search_spaces.direction import Mode, loss_of
-from search_spaces.outcome import Outcome
 from search_spaces.parameters import Choice, Constant, Parameter
-from search_spaces.proposer import Proposer
+from search_spaces.proposer import Outcome, Proposer
 from search_spaces.space import SearchSpace
 from search_spaces.values import Configuration, PlainValue, Point, When
 

@@ -27,8 +27,7 @@ from search_spaces.conditions import holds
 from search_spaces.direction import Mode
 from search_spaces.errors import SpaceError
 from search_spaces.optuna_distributions import distributions, from_optuna, to_optuna
-from search_spaces.outcome import Outcome
-from search_spaces.proposer import Proposer
+from search_spaces.proposer import Outcome, Proposer
 from search_spaces.space import SearchSpace
 from search_spaces.values import Configuration, Point
 

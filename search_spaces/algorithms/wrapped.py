@@ -21,9 +21,8 @@ from search_spaces.algorithms.base import Algorithm, Trials
 from search_spaces.algorithms.random import RandomDraws
 from search_spaces.direction import Mode, loss_of, worth_of
 from search_spaces.errors import SpaceError
-from search_spaces.outcome import Result
 from search_spaces.parameters import Choice, Float, Int
-from search_spaces.proposer import Proposer
+from search_spaces.proposer import Proposer, Result
 from search_spaces.space import SearchSpace
 from search_spaces.unit_cube import METRIC, Adapter, Domains, Place, as_result, varying
 from search_spaces.values import Configuration

@@ -12,8 +12,8 @@ from shown_output import codes_of
 from sklearn.linear_model import LinearRegression, Ridge
 
 from search_spaces import Choice, Constant, Float, Int, SearchSpace, algorithms
-from search_spaces.outcome import Outcome
 from search_spaces.parameter_grid import Untried
+from search_spaces.proposer import Outcome
 from search_spaces.searcher import PATIENCE, StudySearcher
 from tuning import RunResult, TuneRunner
 from tuning.notes import PlanCode
