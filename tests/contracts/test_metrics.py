@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from mlflow_records import trial
 from sklearn.metrics import get_scorer_names
+from trained import trained
 
 from tuning.definition.definition import define
 from tuning.errors import CustomerError, DefinitionError, PlanError
 from tuning.evaluation.conclusion import conclude
 from tuning.evaluation.metrics import Metric, is_of_classes, resolve_metric
-from tuning.evaluation.study_data import full_steps, train
+from tuning.evaluation.study_data import train
 from tuning.evaluation.winner import StudyOutcome
 from tuning.notes import PlanCode, texts
 from tuning.planning.plan import make_plan
@@ -89,12 +89,7 @@ def outcomes(task: str, y: np.ndarray, metric: str, split: dict[str, Any]) -> It
     known = Metric(plan.spec.metric, data.task)
     for family in (FAMILY[task], *["extra_trees"] * (metric in OF_TREES)):
         config = {"model": family, **({"n_estimators": 10} if family == "extra_trees" else {})}
-        *_, last = train(config, data, known, 5)
-        record = trial(
-            config=config, family=family, metric=plan.spec.metric, mode="max", seed=5, score=last.score,
-            fold_scores=last.fold_scores, best_step=full_steps(config, data), schedule=None, lineage=None,
-        )  # fmt: skip
-        yield conclude([record], replace(data, kept=None), known, "acme")
+        yield conclude([trained(config, data, known)], replace(data, kept=None), known, "acme")
 
 
 @pytest.mark.long

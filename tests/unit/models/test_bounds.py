@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from commands import tuning
-from mlflow_records import trial
 from prepared_rows import prepare_data
+from trained import trained
 
 from tuning import RunResult
 from tuning.definition.definition import define
@@ -18,12 +18,12 @@ from tuning.errors import DefinitionError
 from tuning.evaluation.conclusion import conclude, fitted_on_all
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.out_of_fold import KeptPredictions
-from tuning.evaluation.study_data import StudyData, full_steps, train
+from tuning.evaluation.study_data import StudyData
 from tuning.evaluation.winner import StudyOutcome
 from tuning.models.customer_model import load_model
 from tuning.notes import FitCode
 from tuning.preprocessing.task import REGRESSION
-from tuning.records.schema import Config, TrialRecord
+from tuning.records.schema import Config
 from tuning.storage.run_directory import RunDirectory
 
 RMSE = "rmse"
@@ -46,17 +46,10 @@ def data_of(frame: pd.DataFrame, **fields: Any) -> StudyData:
     return prepare_data(frame, target="y", task=REGRESSION, seed=0, split=split, drop=["t"], **fields)
 
 
-def recorded(number: int, config: Config, data: StudyData) -> TrialRecord:
-    *_, last = train(config, data, Metric(RMSE, data.task), 5)
-    return trial(
-        config=config, family=config["model"], metric=RMSE, mode="min", seed=5, score=last.score, trial=number,
-        fold_scores=last.fold_scores, best_step=full_steps(config, data), schedule=None, lineage=None,
-    )  # fmt: skip
-
-
 def concluded(data: StudyData, *configs: Config) -> StudyOutcome:
-    records = [recorded(number, config, data) for number, config in enumerate(configs)]
-    return conclude(records, data, Metric(RMSE, data.task), "acme", or_constant=False)
+    metric = Metric(RMSE, data.task)
+    records = [trained(config, data, metric, number) for number, config in enumerate(configs)]
+    return conclude(records, data, metric, "acme", or_constant=False)
 
 
 def config_of(name: str | tuple[str, Config]) -> Config:
@@ -95,7 +88,7 @@ def test_the_folds_are_scored_by_what_would_be_answered() -> None:
         data = data_of(frame, bounds=bounds)
         kept = data.kept = KeptPredictions.of_rows(60, data.task, "min")
         config = {"model": "ridge", "alpha": 1e-6}
-        scores[bounds] = recorded(0, config, data).fold_scores
+        scores[bounds] = trained(config, data, Metric(RMSE, data.task)).fold_scores
         found = kept.of(config, 5)
         assert found is not None
         for (rows, unseen), answers, score in zip(data.split.folds, found.folds, scores[bounds], strict=True):

@@ -9,20 +9,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from mlflow_records import trial
 from prepared_rows import prepare_data
+from trained import trained
 
 from tuning.errors import DefinitionError
 from tuning.evaluation.conclusion import conclude, fitted_on_all
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.out_of_fold import KeptPredictions
-from tuning.evaluation.study_data import StudyData, full_steps, train
+from tuning.evaluation.study_data import StudyData
 from tuning.evaluation.winner import StudyOutcome
 from tuning.models.bounds import Bounds
 from tuning.models.customer_model import load_model
 from tuning.models.residuals import Residuals
 from tuning.preprocessing.task import BINARY, REGRESSION
-from tuning.records.schema import Config, TrialRecord
 from tuning.storage.run_directory import RunDirectory
 
 RMSE = "rmse"
@@ -156,17 +155,10 @@ def data_of(frame: pd.DataFrame, *, kept: bool = True, **fields: Any) -> StudyDa
     return data
 
 
-def recorded(number: int, config: Config, data: StudyData, metric: str = RMSE) -> TrialRecord:
-    *_, last = train(config, data, Metric(metric, data.task), 5)
-    return trial(
-        config=config, family=config["model"], metric=metric, mode="min", seed=5, score=last.score, trial=number,
-        fold_scores=last.fold_scores, best_step=full_steps(config, data), schedule=None, lineage=None,
-    )  # fmt: skip
-
-
 def concluded(data: StudyData, *families: str) -> StudyOutcome:
-    records = [recorded(number, {"model": family}, data) for number, family in enumerate(families)]
-    return conclude(records, data, Metric(RMSE, data.task), "acme")
+    metric = Metric(RMSE, data.task)
+    records = [trained({"model": family}, data, metric, number) for number, family in enumerate(families)]
+    return conclude(records, data, metric, "acme")
 
 
 @pytest.mark.parametrize("what", ["a winner", "an ensemble", "a constant"])
@@ -228,8 +220,8 @@ def test_what_is_no_share_is_refused(level: float, says: str) -> None:
 def test_classes_have_probabilities_in_place_of_intervals() -> None:
     frame = table(60).assign(y=lambda rows: np.where(rows["y"] > 2, "large", "small"))
     data = prepare_data(frame, target="y", task=BINARY, seed=0)
-    record = recorded(0, {"model": "logistic"}, data, "log_loss")
-    model = conclude([record], data, Metric("log_loss", data.task), "acme").model
+    metric = Metric("log_loss", data.task)
+    model = conclude([trained({"model": "logistic"}, data, metric)], data, metric, "acme").model
     assert model is not None
     assert model.residuals is None
     with pytest.raises(DefinitionError, match="predict_proba"):

@@ -10,15 +10,14 @@ import pandas as pd
 import pytest
 from builders import make_frame
 from commands import tuning
-from mlflow_records import trial
 from prepared_rows import prepare_data
+from trained import trained
 
 from tuning import RunResult, TuneRunner
 from tuning.evaluation.conclusion import conclude
 from tuning.evaluation.constant import ConstantPrediction
 from tuning.evaluation.doubts import contradiction_note, is_too_good, leak_note
 from tuning.evaluation.metrics import Metric
-from tuning.evaluation.study_data import train
 from tuning.notes import FitCode, Note
 from tuning.runs.outcome import sentences
 
@@ -116,12 +115,7 @@ def _contradiction(task: str, count: int, changed: Callable[[pd.DataFrame], pd.D
     data = prepare_data(frame, target="y", task=task, seed=0, split=split, drop=("t",))
     metric = Metric("log_loss" if task == "binary" else "rmse", data.task)
     config = {"model": "logistic" if task == "binary" else "ridge"}
-    *_, step = train(config, data, metric, 5)
-    record = trial(
-        config=config, family=config["model"], metric=metric.name, mode=metric.mode, seed=5, score=step.score,
-        fold_scores=step.fold_scores, best_step=len(step.fold_scores), schedule=None, lineage=None,
-    )  # fmt: skip
-    notes = conclude([record], data, metric, "acme").notes
+    notes = conclude([trained(config, data, metric)], data, metric, "acme").notes
     return next((note for note in notes if note.code is FitCode.CONTRADICTED), None)
 
 
