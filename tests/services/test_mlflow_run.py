@@ -16,7 +16,7 @@ from mlflow_records import by_name, runs_in, tracking_in
 from tuning import RunResult, TuneRunner
 from tuning.cli.demo_customers import write_customers
 from tuning.cli.program import main
-from tuning.definition import options
+from tuning.definition import mlflow_options
 
 CUSTOMERS = ("customer-01", "customer-02", "customer-loyal")
 SEARCH = {"name": "demo", "customers": list(CUSTOMERS), "target": "churned", "trials": 3}
@@ -155,7 +155,7 @@ def test_without_a_word_everything_is_in_the_run_and_nothing_elsewhere(
 def test_of_very_many_studies_each_has_its_best_trial_only(
     tmp_path: Path, migrated_database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(options, "MANY_STUDIES", 2)
+    monkeypatch.setattr(mlflow_options, "MANY_STUDIES", 2)
     write_customers(tmp_path / "customers")
     shutil.copy(migrated_database, tmp_path / "mlflow.db")
     where = {"tracking_uri": f"sqlite:///{tmp_path / 'mlflow.db'}", "record_models": "none"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field, PlainValidator, ValidationError, field_validator, model_validator
@@ -19,7 +19,6 @@ from schedulers.spec import MOST_STEPS
 from search_spaces import algorithms
 from search_spaces.algorithms import Algorithm
 from tuning.definition.baselines import Baseline, check_baseline, column_of
-from tuning.definition.column_roles import NamedColumns, check_roles, not_features, some
 from tuning.definition.compared_methods import CompareOptions
 from tuning.definition.complaints import KeyedError, refused
 from tuning.definition.customer_limits import SIZE_LIMITS, Limits
@@ -31,20 +30,31 @@ from tuning.definition.fields import (
     Columns,
     Dates,
     Encoding,
+    GivenObjective,
     Ids,
     Loggers,
     Name,
     Portfolio,
     Positive,
     SomeColumns,
+    Stop,
     TargetBounds,
     TimeBudget,
 )
-from tuning.definition.objective_keys import OF_DATA, OF_MODELS, check_form_of, parse_objective, set_keys
+from tuning.definition.key_rules import (
+    NOT_FEATURES,
+    OF_DATA,
+    OF_MODELS,
+    NamedColumns,
+    check_form_of,
+    check_roles,
+    set_keys,
+    some,
+    with_models,
+)
+from tuning.definition.mlflow_options import MLflow, MLflowOptions
 from tuning.definition.options import (
     CsvOptions,
-    MLflow,
-    MLflowOptions,
     Options,
     Resources,
     Space,
@@ -53,9 +63,8 @@ from tuning.definition.options import (
     WarmStart,
 )
 from tuning.definition.reach import CODE, CODE_SWITCH, MODELS, PATH, PLAIN, PlainText
-from tuning.definition.stop_rules import StopRules
 from tuning.models.bounds import AUTO
-from tuning.models.entries import ModelEntry, parse_models
+from tuning.models.entries import ModelEntry
 
 MOST_FOLDERS = 100  # of models, where nobody says how they are to be kept
 
@@ -185,7 +194,7 @@ class Definition(Options):
         validate_default=True,
         description="What may stop a trial early: a name, or `{name: …, option: …}` (docs/schedulers.md).",
     )
-    stop: Annotated[StopRules | None, PLAIN, PlainValidator(StopRules.parse)] = Field(
+    stop: Stop = Field(
         None,
         description="Rules that end a trial or a study before its budget is spent, such as `{target: 0.95}` or "
         "`{study_plateau: 20}` (docs/schedulers.md).",
@@ -221,11 +230,7 @@ class Definition(Options):
         description="Seed of everything random. Each customer's own follows from it and from the customer's id, which "
         "may be the definition's `name`.",
     )
-    objective: Annotated[
-        Callable[..., object] | str | None,
-        CODE,
-        PlainValidator(parse_objective, json_schema_input_type=Annotated[str, Field(pattern=":")] | None),
-    ] = Field(
+    objective: GivenObjective = Field(
         None,
         description="Function or generator to tune instead of models, or where it is: `file.py:function` or "
         "`package.module:function` (docs/objectives.md). It may make a trainer of Ray Train, or be one "
@@ -288,29 +293,17 @@ class Definition(Options):
     @model_validator(mode="before")
     @classmethod
     def _parse_models(cls, values: object) -> object:
-        """`models` parsed. Those without anything to vary are a list, not a search: each of them is tried once."""
-        if not isinstance(values, dict) or "models" not in values:
-            return values
-        if values["models"] is None or values["models"] == ():
-            return {**values, "models": ()}
-        try:
-            entries = parse_models(values["models"])
-        except ValueError as error:
-            return {**values, "models": error}  # raised under its field
-        fixed = not any(entry.built_in or entry.search_space is not None for entry in entries)
-        once = {"algorithm": "grid", "trials": len(entries)} if fixed and values.get("search_space") is None else {}
-        return {**once, **values, "models": entries}
+        """`models` parsed, which may change other defaults."""
+        return with_models(values) if isinstance(values, dict) and "models" in values else values
 
     @model_validator(mode="after")
     def _fits_together(self) -> Definition:
         check_baseline(self.baseline, compares=self.compare is not None, of_objective=self.objective is not None)
-        if self.objective is None:
-            self._check_models()
-        else:
-            self._check_objective()
+        self._check_models() if self.objective is None else self._check_objective()
         if self.mlflow.enabled and self.mlflow.record_models == "all" and not self.save_models:
             raise KeyedError("mlflow.record_models", "`save_models: false` keeps no model to record; leave one out")
-        if self.compare is not None and self.compare.seconds is not None and "study_time" in (self.stop or {}):
+        timed = any(rule.name == "study_time" for rule in self.stop or ())
+        if timed and self.compare is not None and self.compare.seconds is not None:
             raise KeyedError("stop.study_time", "`compare.seconds` is the time of a study already; leave one out")
         return self
 
@@ -324,12 +317,10 @@ class Definition(Options):
         check_roles(self.named_columns)
         if self.steps != 1:
             raise KeyedError("steps", "it is the length of an objective's trials, and models are tuned; leave it out")
-        if self.winner == "one_standard_error" and "ensemble" in self.model_fields_set and self.ensemble != "none":
-            raise KeyedError(
-                "ensemble",
-                "an ensemble is never simpler than its members, which `winner: one_standard_error` is "
-                "about; remove one of them",
-            )
+        asked = "ensemble" in self.model_fields_set and self.ensemble != "none"
+        if asked and self.winner == "one_standard_error":
+            why = "an ensemble is never simpler than its members, which `winner: one_standard_error` is about"
+            raise KeyedError("ensemble", f"{why}; remove one of them")
         if self.own_metric and self.metric is not None:
             check_form_of("metric", self.metric)
 
@@ -385,7 +376,7 @@ class Definition(Options):
     @property
     def not_features(self) -> tuple[str, ...]:
         """Columns that describe rows and are not predicted from, beside the target."""
-        return not_features(self.named_columns)
+        return tuple(name for key in NOT_FEATURES for name in self.named_columns[key])
 
     def needed_of(self, names: Sequence[str]) -> list[str] | None:
         """Those of a file's columns that a search can use; None when all may be needed."""

@@ -6,16 +6,19 @@ import codecs
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, PositiveFloat, WithJsonSchema
 
+from schedulers import stopping
 from tuning.basics.wording import shorten
+from tuning.definition.plain_values import IN_MEMORY
 from tuning.definition.reach import CODE, PLAIN, PlainText, Reach, References, file_or_uri
 from tuning.models.bounds import AUTO, OFF, GivenBounds
+from tuning.models.trainers.trainer import is_trainer, maker_of
 from tuning.preprocessing.dates import DAY_FIRST, MONTH_FIRST
 from tuning.user_code import check_form
 
@@ -150,6 +153,29 @@ def _class_weight(value: object) -> object:
     return dict(value)
 
 
+def _objective(value: object) -> object:
+    if is_trainer(value):
+        return maker_of(value)
+    if value is not None and not isinstance(value, str) and not callable(value):
+        raise ValueError(f"{value!r} is not a function, nor an import path such as package.module:function")
+    if isinstance(value, str) and value != IN_MEMORY:
+        check_form(value)
+    return value
+
+
+class StopRules(tuple[stopping.RuleSpec, ...]):
+    """Rules that end a trial or a study before its budget is spent, parsed once."""
+
+    @classmethod
+    def parse(cls, value: object) -> StopRules | None:
+        """Return the rules of a mapping; `SchedulerError` names an unknown rule, option or a wrong value."""
+        return value if value is None or isinstance(value, StopRules) else cls(stopping.parse(value))
+
+    def to_dict(self) -> dict[str, object]:
+        """Return plain values by the name of the rule."""
+        return {rule.name: rule.to_dict() for rule in self}
+
+
 SomeText: TypeAlias = Annotated[str, Field(min_length=1)]
 """As JSON Schema says it."""
 Name: TypeAlias = Annotated[
@@ -210,3 +236,11 @@ ClassWeight: TypeAlias = Annotated[
     ),
 ]
 """Weights of the classes; None is the default of the field."""
+GivenObjective: TypeAlias = Annotated[
+    Callable[..., object] | str | None,
+    CODE,
+    PlainValidator(_objective, json_schema_input_type=Annotated[str, Field(pattern=":")] | None),
+]
+"""What is tuned in place of models."""
+Stop: TypeAlias = Annotated[StopRules | None, PLAIN, PlainValidator(StopRules.parse)]
+"""Stopping rules; None is the default of the field."""

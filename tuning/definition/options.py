@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Mapping
-from importlib.metadata import entry_points
 from itertools import combinations
 from pathlib import Path
 from textwrap import fill
@@ -19,7 +16,6 @@ from pydantic import (
     PlainValidator,
     ValidationError,
     ValidationInfo,
-    WithJsonSchema,
     field_validator,
     model_validator,
 )
@@ -30,9 +26,8 @@ from tuning.basics.wording import did_you_mean
 from tuning.definition.complaints import KeyedError, refused
 from tuning.definition.fields import Columns
 from tuning.definition.plain_values import plain_value
-from tuning.definition.reach import PATH, PLAIN, SPACE, URI, PlainText, Reference, reach_of, references
+from tuning.definition.reach import PATH, PLAIN, SPACE, PlainText, Reference, reach_of, references
 from tuning.models.compute import Compute
-from tuning.storage.names import mask
 
 MOST_GB = 1e6
 SMALLEST_SHARE = 0.01  # of a CPU or GPU
@@ -43,10 +38,6 @@ RAYS_OWN = {
     "memory": "write `memory_gb` beside `custom`",
     "object_store_memory": "no worker takes of it",
 }
-SERVERS = ("http", "https", "databricks", "databricks-uc", "uc")  # of MLflow's tracking URIs
-DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
-EXAMPLE = "sqlite:///mlflow.db"
-RECORD_TRIALS = r"auto|all|none|top:[1-9][0-9]{0,8}"
 
 
 class Options(BaseModel):
@@ -322,86 +313,3 @@ class WarmStart(Options):
         "algorithm then learns from it, and the configuration is not tried first.",
     )
     customer: PlainText | None = Field(None, description="Customer whose study gets it. By default every study does.")
-
-
-class MLflowOptions(Options):
-    """The copy of a run in MLflow."""
-
-    enabled: bool = Field(
-        True, description="Whether a run is copied to MLflow. `mlflow: false` is short for `{enabled: false}`."
-    )
-    tracking_uri: Annotated[str | None, URI] = Field(
-        None,
-        description="Database or tracking server to write to. By default the environment's `MLFLOW_TRACKING_URI`, "
-        "else `sqlite:///<run>/mlflow.db`.",
-    )
-    experiment: PlainText | None = Field(
-        None, description="Name of the experiment. By default it is the definition's name."
-    )
-    record_trials: Annotated[str, PLAIN, WithJsonSchema({"type": "string", "pattern": f"^({RECORD_TRIALS})$"})] = Field(
-        "auto",
-        description="Which trials of a study get a run of their own: `all`, `top:K` for the best K, or `none`. `top:1` "
-        "also keeps the customers' runs short. `auto` is `all` for up to 50,000 studies, and `top:1` beyond.",
-    )
-    record_models: Literal["auto", "all", "none"] = Field(
-        "auto",
-        description="Which winners are logged as MLflow models. `auto` logs all of them for up to a hundred customers.",
-    )
-    registered_models: Literal["release", "none"] = Field(
-        "release",
-        description="What champions become in MLflow's registry: a model whose versions are the releases, or nothing.",
-    )
-
-    @field_validator("record_trials")
-    @classmethod
-    def _record_trials(cls, value: str) -> str:
-        if not re.fullmatch(RECORD_TRIALS, value):
-            raise ValueError(f"{value!r} must be auto, all, none or top:K with a whole number K, such as top:5")
-        return value
-
-    def refusal(self) -> str | None:
-        """Why a copy can never reach the tracking URI, as far as its text shows; else None."""
-        uri = self.tracking_uri if self.enabled else None
-        scheme = (uri or "").partition(":")[0].split("+")[0].lower()
-        if not uri or scheme in SERVERS:
-            return None
-        shown = f"mlflow.tracking_uri: {mask(uri)!r}"
-        if scheme in DATABASES:
-            in_memory = scheme == "sqlite" and not uri.partition("://")[2].partition("?")[0].partition("/")[2]
-            return f"{shown} is a database in memory; name a file, such as {EXAMPLE}" if in_memory else None
-        if scheme == "file" or "://" not in uri:
-            allowed = os.environ.get("MLFLOW_ALLOW_FILE_STORE", "").lower() in ("true", "1")
-            closed = f"{shown} is a folder, and MLflow no longer writes to folders; name a database, such as {EXAMPLE}"
-            return None if allowed else closed
-        if any(plugin.name == scheme for plugin in entry_points(group="mlflow.tracking_store")):
-            return None
-        return f"{shown}: MLflow knows no {scheme}://; use one of {', '.join((*SERVERS, *DATABASES))}"
-
-
-MANY_STUDIES = 50_000  # beyond, a database of all trials is tens of gigabytes, and nobody looks at single ones
-
-
-def trials_recorded(chosen: str, studies: int) -> str:
-    """`record_trials` of a run with so many studies, where `auto` may have been chosen.
-
-    >>> trials_recorded("auto", 50_000), trials_recorded("auto", 50_001), trials_recorded("none", 50_001)
-    ('all', 'top:1', 'none')
-    """
-    if chosen != "auto":
-        return chosen
-    return "top:1" if studies > MANY_STUDIES else "all"
-
-
-def _mlflow_switch(value: object) -> object:
-    if value in ("on", "off"):  # words of YAML that stay text, since classes are called so too
-        value = value == "on"
-    if not isinstance(value, bool | Mapping | MLflowOptions):
-        raise ValueError(f"{value!r} is neither true nor false, nor a mapping such as {{experiment: churn}}")
-    return {"enabled": value} if isinstance(value, bool) else value
-
-
-MLflow: TypeAlias = Annotated[
-    MLflowOptions,
-    BeforeValidator(_mlflow_switch, json_schema_input_type=bool | Literal["on", "off"] | MLflowOptions),
-]
-"""The same, or true or false."""

@@ -128,7 +128,7 @@ def resolve_space(
 
 def _stopping_rules(definition: Definition) -> tuple[RuleSpec, ...]:
     """Return the definition's rules, and the seconds of a comparison in place of a `study_time`."""
-    rules = () if definition.stop is None else definition.stop.rules
+    rules = definition.stop or ()
     if definition.compare is None or definition.compare.seconds is None:
         return rules
     (limit,) = stopping.parse({"study_time": {"seconds": definition.compare.seconds}})

@@ -214,7 +214,7 @@ def settings_of(
     record_models: str | None = None,
 ) -> TrackingSettings:
     """The settings of the run in a folder; what is None is as the run's definition says."""
-    from tuning.definition.options import trials_recorded
+    from tuning.definition.mlflow_options import trials_recorded
     from tuning.runs.plan_file import frozen_definition, read_names  # pydantic and more: a child is given settings
 
     definition, names = frozen_definition(directory, term), read_names(directory, term)
