@@ -14,8 +14,8 @@ import random
 import sys
 from pathlib import Path
 
-from tuning.data.file_access import file_digest, file_stamp
-from tuning.data.files import find_files, find_sizes
+from tuning.data.file_access import file_digest, file_stamp, size_of
+from tuning.data.files import find_files
 from tuning.data.manifest import read_manifest
 from tuning.data.registry import file_source
 from tuning.definition.definition import define
@@ -54,7 +54,7 @@ def main(folder: str, count: int) -> None:
     for _ in range(count):
         beginning = drawn.choice(BEGINNINGS).format(root=root, folder=folder)
         name = beginning + "/".join(drawn.choices(PARTS, k=drawn.randint(1, 4)))
-        find_sizes([name])
+        size_of(name)
         try:
             found = [file.path for file in find_files([name])]
         except TuningError:

@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 
 from tuning.basics.columnar import ArrowColumn, Columnar, DictionaryColumn, constant
 from tuning.basics.wording import did_you_mean
-from tuning.data.files import File, file_ids, find_files, find_sizes
+from tuning.data.file_access import look_at_each, size_of
+from tuning.data.files import File, find_files
 from tuning.data.keyed_tables import KeyedTable, count_keys, find_tables
 from tuning.data.keys import Key
 from tuning.data.manifest import read_manifest
@@ -139,7 +140,7 @@ def _all_customers(definition: Definition) -> Customers:
 
 
 def _per_file(files: Sequence[File]) -> Customers:
-    ids = ArrowColumn(pa.array(file_ids(files), pa.string()))
+    ids = ArrowColumn(pa.array([file.id for file in files], pa.string()))
     paths = DictionaryColumn.of([(file.path,) for file in files])
     sizes = ArrowColumn(pa.array([file.size for file in files], pa.int64()))
     return Columnar(Customer, len(files), {"id": ids, "files": paths, "size": sizes})
@@ -162,7 +163,7 @@ def _mapped(entries: Mapping[str, str | CustomerOptions | pd.DataFrame]) -> Cust
         paths[name] = path
         if isinstance(value, CustomerOptions):
             options[name] = value
-    sizes = find_sizes(list(paths.values()))
+    sizes = look_at_each(size_of, paths.values())
     found = [Customer(name, (path,), size=sizes[path], options=options.get(name)) for name, path in paths.items()]
     found += [Customer(name, rows=rows, size=rows * BYTES_PER_ROW) for name, rows in frames.items()]
     return Columnar.of(Customer, found)

@@ -148,13 +148,13 @@ def content_of(path: str) -> bytes:
 
 
 def size_of(path: str) -> int:
-    """Return the bytes of a local file; 0 for one that is not there or may not be read, which its reader reports."""
+    """Return the bytes of a file; 0 for one that is not there or may not be read, which its reader reports."""
     try:
-        if (roots := DataRoots.of_process()) is EVERYWHERE:
+        if DataRoots.of_process() is EVERYWHERE and not is_uri(path):
             return os.path.getsize(path)  # of many files, the `with` would take longer than that
-        with roots.found(path) as checked:
-            return os.path.getsize(checked)
-    except (OSError, CustomerError):
+        with _placed(path, DataRoots.found) as (filesystem, inner):
+            return filesystem.get_file_info(inner).size or 0
+    except (OSError, StorageError, CustomerError):
         return 0
 
 

@@ -27,10 +27,17 @@ MOST_OTHERS, OTHERS_PER_FILE = 50_000, 10
 
 @dataclass(frozen=True)
 class File:
-    """path: absolute, or a URI. size: bytes."""
+    """path: absolute, or a URI. size: bytes. id: the customer that it would be."""
 
     path: str
     size: int = 0
+    id: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name of what is written for it: its id, with the file's suffix."""
+        own = without_query(self.path).rpartition("/")[2]
+        return self.id + own[len(without_suffix(own)) :]
 
 
 def patterns(data: str | os.PathLike[str] | Sequence[str]) -> list[str]:
@@ -64,7 +71,8 @@ def find_files(data: str | os.PathLike[str] | Sequence[str]) -> list[File]:
             f"data: no file matches {shown}.{_neighbour(patterns(data))} A glob such as 'customers/*.csv', a folder, "
             f"or one file with `by` is expected; in folders files end in {', '.join(suffixes())}."
         )
-    return [found[path] for path in sorted(found)]
+    paths = sorted(found)
+    return [File(path, found[path].size, name) for path, name in zip(paths, _ids(paths), strict=True)]
 
 
 def _neighbour(names: Sequence[str]) -> str:
@@ -92,29 +100,6 @@ def left_out(data: str | os.PathLike[str] | Sequence[str], most: int = 10_000) -
         if LIKE_DATA.search(file.name) and not file.name.startswith(".")
     ]
     return [path for path in found if not path.lower().endswith(suffixes()) or any(map(_hidden, path.split("/")))]
-
-
-def find_sizes(paths: Sequence[str]) -> dict[str, int]:
-    """Return the bytes of each path; 0 for one that is not there, which its reader reports."""
-    places: dict[int, tuple[pyarrow.fs.FileSystem, list[str], list[str]]] = {}
-    sizes = dict.fromkeys(paths, 0)
-    roots = DataRoots.of_process()
-    for path in paths:
-        try:
-            roots.check(path)
-            filesystem, inner = located(path)
-        except (StorageError, CustomerError):
-            continue
-        if isinstance(filesystem, pyarrow.fs.LocalFileSystem):
-            sizes[path] = size_of(path)
-            continue
-        _, names, inners = places.setdefault(id(filesystem), (filesystem, [], []))
-        names.append(path)
-        inners.append(inner)
-    for filesystem, names, inners in places.values():
-        with contextlib.suppress(OSError):
-            sizes |= {name: info.size or 0 for name, info in zip(names, filesystem.get_file_info(inners), strict=True)}
-    return sizes
 
 
 def _local(pattern: str) -> list[File]:
@@ -229,9 +214,9 @@ def _hidden(name: str) -> bool:
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
-def file_ids(files: Sequence[File]) -> list[str]:
+def _ids(paths: Sequence[str]) -> list[str]:
     """Return a customer's name per file: its path below the folder that all share, without the suffix."""
-    addresses = [without_query(file.path) for file in files]
+    addresses = [without_query(path) for path in paths]
     schemes = {address.partition("://")[0] if is_uri(address) else "" for address in addresses}
     if len(schemes) > 1:
         return [without_suffix(address) for address in addresses]

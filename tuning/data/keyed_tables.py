@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tuning.data.cells import with_missing
 from tuning.data.file_access import file_stamp, joined, look_at_each
-from tuning.data.files import File, file_ids, find_files, is_glob
+from tuning.data.files import File, find_files, is_glob
 from tuning.data.formats.memory_frame import FrameSource
 from tuning.data.keys import (
     Key,
@@ -125,11 +125,7 @@ def find_tables(data: Any, by: Sequence[str]) -> list[KeyedTable]:
     files = find_files(data)
     spelled = all(set(by) <= set(hive_values(file.path)) for file in files)
     if is_glob(data) and len(files) > 1 and not spelled:
-        names = file_ids(files)
-        return [
-            KeyedTable(number, (file,), prefix=f"{name}/")
-            for number, (file, name) in enumerate(zip(files, names, strict=True))
-        ]
+        return [KeyedTable(number, (file,), prefix=f"{file.id}/") for number, file in enumerate(files)]
     return [KeyedTable(0, tuple(files))]
 
 

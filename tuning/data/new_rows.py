@@ -10,29 +10,13 @@ import pandas as pd
 import pyarrow as pa
 
 from tuning.data.column_types import concatenated
-from tuning.data.files import file_ids, find_files, is_glob
+from tuning.data.files import File, is_glob
 from tuning.data.keyed_tables import TablePart
 from tuning.data.keys import Key, check_columns, customer_id, key_table, row_keys, rows_by_key
 from tuning.definition.definition import Definition
 from tuning.preprocessing.shapes import text_names
-from tuning.storage.names import without_query
 
 WINDOW_BYTES = 1 << 26  # of rows that are held together, as Arrow has them
-
-
-@dataclass(frozen=True)
-class NewFile:
-    """A file of new rows.
-
-    Attributes:
-        path: absolute, or a URI.
-        id: the customer that it would be.
-        name: of what is written for it: the same, with the file's suffix.
-    """
-
-    path: str
-    id: str
-    name: str
 
 
 @dataclass(frozen=True)
@@ -73,7 +57,7 @@ class RowReader:
         """Return a reader that gives all rows to the file's customer, whatever they name."""
         return replace(self, definition=self.definition.model_copy(update={"by": ()}))
 
-    def windows(self, file: NewFile, most: float = WINDOW_BYTES) -> Iterator[Window]:
+    def windows(self, file: File, most: float = WINDOW_BYTES) -> Iterator[Window]:
         """Yield all rows of a file in order: at least one window, maybe an empty one. `TuningError` says what is wrong.
 
         most: bytes of a window.
@@ -91,7 +75,7 @@ class RowReader:
         if held:
             yield self._window(held, file)
 
-    def _window(self, held: Sequence[tuple[pa.Table, pa.Table]], file: NewFile) -> Window:
+    def _window(self, held: Sequence[tuple[pa.Table, pa.Table]], file: File) -> Window:
         by = self.definition.by
         rows, came = map(concatenated, zip(*held, strict=True))
         if not by:
@@ -113,7 +97,7 @@ class RowReader:
         found = rows_by_key(key_table(rows, by), by)
         return Window(frame, tuple(RowsOfCustomer(customer_id(key), rows.iloc[at], at) for key, at in found))
 
-    def customers_in(self, file: NewFile) -> list[str]:
+    def customers_in(self, file: File) -> list[str]:
         """Return the ids of all customers of a file, for which only its key columns are read."""
         by = self.definition.by
         if not by:
@@ -121,19 +105,10 @@ class RowReader:
         keys = (row_keys(some, by)[1] for some in TablePart.of_file(file.path, self.definition).key_pieces())
         return list(dict.fromkeys(name for some in keys for name in self._names(some, file)))
 
-    def _names(self, keys: Sequence[Key], file: NewFile) -> list[str]:
+    def _names(self, keys: Sequence[Key], file: File) -> list[str]:
         """Return the customers' names: where each file of a glob was a table, its name is a part of them."""
         names, data = [customer_id(key) for key in keys], self.definition.data
         if not isinstance(data, str | list | tuple) or not is_glob(data):
             return names
         within = (f"{file.id}/{name}" for name in names)
         return [longer if self.knows(longer) else name for longer, name in zip(within, names, strict=True)]
-
-
-def new_files(data: str | Sequence[str]) -> list[NewFile]:
-    """Return the files that a glob, folder or path means, in order; `DataError` where there are none."""
-    files = find_files(data)
-    names = [without_query(file.path).rpartition("/")[2] for file in files]
-    ids = file_ids(files)
-    endings = (name[len(each.rpartition("/")[2]) :] for name, each in zip(names, ids, strict=True))
-    return [NewFile(file.path, each, f"{each}{ending}") for file, each, ending in zip(files, ids, endings, strict=True)]

@@ -20,7 +20,8 @@ import pyarrow as pa
 
 from tuning.basics.documents import Json
 from tuning.data.file_access import file_stamp
-from tuning.data.new_rows import NewFile, RowReader, Window, new_files
+from tuning.data.files import File, find_files
+from tuning.data.new_rows import RowReader, Window
 from tuning.definition.cpus import usable_cpus
 from tuning.errors import CustomerError, DataError, TuningError, UntrustedCodeError, reason_of
 from tuning.models.residuals import check_interval
@@ -91,11 +92,11 @@ def predict_files(
     """
     check_interval(interval)
     start = time.perf_counter()
-    files, directory = new_files(data), RunDirectory(output)
+    files, directory = find_files(data), RunDirectory(output)
     for file in files:
         if directory.locate(file.name) == file.path:
             raise DataError(f"--output: {mask(output)!r} holds {file.name!r} of --data; name another folder.")
-    left: dict[NewFile, Json] = {}
+    left: dict[File, Json] = {}
     for file in files:
         state = {"stamp": file_stamp(file.path), "models": models.version, "interval": interval}
         if not _noted(directory, file, state):
@@ -121,7 +122,7 @@ def predict_files(
 class _AskedWindow:
     """A window of a file that is with the workers; in its place, why the file cannot be read."""
 
-    file: NewFile
+    file: File
     window: Window | Note
     answers: Callable[[], list[AnsweredRows]] = list
     columns: pa.Schema | None = None
@@ -132,7 +133,7 @@ class _AskedWindow:
         return int(self.window.rows.nbytes) if isinstance(self.window, Window) else 0
 
 
-def _asked(left: Iterable[NewFile], reader: RowReader, workers: PredictionWorkers) -> Iterator[_AskedWindow]:
+def _asked(left: Iterable[File], reader: RowReader, workers: PredictionWorkers) -> Iterator[_AskedWindow]:
     """Give the rows of files to the workers.
 
     A file that is not held as a whole gets the columns that its customers need by what their models say of themselves.
@@ -185,11 +186,11 @@ def _write(directory: RunDirectory, name: str, tables: Iterable[pa.Table], formu
         directory.write_pieces(name, _Pieces(content))
 
 
-def _note(directory: RunDirectory, file: NewFile, state: Json) -> None:
+def _note(directory: RunDirectory, file: File, state: Json) -> None:
     directory.write(f"{NOTES}/{file.name}.json", json.dumps(state, ensure_ascii=False).encode())
 
 
-def _noted(directory: RunDirectory, file: NewFile, state: Json) -> bool:
+def _noted(directory: RunDirectory, file: File, state: Json) -> bool:
     """Return whether an earlier pass has written the answer to this very file by these very models."""
     try:
         note: Json = json.loads(directory.read(f"{NOTES}/{file.name}.json"))

@@ -13,8 +13,9 @@ import pyarrow as pa
 
 from tuning.basics.wording import option
 from tuning.data.column_types import exact_frame
+from tuning.data.files import File
 from tuning.data.formats.memory_frame import to_arrow
-from tuning.data.new_rows import NewFile, RowReader, Window
+from tuning.data.new_rows import RowReader, Window
 from tuning.data.registry import without_suffix
 from tuning.errors import CustomerError, DataError, DefinitionError
 from tuning.models.residuals import check_interval
@@ -116,6 +117,6 @@ def _whole(reader: RowReader, rows: NewRows) -> Window:
         return reader.of_frame(rows if isinstance(rows, pd.DataFrame) else to_frame(rows))
     name = without_query(str(rows)).rpartition("/")[2]
     try:
-        return next(reader.windows(NewFile(str(rows), without_suffix(name), name), math.inf))
+        return next(reader.windows(File(str(rows), id=without_suffix(name)), math.inf))
     except CustomerError as error:
         raise DataError(error.note) from error
