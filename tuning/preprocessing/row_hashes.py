@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from tuning.basics.wording import encodable
 from tuning.preprocessing.notations import IS_NUMBER
+from tuning.preprocessing.storable import storable
 
 START, TRUE, FALSE = np.uint64(0x27D4EB2F165667C5), np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
 WORDS = {"True": TRUE, "TRUE": TRUE, "true": TRUE, "False": FALSE, "FALSE": FALSE, "false": FALSE}  # of a CSV
@@ -28,7 +29,8 @@ def row_hashes(rows: pd.DataFrame | pa.Table) -> np.ndarray:
     columns = rows.items() if isinstance(rows, pd.DataFrame) else zip(rows.column_names, rows.columns, strict=True)
     total = np.full(len(rows), START, dtype=np.uint64)
     for name, values in columns:
-        total += _of_values(_as_arrow(values) if isinstance(values, pd.Series) else values) * _of_name(str(name))
+        values = pa.array(storable(values), from_pandas=True) if isinstance(values, pd.Series) else values
+        total += _of_values(values) * _of_name(str(name))
     return mixed(total)
 
 
@@ -47,13 +49,6 @@ def _of_name(name: str) -> np.uint64:
     return np.uint64(int.from_bytes(hashlib.sha256(encodable(name).encode()).digest()[:8], "little") | 1)
 
 
-def _as_arrow(values: pd.Series) -> pa.Array | pa.ChunkedArray:
-    try:
-        return pa.array(values, from_pandas=True)
-    except (pa.ArrowException, OverflowError, TypeError, UnicodeError, ValueError, AttributeError):
-        return pa.array(map(_text, values), pa.string())  # of several types
-
-
 def _of_values(values: pa.Array | pa.ChunkedArray) -> np.ndarray:
     """Hash (n,) values of one type; 0 where one is missing."""
     if isinstance(values, pa.ChunkedArray):
@@ -70,7 +65,8 @@ def _of_values(values: pa.Array | pa.ChunkedArray) -> np.ndarray:
         found[np.asarray(values.is_null())] = 0
         return found
     if not (types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)):
-        values = pa.array(map(_text, values.to_pylist()), pa.string())
+        texts = (None if value is None else encodable(str(value)) for value in values.to_pylist())
+        values = pa.array(texts, pa.string())
     encoded = values.cast(pa.string()).dictionary_encode()
     return _of_distinct(encoded.indices, _of_texts(encoded.dictionary))
 
@@ -109,15 +105,3 @@ def _of_texts(texts: pa.StringArray) -> np.ndarray:
     for place in np.flatnonzero(np.asarray(pc.is_in(texts, pa.array(WORDS)))):
         found[place] = WORDS[texts[int(place)].as_py()]
     return found
-
-
-def _text(value: object) -> str | None:
-    """Return a value as text, of a column of several types or of a type unknown here."""
-    if value is None or value is pd.NaT or value is pd.NA or (isinstance(value, float) and value != value):
-        return None
-    if isinstance(value, bytes):
-        return value.hex()
-    try:
-        return encodable(str(value.tolist() if isinstance(value, np.ndarray) else value))
-    except Exception:  # an object that cannot even say what it is
-        return type(value).__name__
