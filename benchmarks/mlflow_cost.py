@@ -209,7 +209,7 @@ def model(folder: Path, template: Path, count: int) -> float:
         study(f"c{n:04d}", 1, family=family.name, model_path="models/acme", model_sha256=digest)
         for n in range(count + 1)
     ]
-    copier = copier_of(directory, f"sqlite:///{folder / 'models.db'}", most_models=None)
+    copier = copier_of(directory, f"sqlite:///{folder / 'models.db'}", models=True)
     copier.add(write_part(directory, "studies", *records))
     copier.work()
     copier.log_model()  # the first one imports
@@ -262,7 +262,7 @@ def copying(place: Path, trials: int) -> float:
     from mlflow_records import live_copy, open_run, write_part
 
     from tuning.storage.run_directory import RunDirectory
-    from tuning.tracking.summary.summary import Summary, save_summary
+    from tuning.tracking.summary import Summary, save_summary
 
     directory = RunDirectory(str(place))
     shutil.rmtree(place, ignore_errors=True)
@@ -316,15 +316,15 @@ def ours(place: Path, uri: str, trials: int, look: Callable[[], None] = lambda: 
     return result
 
 
-def copier_of(directory: Any, uri: str, most_models: int | None = 0) -> Any:
+def copier_of(directory: Any, uri: str, models: bool = False) -> Any:
     from tuning.tracking.copier import Copier
-    from tuning.tracking.identity import TrackedSearch
+    from tuning.tracking.mlflow_names import TrackedSearch
     from tuning.tracking.settings import Selection
     from tuning.tracking.stores.opening import open_store
 
     search = TrackedSearch("cost", "run")
     artifacts = None if uri.startswith("http") else directory.path("mlruns")
-    return Copier(directory, search, Selection(None), lambda: open_store(uri, search, artifacts), most_models)
+    return Copier(directory, search, Selection(None), lambda: open_store(uri, search, artifacts), models)
 
 
 def records_of(study: int, trials: int) -> Iterator[Any]:

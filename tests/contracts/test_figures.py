@@ -22,7 +22,7 @@ from tuning.records.figures import RECORDED, STUDY_FIGURES, TRIAL_FIGURES, named
 from tuning.records.schema import StudyRecord, TrialRecord
 from tuning.runs.leaderboard import LEADERBOARD
 from tuning.runs.report.page import page
-from tuning.tracking.summary.overview import overview
+from tuning.tracking.overview import overview
 
 TYPES = {str: pa.string(), float: pa.float64(), int: pa.int64()}
 

@@ -38,7 +38,7 @@ from tuning.serving.promoting import promote_run
 from tuning.serving.releases import Releases
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.copier import Copier
-from tuning.tracking.identity import TrackedSearch
+from tuning.tracking.mlflow_names import TrackedSearch
 from tuning.tracking.settings import Selection
 from tuning.tracking.stores.opening import open_store
 
@@ -67,7 +67,7 @@ def logged(tmp_path_factory: pytest.TempPathFactory, migrated_database: Path) ->
         winners[name] = CustomerModel(name, data.task, alone, example=data.example)
         digest = winners[name].save(directory, f"models/{name}").sha256
         records.append(study(name, 1, family=name, model_path=f"models/{name}", model_sha256=digest))
-    copier = Copier(directory, search, Selection(None), lambda: open_store(uri, search, str(folder / "mlruns")), None)
+    copier = Copier(directory, search, Selection(None), lambda: open_store(uri, search, str(folder / "mlruns")), True)
     copier.add(write_part(directory, "s", *records))
     copier.work()
     while copier.status.models_pending:

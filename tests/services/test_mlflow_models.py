@@ -36,10 +36,10 @@ from tuning.storage.packs import PackWriter
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.copier import Copier
 from tuning.tracking.follow import follow
-from tuning.tracking.identity import TrackedSearch
 from tuning.tracking.loader import Predictor
+from tuning.tracking.mlflow_names import TrackedSearch
 from tuning.tracking.model_folder import requirements, save_winner
-from tuning.tracking.settings import CopyStatus, Selection, most_models, settings_for, settled_models
+from tuning.tracking.settings import CopyStatus, Selection, logs_models, settings_for
 from tuning.tracking.stores.opening import open_store
 from tuning.tracking.tracked_runs import KEY_TAG, SEARCH_TAG
 
@@ -79,7 +79,7 @@ def logged(uri: str) -> dict[str, Any]:
     return {model.name: model for model in models}
 
 
-def copier_for(uri: str, directory: RunDirectory, models: int | None = None) -> Copier:
+def copier_for(uri: str, directory: RunDirectory, models: bool = True) -> Copier:
     return Copier(directory, SEARCH, Selection(None), lambda: open_store(uri, SEARCH, directory.path("mlruns")), models)
 
 
@@ -186,15 +186,14 @@ def test_a_model_is_logged_once_and_one_cut_short_is_made_again(mlflow_database:
 def test_a_winner_is_logged_while_the_run_goes_on(
     mlflow_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where it is sure that there will not be too many; the end of the run then does not wait for it."""
+    """The end of the run then does not wait for it."""
     ready, search = threading.Event(), MlflowClient.search_logged_models
     monkeypatch.setattr(MlflowClient, "search_logged_models", lambda *a, **k: (search(*a, **k), ready.set())[0])
-    assert (settled_models("auto", 100), settled_models("auto", 101)) == ("all", "auto")
     directory = RunDirectory(str(tmp_path / "run"))
     directory.create()
     _, digest = save_model(directory, "ridge", "regression", "acme")
     seen: list[CopyStatus] = []
-    settings = settings_for(directory, mlflow_database, "churn", RUN, record_models="all")
+    settings = settings_for(directory, mlflow_database, "churn", RUN, models=True)
     often = Timing(mlflow_look_s=0.05)
     with open_run(directory) as lease:
         thread = threading.Thread(target=lambda: follow(settings, TERM, progress=seen.append, timing=often))
@@ -266,14 +265,15 @@ def test_a_server_without_models_gets_everything_else(
 
 
 def test_which_models_are_logged(mlflow_database: str, tmp_path: Path) -> None:
+    assert [logs_models(chosen, 101) for chosen in ("all", "auto", "none")] == [True, False, False]
+    assert [logs_models(chosen, 100) for chosen in ("all", "auto", "none")] == [True, True, False]
     directory = RunDirectory(str(tmp_path / "run"))
-    part = write_part(directory, "s", *(study(f"c{n}", 1, model_path="models/c") for n in range(101)), study("none", 1))
-    for wanted, count in (("all", 101), ("auto", 0), ("none", 0)):
-        copier = copier_for(mlflow_database, directory, most_models(wanted))
+    part = write_part(directory, "s", *(study(f"c{n}", 1, model_path="models/c") for n in range(3)), study("none", 1))
+    for wanted, count in ((True, 3), (False, 0)):
+        copier = copier_for(mlflow_database, directory, wanted)
         copier.add(part)
         copier.work()
         assert copier.status.models_pending == count
-    assert most_models("auto") == 100
 
 
 def test_requirements_are_pinned_and_of_the_family_only() -> None:

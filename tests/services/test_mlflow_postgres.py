@@ -14,7 +14,7 @@ from postgres_server import PostgresServer, missing
 from tuning.records.schema import StepRecord
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.copier import Copier
-from tuning.tracking.identity import TrackedSearch
+from tuning.tracking.mlflow_names import TrackedSearch
 from tuning.tracking.settings import Selection
 from tuning.tracking.stores.database import client, usable_uri
 from tuning.tracking.stores.opening import open_store

@@ -18,7 +18,7 @@ from mlflow_records import RUN, STARTED, by_name, runs_in, study, trial, without
 from tuning.records.schema import FAILED, NO_MODEL, POOL_STUDY, QUARANTINED, STOPPED, Record, StepRecord
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.copier import Copier
-from tuning.tracking.identity import TrackedSearch
+from tuning.tracking.mlflow_names import TrackedSearch
 from tuning.tracking.settings import Selection
 from tuning.tracking.stores.client_store import ClientStore
 from tuning.tracking.stores.database import client

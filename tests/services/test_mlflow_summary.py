@@ -13,7 +13,7 @@ from tuning.records.schema import STOPPED
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.follow import sync
 from tuning.tracking.settings import settings_for
-from tuning.tracking.summary.summary import SUMMARY_FILE, Summary, save_summary
+from tuning.tracking.summary import SUMMARY_FILE, Summary, save_summary
 
 
 @pytest.mark.timeout(2 * MINUTES)

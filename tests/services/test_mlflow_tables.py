@@ -16,7 +16,7 @@ from sqlalchemy import create_engine
 
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.follow import sync
-from tuning.tracking.identity import TrackedSearch, experiment_name
+from tuning.tracking.mlflow_names import TrackedSearch, experiment_name
 from tuning.tracking.settings import (
     default_artifacts,
     default_tracking_uri,
@@ -37,7 +37,7 @@ from tuning.tracking.stores.database import (
 from tuning.tracking.stores.opening import open_store
 from tuning.tracking.stores.sql_store import BulkStore
 from tuning.tracking.stores.tables import COLUMNS, OtherTablesError, read_tables
-from tuning.tracking.summary.summary import SUMMARY_FILE, Summary, save_summary
+from tuning.tracking.summary import SUMMARY_FILE, Summary, save_summary
 
 
 def test_a_new_database_is_made_whole_and_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,7 +64,7 @@ def test_copying_into_a_known_database_imports_no_mlflow(mlflow_database: str, t
 import sys
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.copier import Copier
-from tuning.tracking.identity import TrackedSearch
+from tuning.tracking.mlflow_names import TrackedSearch
 from tuning.tracking.settings import Selection
 from tuning.tracking.stores.opening import open_store
 directory, search = RunDirectory(sys.argv[2]), TrackedSearch("churn", "run")
@@ -96,7 +96,7 @@ print([name for name in ("mlflow", "ray", "pandas", "alembic") if name in sys.mo
     assert experiment.tags == {"mlflow.experimentKind": "custom_model_development"}
     assert experiment.artifact_location == f"{directory.uri}/files"
     artifacts = {item.path for item in client(mlflow_database).list_artifacts(runs[0].info.run_id)}
-    assert artifacts == {"leaderboard.csv", "plots"}
+    assert artifacts == {"leaderboard.csv"}
 
 
 def test_what_a_user_does_to_see_the_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from tuning.cli.run_argument import run_argument
 
 if TYPE_CHECKING:
     from tuning.storage.run_directory import RunDirectory
-    from tuning.tracking.settings import CopyStatus, TrackingSettings
+    from tuning.tracking.settings import CopyStatus
 
 EXIT_INCOMPLETE = 1
 NICENESS = 10  # when all cores are busy with fits, a copy that follows a run waits
@@ -68,7 +68,7 @@ def sync_command(run_dir: str, patience: float, following: bool, output: str, **
     handed, began = handed_settings(), time.monotonic()
     directory = RunDirectory(run_dir if handed is None else handed.directory)
     if not following and any(True for _ in directory.list(RELEASES)):  # a folder of champions
-        _sync_release(handed, directory, changes, patience, output)
+        _sync_release(directory, changes, patience, output)
         return
     term = begun_term(directory)
     settings = handed or settings_of(directory, term, **changes)
@@ -94,31 +94,23 @@ def sync_command(run_dir: str, patience: float, following: bool, output: str, **
         raise SystemExit(EXIT_INCOMPLETE)
 
 
-def _sync_release(
-    settings: TrackingSettings | None,
-    directory: RunDirectory,
-    changes: dict[str, str | None],
-    patience: float,
-    output: str,
-) -> None:
+def _sync_release(directory: RunDirectory, changes: dict[str, str | None], patience: float, output: str) -> None:
     from tuning.serving.releases import Releases
-    from tuning.tracking.release_copy import copy_releases, release_settings
+    from tuning.storage.names import mask
+    from tuning.tracking.release_copy import copy_release, release_settings
 
     releases = Releases.of_folder(directory)
-    settings = settings or release_settings(releases, changes["tracking_uri"], changes["experiment"])
-    with contextlib.redirect_stdout(sys.stderr):  # MLflow prints
-        report = copy_releases(settings, patience)
-    what = f"release {report.release} of {releases.name}"
+    newest, settings = releases.current(), release_settings(releases, changes["tracking_uri"], changes["experiment"])
+    error = copy_release(settings, releases, newest, patience)
+    what, where = f"release {newest.number} of {releases.name}", mask(settings.tracking_uri)
     if output == "json":
-        click.echo(json.dumps({"report": asdict(report), "complete": not report.error}))
-    elif not report.error:
-        click.echo(f"complete: {what} is in {report.where} ({report.seconds:.1f} s).")
+        click.echo(json.dumps({"release": newest.number, "where": where, "error": error, "complete": not error}))
+    elif error:
+        why = f"{error}\nRun the command again when that is repaired."
+        click.echo(f"incomplete: {what} is not in {where}. {why}", err=True)
     else:
-        said = (
-            f"incomplete: {what} is not in {report.where}. {report.error}\nRun the command again when that is repaired."
-        )
-        click.echo(said, err=True)
-    if report.error:
+        click.echo(f"complete: {what} is in {where}.")
+    if error:
         raise SystemExit(EXIT_INCOMPLETE)
 
 

@@ -148,9 +148,9 @@ def say_refused(releases: Releases) -> None:
 
 def tell_release(releases: Releases, new: bool) -> None:
     """Write the page of a new release, bring MLflow up to date, and say on stderr where both are."""
-    from tuning.tracking.release_copy import copy_in_child
+    from tuning.tracking.release_copy import bring_up_to_date
 
     if new:
         click.echo(f"report       {write_report(releases)}", err=True)
-    if said := copy_in_child(releases):
+    if said := bring_up_to_date(releases):
         click.echo(said, err=True)

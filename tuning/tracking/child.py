@@ -20,9 +20,9 @@ from tuning.runs.observer import EndState, RunEnd, RunObserver
 from tuning.storage.names import mask
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.follow import parts_of
+from tuning.tracking.overview import overview
 from tuning.tracking.settings import ENDED, CopyStatus, TrackingSettings, masked, settings_of, without_secrets
-from tuning.tracking.summary.overview import overview
-from tuning.tracking.summary.summary import save_summary
+from tuning.tracking.summary import save_summary
 
 logger = logging.getLogger(__name__)
 

@@ -11,18 +11,16 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from tuning.errors import RunError
+from tuning.errors import RunError, StorageError
 from tuning.records.schema import POOL_STUDY, Record, StudyRecord, TrialRecord
 from tuning.records.tables import decode
 from tuning.storage.run_directory import RunDirectory
-from tuning.tracking.identity import TrackedSearch
+from tuning.tracking.mlflow_names import TrackedSearch
 from tuning.tracking.models import ModelLogger, NoModelsError, has_model
 from tuning.tracking.settings import CopyStatus, Selection
 from tuning.tracking.stores.store import RejectedError, Store
-from tuning.tracking.summary.summary import SUMMARY_FILE, warm_up_plots, write_summary
+from tuning.tracking.summary import SUMMARY_FILE, write_summary
 from tuning.tracking.tracked_runs import RUNNING, STUDY, TRIAL, RecordRuns, TrackedRun, ended
-
-READ_ATTEMPTS = 3
 
 
 @dataclass(slots=True)
@@ -36,8 +34,8 @@ class _OpenStudy:
 class Copier:
     """Copies parts, one batch for each call of `work`. Not thread-safe: it belongs to one thread.
 
-    open_store: makes the store; called at the first need, and again when that failed. most_models: with more winners
-    than that none is logged as a model; None is any number.
+    open_store: makes the store; called at the first need, and again when that failed. models: whether winners are
+    logged as models.
     """
 
     def __init__(
@@ -46,7 +44,7 @@ class Copier:
         search: TrackedSearch,
         selection: Selection,
         open_store: Callable[[], Store],
-        most_models: int | None = 0,
+        models: bool = False,
     ) -> None:
         self.directory, self.search, self.selection = directory, search, selection
         self._open_store = open_store
@@ -58,11 +56,10 @@ class Copier:
         self._done: set[str] = set()
         self._queue: deque[str] = deque()
         self._batch: dict[str, Sequence[Record]] = {}  # part → records: read, not yet written
-        self._unreadable: Counter[str] = Counter()  # part → failed attempts
         self._waiting: defaultdict[str, _OpenStudy] = defaultdict(_OpenStudy)
         # study → (trials, end) of its latest record, the winner there
         self._ended: dict[str, tuple[tuple[int, int], int | None]] = {}
-        self._most_models = most_models
+        self._logs_models = models
         self._models: dict[str, StudyRecord] = {}  # studies whose winners are still to be logged as models
         self._logger: ModelLogger | None = None
 
@@ -83,20 +80,9 @@ class Copier:
         )
 
     @property
-    def model_due(self) -> bool:
-        """True when a winner can be logged before it is known how many there will be."""
-        return self._most_models is None and bool(self._models)
-
-    @property
     def idle(self) -> bool:
         """True when `work` has nothing to do; trials that wait for the end of their study may still be pending."""
         return not self._queue and not self._batch
-
-    @property
-    def stuck(self) -> bool:
-        """True when all that is left are parts that could not be read, several times over."""
-        often = all(self._unreadable[part] >= READ_ATTEMPTS for part in self._queue)
-        return not self._batch and bool(self._queue) and often
 
     def add(self, part: str) -> None:
         """Queue a part; one that was queued before is ignored."""
@@ -113,15 +99,12 @@ class Copier:
 
     def work(self) -> None:
         """Copy one batch. Raises what the storage or the store raised; nothing is lost by that."""
-        unreadable = self._read(self.store().batch)
-        if self._batch:
-            records = [record for part in self._batch.values() for record in part]
-            self._write([r for r in records if isinstance(r, TrialRecord)], self._latest(records))
-            self._done |= self._batch.keys()
-            self._batch.clear()
-            self._counted.clear()
-        if unreadable is not None:
-            raise unreadable
+        self._read(self.store().batch)
+        records = [record for part in self._batch.values() for record in part]
+        self._write([record for record in records if isinstance(record, TrialRecord)], self._latest(records))
+        self._done |= self._batch.keys()
+        self._batch.clear()
+        self._counted.clear()
 
     def finish(self) -> None:
         """At the end: the best trials of recorded studies some of whose trials never came; the summary; look again.
@@ -136,7 +119,7 @@ class Copier:
 
     def load_ahead(self) -> None:
         """Load MLflow's client where models will be logged: two core-seconds for which the end of a run would wait."""
-        if self._most_models is None and self._logger is None:
+        if self._logs_models and self._logger is None:
             self._logger = self.store().models()
             with contextlib.suppress(NoModelsError):  # the first model says so
                 _ = self._logger.logged
@@ -152,35 +135,36 @@ class Copier:
             self._models.clear()
             self._error = str(error)
         except RunError as damaged:
-            self._counts["rejected"] += 1
-            self._error = f"the model of customer {record.customer!r} is not in MLflow: {damaged}"
+            self._reject(f"the model of customer {record.customer!r} is not in MLflow: {damaged}")
         except Exception:
             self._logger = None  # what is there is looked up again
             raise
         self._models.pop(study, None)
 
-    def _read(self, most: int) -> Exception | None:
-        """Read parts until the batch is full; the error of one that could not be read (it stays queued)."""
-        count = sum(len(records) for records in self._batch.values())
-        failure: Exception | None = None
-        for _ in range(len(self._queue)):
-            if count >= most:
-                break
-            part = self._queue.popleft()
+    def _read(self, most: int) -> None:
+        """Read parts until the batch is full; one that is damaged or gone is counted and left out."""
+        while self._queue and sum(map(len, self._batch.values())) < most:
+            part = self._queue[0]
             try:
-                self._batch[part] = decode(self.directory.read(part))
-                count += len(self._batch[part])
-            except Exception as error:  # damaged, or its storage is away: the others go on
-                self._queue.append(part)
-                self._unreadable[part] += 1
-                failure = OSError(f"{self.directory.display(part)} could not be read: {error}")
-        return failure
+                content = self.directory.read(part)
+                self._batch[part] = decode(content)
+            except StorageError:
+                raise
+            except Exception as error:
+                self._reject(f"{self.directory.display(part)} could not be read: {error}")
+                self._done.add(part)
+            self._queue.popleft()
+
+    def _reject(self, error: str) -> None:
+        self._counts["rejected"] += 1
+        self._error = error
 
     def _write(self, trials: list[TrialRecord], studies: list[StudyRecord]) -> None:
         """Write the records of a batch, or have those wait that are chosen from later."""
         pools = [trial for trial in trials if trial.study == POOL_STUDY]
         trials = [trial for trial in trials if trial.study != POOL_STUDY]
-        self._plan_models(studies)
+        if self._logs_models:
+            self._models |= {record.study: record for record in studies if has_model(record)}
         self._put([RecordRuns(self.search, self.selection.short).of_pool(record) for record in pools])
         if self.selection.limit:
             for trial in trials:
@@ -192,8 +176,6 @@ class Copier:
             self._ship(*self._best(whole), parents_of=trials)
         else:
             self._ship(trials if self.selection.limit is None else [], studies, parents_of=trials)
-        if any(study.test_score is not None for study in studies):
-            warm_up_plots()
 
     def _best(self, names: Iterable[str]) -> tuple[list[TrialRecord], list[StudyRecord]]:
         """The chosen trials of some recorded studies that wait, and their records."""
@@ -249,14 +231,6 @@ class Copier:
                     latest[record.study] = record
         return list(latest.values())
 
-    def _plan_models(self, studies: Iterable[StudyRecord]) -> None:
-        for record in studies:
-            if has_model(record) and self._most_models != 0:
-                self._models[record.study] = record
-        if self._most_models is not None and len(self._models) + self._counts["models"] > self._most_models:
-            self._models.clear()
-            self._most_models = 0
-
     def _put(self, runs: list[TrackedRun]) -> None:
         """Write runs; one that the store refuses is counted and left out, all others are written."""
         if not runs:
@@ -265,8 +239,7 @@ class Copier:
             self.store().write(runs, self._count)
         except RejectedError as error:
             if len(runs) == 1:
-                self._counts["rejected"] += 1
-                self._error = f"MLflow refuses the run {runs[0].name!r}: {error}"
+                self._reject(f"MLflow refuses the run {runs[0].name!r}: {error}")
                 return
             middle = len(runs) // 2
             self._put(runs[:middle])

@@ -23,9 +23,9 @@ from tuning.records.ownership import Term
 from tuning.records.parts import POOL, STUDIES, TRIALS, accepted, kind_of, written
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.copier import Copier
-from tuning.tracking.settings import REQUEST_TIMEOUT_S, CopyStatus, Selection, TrackingSettings, masked, most_models
+from tuning.tracking.settings import REQUEST_TIMEOUT_S, CopyStatus, Selection, TrackingSettings, masked
 from tuning.tracking.stores.opening import open_store
-from tuning.tracking.summary.summary import SUMMARY_FILE
+from tuning.tracking.summary import SUMMARY_FILE
 
 PATIENCE_S = 60.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 5.0
@@ -190,7 +190,7 @@ class CopyLoop:
             search,
             Selection.parse(settings.record_trials),
             lambda: open_store(settings.tracking_uri, search, settings.artifacts),
-            most_models(settings.record_models),
+            settings.models,
         )
         self.parts, self.status = parts, CopyStatus()
         self._tracking_uri, self._patience, self._progress = settings.tracking_uri, patience, progress
@@ -211,7 +211,7 @@ class CopyLoop:
                 return
             if self.parts.complete:
                 works = works and self._attempt(self._finish)
-                if works or self.copier.stuck or self._impatient():
+                if works or self._impatient():
                     return
             copied = time.monotonic()
             works = works and self._attempt(self._log_models)
@@ -234,7 +234,7 @@ class CopyLoop:
         if not self.parts.ending:
             self.copier.load_ahead()
         until = time.monotonic() + self._timing.mlflow_look_s
-        while self.copier.model_due and not self.parts.ending and time.monotonic() < until:
+        while self.copier.status.models_pending and not self.parts.ending and time.monotonic() < until:
             self.copier.log_model()
             self._report(None)
 

@@ -14,7 +14,7 @@ from tuning.records.figures import shown_in
 from tuning.records.schema import OK, StudyRecord
 from tuning.storage.names import slug
 from tuning.storage.run_directory import RunDirectory
-from tuning.tracking.identity import TrackedSearch
+from tuning.tracking.mlflow_names import TrackedSearch
 from tuning.tracking.model_folder import save_winner
 from tuning.tracking.tracked_runs import CUSTOMER_TAG, KEY_TAG, PREFIX, RUN_TAG, SEARCH_TAG, params_of
 

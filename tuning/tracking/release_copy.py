@@ -1,32 +1,30 @@
 """The copy of releases in MLflow's registry: a registered model with versions for what serves and what served before.
 
-Like the copy of a run it is made by a process of its own, `tuning mlflow sync`, after what it copies is in place, and
-never in the way of that: what an outage leaves out, the next command copies.
+It is made after what it copies is in place, and never in the way of that: what an outage leaves out, the next command
+copies.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-import subprocess
 import sys
 import time
-from contextlib import suppress
-from dataclasses import dataclass
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tuning.basics.environment import environment_set
-from tuning.basics.wording import command, duration
+from tuning.basics.wording import command
 from tuning.definition.definition import Definition
 from tuning.errors import RunError, TuningError
 from tuning.runs.plan_file import frozen_definition
 from tuning.serving.release import Release
 from tuning.serving.releases import Releases
 from tuning.storage.names import mask, slug
-from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.follow import FIRST_PAUSE_S, LONGEST_PAUSE_S, quiet_mlflow
-from tuning.tracking.identity import experiment_name
+from tuning.tracking.mlflow_names import experiment_name
 from tuning.tracking.models import DIGEST_TAG, NewModel
 from tuning.tracking.release_folder import save_release
 from tuning.tracking.settings import (
@@ -35,7 +33,6 @@ from tuning.tracking.settings import (
     default_artifacts,
     masked,
     tracking_uri_of,
-    without_secrets,
 )
 from tuning.tracking.stores.opening import open_store
 from tuning.tracking.tracked_runs import PREFIX, params_of
@@ -47,22 +44,10 @@ if TYPE_CHECKING:
 NONE = "none"  # what `mlflow.registered_models` may be besides "release"
 COPIED = "mlflow/copied.json"  # in the champions' folder: what is in MLflow, so that nobody has to look there
 PATIENCE_S = 10.0
-LONGEST_S, LONGEST_S_PER_MODEL = 600.0, 0.5  # then a copy that a command waits for is ended
 CHAMPION, PREVIOUS = "champion", "previous"  # MLflow's aliases
 RELEASE_TAG = f"{PREFIX}release"
 LINE_TAG = f"{PREFIX}champions"  # whose releases a registered model has: two may have the same name
 EXISTS = "RESOURCE_ALREADY_EXISTS"
-
-
-@dataclass(frozen=True)
-class ReleaseReport:
-    """How the copy of a release stands. where: the store, secrets masked. error: what keeps the copy from being
-    complete; empty when it is."""
-
-    release: int
-    where: str
-    seconds: float
-    error: str = ""
 
 
 def release_settings(
@@ -76,17 +61,13 @@ def release_settings(
     """
     definition, directory = _definition(releases), releases.directory
     uri = tracking_uri_of(directory, tracking_uri or definition.mlflow.tracking_uri)
-    return TrackingSettings(
-        directory=directory.uri,
-        tracking_uri=uri,
-        experiment=experiment_name(experiment or definition.mlflow.experiment or definition.name),
-        run=releases.name,
-        artifacts=default_artifacts(directory, uri),
-    )
+    name = experiment_name(experiment or definition.mlflow.experiment or definition.name)
+    artifacts = default_artifacts(directory, uri)
+    return TrackingSettings(directory.uri, uri, name, releases.name, artifacts=artifacts)
 
 
-def copy_in_child(releases: Releases) -> str:
-    """Bring MLflow up to date; a sentence on where it is, or that it is behind; empty where nothing was to be done.
+def bring_up_to_date(releases: Releases) -> str:
+    """Copy the newest release; a sentence on where it is, or that MLflow is behind; empty where nothing is to be done.
 
     Never raises: the release is in force whatever becomes of its copy.
     """
@@ -97,7 +78,7 @@ def copy_in_child(releases: Releases) -> str:
         settings = release_settings(releases)
         if _is_copied(settings, releases, newest):
             return ""
-        error = _run_child(settings, LONGEST_S + LONGEST_S_PER_MODEL * len(releases.champions(newest)))
+        error = copy_release(settings, releases, newest, PATIENCE_S)
     except (TuningError, OSError) as failure:
         error = str(failure)
     if error:
@@ -109,31 +90,28 @@ def copy_in_child(releases: Releases) -> str:
     return f"release {newest.number} of {releases.name} is in MLflow, {where}: models:/{releases.name}@{CHAMPION}"
 
 
-def copy_releases(settings: TrackingSettings, patience: float) -> ReleaseReport:
-    """Copy what is not in MLflow yet. Doing it twice changes nothing.
+def copy_release(settings: TrackingSettings, releases: Releases, newest: Release, patience: float) -> str:
+    """Copy what is not in MLflow yet; why the copy is not complete, else nothing. Doing it twice changes nothing.
 
     patience: seconds that the store may fail.
     """
-    started, pause, error = time.monotonic(), FIRST_PAUSE_S, ""
-    releases = Releases.of_folder(RunDirectory(settings.directory))
-    newest = releases.current()
+    until, pause = time.monotonic() + patience, FIRST_PAUSE_S
     while True:
         try:
-            with quiet_mlflow(), environment_set({URI_VARIABLE: settings.tracking_uri}):  # MLflow asks it for models
+            # MLflow prints, and asks the environment where models are.
+            uri = environment_set({URI_VARIABLE: settings.tracking_uri})
+            with quiet_mlflow(), uri, contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of what MLflow recommends
                 Registry(settings, releases).register(newest)
             releases.directory.write(COPIED, json.dumps(_mark(settings, newest)).encode())
-            error = ""
-            break
+            return ""
         except TuningError as refusal:
-            error = str(refusal)
-            break
+            return str(refusal)
         except Exception as outage:  # whatever MLflow or a database driver raises
-            error = masked(f"{type(outage).__name__}: {outage}", settings.tracking_uri)
-            if time.monotonic() - started >= patience:
-                break
+            if time.monotonic() >= until:
+                return masked(f"{type(outage).__name__}: {outage}", settings.tracking_uri)
             time.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE_S)
-    return ReleaseReport(newest.number, mask(settings.tracking_uri), round(time.monotonic() - started, 2), error)
 
 
 class Registry:
@@ -151,7 +129,7 @@ class Registry:
         """
         before, model = None, self._registered()
         if newest.parent is not None:
-            with suppress(TuningError):  # its models are gone
+            with contextlib.suppress(TuningError):  # its models are gone
                 before = self._version(self._releases.at(newest.parent))
         for alias, version in {CHAMPION: self._version(newest), PREVIOUS: before}.items():
             if version is not None and str(model.aliases.get(alias)) != version:
@@ -208,32 +186,11 @@ class Registry:
         return model
 
 
-def _run_child(settings: TrackingSettings, longest: float) -> str:
-    """Copy in a process of its own, which may take so many seconds; why the copy is not complete, else nothing."""
-    command = [sys.executable, "-m", "tuning.cli", "mlflow", "sync", mask(settings.directory)]
-    command += ["--patience", str(PATIENCE_S), "--output", "json"]
-    try:
-        done = subprocess.run(  # noqa: S603  # our own interpreter and our own words
-            command,
-            env=settings.environment(),
-            capture_output=True,
-            text=True,
-            timeout=longest,
-            stdin=subprocess.DEVNULL,
-        )
-        return str(json.loads(done.stdout.splitlines()[-1])["report"]["error"])
-    except subprocess.TimeoutExpired:
-        return f"it took longer than {duration(longest)} and was ended"
-    except (ValueError, LookupError, TypeError):
-        said = without_secrets(done.stderr, settings.tracking_uri).strip().rpartition("\n")[2]
-        return said or f"its process ended with exit code {done.returncode}"
-
-
 def _definition(releases: Releases) -> Definition:
     """That of the newest run that a release took; `RunError` where none is there any more."""
     for release in releases.last(len(releases.numbers())):
         if release.run is not None:
-            with suppress(TuningError, OSError):
+            with contextlib.suppress(TuningError, OSError):
                 return frozen_definition(releases.run_directory(release.run))
     raise RunError(f"no run of {releases.name} is there any more, so nothing says whether releases are copied.")
 

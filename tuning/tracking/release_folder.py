@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tuning.basics.documents import Json
 from tuning.models.model_files import inputs, parts, saved_files
 from tuning.serving.champion import NONE, Champion, champions_of
 from tuning.serving.models import ReleaseModels
@@ -44,15 +43,14 @@ def save_release(target: Path, releases: Releases, release: Release, own: Model)
     writing.writer.flush()
     content = json.dumps(described, ensure_ascii=False).encode()
     (source / loader.RELEASE).write_bytes(content)
-    keys = by or (loader.CUSTOMER,)
     save(
         target,
         source,
         own,
-        taken={**dict.fromkeys(writing.columns, False), **dict.fromkeys(keys, True)},
+        taken={**dict.fromkeys(writing.columns, False), **dict.fromkeys(by or (loader.CUSTOMER,), True)},
         answer={"prediction": None, loader.ANSWER: "string"},
         intervals=True,
-        example=_with_keys(writing.example, keys),
+        example=None,
         parts=writing.parts,
         metadata={"by": list(by), loader.DIGEST: hashlib.sha256(content).hexdigest()},
     )
@@ -62,29 +60,14 @@ def _answers(champion: Champion) -> bool:
     return champion.model_path is not None and champion.answer != NONE
 
 
-def _with_keys(example: tuple[str, Json] | None, by: tuple[str, ...]) -> Json | None:
-    """A customer's rows with the columns that name it."""
-    keys = [] if example is None else [example[0]] if len(by) == 1 else example[0].split("/")
-    if example is None or len(keys) != len(by):
-        return None
-    columns = [name for name in example[1]["columns"] if name not in by]
-    places = [example[1]["columns"].index(name) for name in columns]
-    data = [[*keys, *(row[place] for place in places)] for row in example[1]["data"]]
-    return {"columns": [*by, *columns], "data": data}
-
-
 class _Writing:
-    """Models on their way into a folder, and what they are made of.
-
-    columns: what any of them looks at. parts: family and file of each fitted model. example: a customer and some rows.
-    """
+    """Models on their way into a folder. columns: what any of them looks at. parts: family and file of each."""
 
     def __init__(self, releases: Releases, directory: RunDirectory) -> None:
         self._releases, self._directory = releases, directory
         self.writer = PackWriter(directory)
         self.columns: dict[str, None] = {}
         self.parts: set[tuple[str, str]] = set()
-        self.example: tuple[str, Json] | None = None
         self._shared: set[str] = set()
 
     def write(self, champion: Champion) -> tuple[str, str, str]:
@@ -100,8 +83,6 @@ class _Writing:
                 shared = description["shared"]
                 self.columns |= dict.fromkeys(inputs(description))
                 self.parts.update(parts(description))
-                if self.example is None and description["example"]:
-                    self.example = champion.customer, description["example"]
             if (place := shared.get(file.name)) is None:
                 self.writer.write(f"{folder}/{file.name}", file.content)
             elif place not in self._shared:  # the pool, once for all: its files are named by their content

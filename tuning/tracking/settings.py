@@ -19,7 +19,7 @@ from tuning.records.ownership import Term, claim_file
 from tuning.records.schema import FINISHED, TrialRecord
 from tuning.storage.names import is_uri, mask
 from tuning.storage.run_directory import RunDirectory
-from tuning.tracking.identity import TrackedSearch
+from tuning.tracking.mlflow_names import TrackedSearch
 
 HANDED = "TUNING_MLFLOW_COPY"  # a variable, because a command line is seen by everybody on the machine
 ENDED = "ended\n"  # on the standard input of a child that follows a run: the run has ended
@@ -27,21 +27,25 @@ URI_VARIABLE = "MLFLOW_TRACKING_URI"
 DATABASE = "mlflow.db"
 ARTIFACTS = "mlruns"  # MLflow's own name for the folder beside its database
 REQUEST_TIMEOUT_S = 15  # unless MLFLOW_HTTP_REQUEST_TIMEOUT says otherwise
-AUTO_MODELS = 100
+MANY_MODELS = 100
 SECRET_VARIABLES = ("MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN")
 SECRET_NAMES = "secret|token|password|key|signature"  # noqa: S105  # a pattern that names match
 
 
 @dataclass(frozen=True, slots=True)
 class TrackingSettings:
-    """directory: the run directory's URI. run, token: see `identity.TrackedSearch`. The others: see `settings_for`."""
+    """What a copy is to do; travels to the process that makes the copy.
+
+    directory: the run directory's URI. run, token: see `identity.TrackedSearch`. artifacts: where a database's
+    experiment keeps its artifacts when we create it. The others: see `settings_for`.
+    """
 
     directory: str
     tracking_uri: str
     experiment: str
     run: str
     record_trials: str = "all"
-    record_models: str = "auto"
+    models: bool = False
     artifacts: str | None = None
     token: str = ""
 
@@ -99,20 +103,12 @@ class Selection:
         return sorted(trials, key=rank)[: self.limit]
 
 
-def settled_models(text: str, winners: int) -> str:
-    """Return what `record_models` "auto" comes to in a run with at most so many winners, where that is sure."""
-    return "all" if text == "auto" and winners <= AUTO_MODELS else text
+def logs_models(chosen: str, studies: int) -> bool:
+    """Return whether winners are logged as models; `record_models` may be "auto".
 
-
-def most_models(text: str) -> int | None:
-    """Return how many winners `record_models` logs at most; None is any number.
-
-    "auto" is all of them up to a hundred: a model costs 0.1 s in MLflow, hundreds of times what a trial costs.
+    A model costs 0.1 s in MLflow, hundreds of times what a trial costs.
     """
-    limits = {"all": None, "none": 0, "auto": AUTO_MODELS}
-    if text not in limits:
-        raise DefinitionError(f"record_models is {text!r}; it must be 'auto', 'all' or 'none'.")
-    return limits[text]
+    return chosen == "all" or (chosen == "auto" and studies <= MANY_MODELS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +120,8 @@ class CopyStatus:
         copied: Parts that were read and written.
         pending: Parts that were not, and studies whose trials wait for its end.
         models: Logged or found.
-        models_pending: To be logged (at the end, where it is not sure before that there are not too many).
-        rejected: Runs that MLflow refuses for their content, and damaged models.
+        models_pending: To be logged.
+        rejected: Runs that MLflow refuses for their content, damaged parts and damaged models.
         error: The last one, secrets masked; None after a success.
         note: What is to be said of how runs are written, if anything.
         healthy: False while the store or the copying process fails.
@@ -171,10 +167,9 @@ def settings_for(
     experiment: str,
     run: str,
     record_trials: str = "all",
-    record_models: str = "auto",
-    artifacts: str | None = None,
+    models: bool = False,
 ) -> TrackingSettings:
-    """The settings of a copy, checked.
+    """Return the settings of a copy, checked.
 
     Args:
         directory: The run directory.
@@ -182,27 +177,16 @@ def settings_for(
         experiment: The experiment's name.
         run: The search's id, unique in its experiment; run ids are derived from both.
         record_trials: "all", "top:K" (the best K of each study, written when it ends) or "none" (studies only).
-        record_models: Winners as MLflow models: "all", "none", or "auto", which is all up to a hundred customers.
-        artifacts: Where a database's experiment keeps its artifacts; default: `mlruns` beside a SQLite file, else in
-            the run directory.
+        models: Whether winners are logged as models.
 
     Raises:
-        DefinitionError: `record_trials` or `record_models` is none of these.
+        DefinitionError: `record_trials` is none of these.
         PlanError: A remote run directory without a tracking URI.
     """
     Selection.parse(record_trials)
-    most_models(record_models)
     uri = tracking_uri or default_tracking_uri(directory)
-    return TrackingSettings(
-        directory=directory.uri,
-        tracking_uri=uri,
-        experiment=experiment,
-        run=run,
-        record_trials=record_trials,
-        record_models=record_models,
-        artifacts=artifacts or default_artifacts(directory, uri),
-        token=token_of(directory),
-    )
+    artifacts = default_artifacts(directory, uri)
+    return TrackingSettings(directory.uri, uri, experiment, run, record_trials, models, artifacts, token_of(directory))
 
 
 def settings_of(
@@ -213,7 +197,7 @@ def settings_of(
     record_trials: str | None = None,
     record_models: str | None = None,
 ) -> TrackingSettings:
-    """The settings of the run in a folder; what is None is as the run's definition says."""
+    """Return the settings of the run in a folder; what is None is as the run's definition says."""
     from tuning.definition.mlflow_options import trials_recorded
     from tuning.runs.plan_file import frozen_definition, read_names  # pydantic and more: a child is given settings
 
@@ -226,7 +210,7 @@ def settings_of(
         experiment or options.experiment or definition.name,
         names.run,
         trials_recorded(record_trials or options.record_trials, studies),
-        record_models or (settled_models(options.record_models, studies) if saves_models else "none"),
+        saves_models and logs_models(record_models or options.record_models, studies),
     )
 
 

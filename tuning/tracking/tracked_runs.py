@@ -13,8 +13,8 @@ from tuning.notes.note import plain
 from tuning.records.figures import RECORDED
 from tuning.records.schema import FAILED, FINISHED, MODEL, OK, STOPPED, StudyRecord, TrialRecord, canonical, user_name
 from tuning.storage.names import mask_in
-from tuning.tracking import mlflow_limits
-from tuning.tracking.identity import TrackedSearch, study_name, trial_name, trial_of
+from tuning.tracking import mlflow_names
+from tuning.tracking.mlflow_names import TrackedSearch, trial_of
 
 RUNNING = "RUNNING"
 STATUS = {FINISHED: "FINISHED", STOPPED: "KILLED", FAILED: "FAILED"}
@@ -67,7 +67,7 @@ class TrackedRun:
     start: int
     end: int | None = None
     params: Mapping[str, str] = field(default_factory=dict)
-    metrics: tuple[mlflow_limits.MetricPoint, ...] = ()
+    metrics: tuple[mlflow_names.MetricPoint, ...] = ()
     tags: Mapping[str, str] = field(default_factory=dict)
     short: bool = False
     children: frozenset[str] | None = None
@@ -104,8 +104,8 @@ class RecordRuns:
     search: TrackedSearch
     short: bool = False
 
-    def of_trial(self, record: TrialRecord, best: bool = False) -> TrackedRun:
-        """A trial's child run. best: the trial has won; a short run does not say it."""
+    def of_trial(self, record: TrialRecord) -> TrackedRun:
+        """Return a trial's child run."""
         start = _milliseconds(record.started)
         end = start + max(0, int(record.seconds * 1000))
         config = record.config
@@ -115,7 +115,7 @@ class RecordRuns:
             figures = [] if record.score is None else [("score", record.score, _counted_step(record), end)]
         else:
             figures = list(_trial_metrics(record, start, end))
-            tags |= self._trial_tags(record) | ({BEST_TAG: "true"} if best else {})
+            tags |= self._trial_tags(record)
         return TrackedRun(
             key=self.search.id(record.study, record.trial),
             parent=self.search.id(record.study),
@@ -206,7 +206,7 @@ class RecordRuns:
 def params_of(config: Mapping[str, object], family: str | None = None) -> dict[str, str]:
     """A configuration and its model family as MLflow params; a user's own parameter `family` becomes `user.family`."""
     own = {user_name(name, (FAMILY,)): value for name, value in config.items()}
-    return mlflow_limits.params({FAMILY: family, **own} if family else own)
+    return mlflow_names.params({FAMILY: family, **own} if family else own)
 
 
 def ended(record: StudyRecord) -> int:
@@ -228,24 +228,25 @@ def replaces(new: TrackedRun, known: KnownRun) -> bool:
     return new.trials > known.trials or (new.end or 0) > (known.end or 0)
 
 
-def is_surplus(study: TrackedRun, key: str, end: int | None) -> bool:
-    """Whether a run is that of a trial which the study had before it started again, with fewer trials, or which is
-    none of its best ones any more.
+def is_surplus(study: TrackedRun, key: str) -> bool:
+    """Return whether a study's new run has no such trial any more, or no longer among its best ones.
 
-    study: its new run. key: of a run below it. end: of that run, in milliseconds since 1970.
+    key: of a run below it.
     """
     number = trial_of(study.key, key)
-    if number is not None and study.children is not None:
-        return key not in study.children
-    return number is not None and number >= study.trials and end is not None and end <= study.start
+    if number is None:
+        return False
+    return number >= study.trials if study.children is None else key not in study.children
 
 
 def _study_name(record: StudyRecord | TrialRecord) -> str:
-    return mlflow_limits.text(study_name(record.study, record.customer), mlflow_limits.KEY_LIMIT)
+    """The study's own name when it tells the customer, else both."""
+    name = record.study if record.customer in record.study else f"{record.customer} {record.study}"
+    return mlflow_names.text(name, mlflow_names.KEY_LIMIT)
 
 
 def _trial_name(record: TrialRecord) -> str:
-    return mlflow_limits.text(trial_name(record.study, record.customer, record.trial), mlflow_limits.KEY_LIMIT)
+    return mlflow_names.text(f"{_study_name(record)}/{record.trial:04d}", mlflow_names.KEY_LIMIT)
 
 
 def _counted_step(record: TrialRecord) -> int:
@@ -253,9 +254,9 @@ def _counted_step(record: TrialRecord) -> int:
     return record.best_step or (record.steps[-1].step if record.steps else 0)
 
 
-def _trial_metrics(record: TrialRecord, start: int, end: int) -> Iterator[mlflow_limits.MetricPoint]:
+def _trial_metrics(record: TrialRecord, start: int, end: int) -> Iterator[mlflow_names.MetricPoint]:
     every = {name: value for each in record.steps for name, value in each.metrics.items()} | {**record.metrics}
-    names = mlflow_limits.keys(["score", "fit_seconds", record.shown_metric, *record.reported(every)])
+    names = mlflow_names.keys(["score", "fit_seconds", record.shown_metric, *record.reported(every)])
     when = {}
     for step in record.steps:
         moment = when[step.step] = start + max(0, int(step.seconds * 1000))
@@ -270,9 +271,9 @@ def _trial_metrics(record: TrialRecord, start: int, end: int) -> Iterator[mlflow
         yield names[name], value, last, end
     yield "fit_seconds", record.fit_seconds, 0, end  # the trial's own length is the run's
     for step_number, config in record.changes:
-        for name, setting in mlflow_limits.flatten(config):
+        for name, setting in mlflow_names.flatten(config):
             if isinstance(setting, int | float) and not isinstance(setting, bool):
-                yield mlflow_limits.key(f"hp.{name}"), float(setting), step_number, when.get(step_number, start)
+                yield mlflow_names.key(f"hp.{name}"), float(setting), step_number, when.get(step_number, start)
 
 
 def _plain(record: StudyRecord) -> dict[str, object]:
@@ -288,7 +289,7 @@ def _plain(record: StudyRecord) -> dict[str, object]:
 def _tags(tags: Mapping[str, str]) -> dict[str, str]:
     """Values as MLflow takes them; errors and reasons may quote a URI with a secret in it."""
     return {
-        name: mlflow_limits.text(mask_in(value) if "://" in value else value, mlflow_limits.TAG_LIMIT)
+        name: mlflow_names.text(mask_in(value) if "://" in value else value, mlflow_names.TAG_LIMIT)
         for name, value in tags.items()
     }
 

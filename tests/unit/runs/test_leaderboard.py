@@ -20,7 +20,6 @@ from tuning.records.schema import Config, StudyRecord
 from tuning.records.tables import decode_table, encode
 from tuning.runs.leaderboard import LEADERBOARD, Leaderboard
 from tuning.runs.standings import Standings, UnfinishedCustomers
-from tuning.tracking.summary.summary import leaderboard_plots
 
 LEFT = UnfinishedCustomers(EndCode.NOT_FINISHED_YET(), {"c9": 2})
 
@@ -227,7 +226,6 @@ def test_each_customer_is_one_row_of_the_csv_whatever_its_id_is() -> None:
     rows = list(csv.DictReader(io.StringIO(content.decode(), newline="")))
     assert sorted(row["customer"] for row in rows) == sorted(ids)
     assert {row["gain"] for row in rows} == {"0.5"}
-    assert len(leaderboard_plots(content)) == 2
 
 
 def test_the_csv_holds_no_formula_and_its_exact_form_every_text_as_it_is() -> None:

@@ -14,7 +14,7 @@ from search_spaces import Choice, SearchSpace
 from tuning import RunResult, TuneRunner
 from tuning.basics.wording import params_text, setting_text
 from tuning.cli.program import main
-from tuning.tracking.identity import TrackedSearch
+from tuning.tracking.mlflow_names import TrackedSearch
 from tuning.tracking.tracked_runs import RecordRuns
 
 VALUES: list[Any] = ["sqrt", None, 1, 1.0, 0.5, 2.0, 0, 100.0, [1, 1.0], {"a": None}]

@@ -20,7 +20,7 @@ from tuning.runs.run_counts import TOO_FEW
 from tuning.runs.verdicts import JUDGED, ToUse, discoveries, verdicts
 from tuning.service.views.tables import RunTables
 from tuning.service.views.write import write
-from tuning.tracking.summary.overview import overview
+from tuning.tracking.overview import overview
 
 OWN = {"column": "predicted"}
 TYPES = {"status": pa.string(), **dict.fromkeys(("trial", "trials", "test_rows", "rare_rows"), pa.int64())}

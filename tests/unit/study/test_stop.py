@@ -14,7 +14,7 @@ from tuning.definition.definition import define
 from tuning.errors import DefinitionError
 from tuning.notes import texts
 from tuning.planning.plan import make_plan
-from tuning.tracking.identity import TrackedSearch
+from tuning.tracking.mlflow_names import TrackedSearch
 from tuning.tracking.tracked_runs import RecordRuns
 
 FIELDS = {

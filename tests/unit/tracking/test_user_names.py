@@ -6,7 +6,7 @@ import pytest
 from mlflow_records import study, trial
 
 from tuning.records.schema import StepRecord, TrialRecord
-from tuning.tracking.identity import TrackedSearch
+from tuning.tracking.mlflow_names import TrackedSearch
 from tuning.tracking.tracked_runs import RecordRuns
 
 RUNS = RecordRuns(TrackedSearch("churn", "weekly"))

@@ -35,46 +35,43 @@ def prepare(tracking_uri: str, artifacts: str | None = None) -> None:
     Two searches that start together must not both migrate a fresh database, so a lock is held in the meantime: a
     file of this machine. An older schema is left alone.
 
-    artifacts: where MLflow's own experiment 0 keeps its artifacts; default: `mlruns` beside a SQLite file.
+    artifacts: where experiment 0 of a new SQLite file keeps its artifacts; default: `mlruns` beside the file.
     """
+    path = database_file(tracking_uri)
     with _locked(tracking_uri):
         if initialized(tracking_uri):
             return
-        path = database_file(tracking_uri)
         if path is None or path.exists():
             _create(tracking_uri)
-            _settle_default_experiment(tracking_uri, artifacts or ARTIFACTS)
             return
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Whole or not at all: this process may be killed while MLflow migrates.
+        # Whole or not at all: this process may be killed in the meantime.
         with tempfile.TemporaryDirectory(prefix=".mlflow-", dir=path.parent) as folder:
             fresh = Path(folder, path.name)
-            _make_file(fresh)
-            _settle_default_experiment(sqlite_uri(str(fresh)), artifacts or absolute(str(path.parent / ARTIFACTS)))
+            _copy_empty(fresh)
+            _settle_default_experiment(fresh, artifacts or absolute(str(path.parent / ARTIFACTS)))
             with suppress(FileExistsError):
                 os.link(fresh, path)  # unlike a rename, never replaces a file
 
 
-def _make_file(path: Path) -> None:
-    """A new SQLite database: a copy of the empty one that is kept, or of one that MLflow makes, in 3 core-seconds."""
+def _copy_empty(target: Path) -> None:
+    """Copy the empty database that is kept, or one that MLflow makes, in 3 core-seconds."""
     kept = kept_database()
-    with _locked(str(kept or path)):
+    with _locked(str(kept or target)), tempfile.TemporaryDirectory() as folder:
+        made = Path(folder, "mlflow.db")
         if kept is not None and _usable(kept):
-            shutil.copyfile(kept, path)
-            return
-        with tempfile.TemporaryDirectory() as folder:  # a process that is killed meanwhile leaves nothing in a run
-            made = Path(folder, "mlflow.db")
+            made = kept
+        else:
             _create(sqlite_uri(str(made)))
-            shutil.copyfile(made, path)
-        if kept is not None:
+        shutil.copyfile(made, target)
+        if kept not in (None, made):
             with suppress(OSError):  # no place, no permission: the next run has another one made
                 kept.parent.mkdir(parents=True, exist_ok=True)
-                with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
-                    os.replace(shutil.copyfile(path, Path(folder, kept.name)), kept)
+                os.replace(shutil.copyfile(made, kept.with_name(f".{kept.name}.{os.getpid()}")), kept)
 
 
 def kept_database() -> Path | None:
-    """Where the empty database of the installed MLflow is kept; None when nothing is to be kept.
+    """Return where the empty database of the installed MLflow is kept; None when nothing is to be kept.
 
     `TUNING_CACHE` names the folder, or is "off"; default: `tuning-service` in the user's cache folder.
     """
@@ -102,17 +99,16 @@ def _create(tracking_uri: str) -> None:
     client(tracking_uri).search_experiments(max_results=1)
 
 
-def _settle_default_experiment(tracking_uri: str, artifacts: str) -> None:
-    """Experiment 0 of a new database, which MLflow has made in the folder and at the time of another one."""
-    engine, now = engine_for(tracking_uri), int(time.time() * 1000)
-    update = "UPDATE experiments SET artifact_location = :place, creation_time = :now, last_update_time = :now"
-    with suppress(sqlalchemy.exc.DatabaseError), engine.begin() as connection:  # nothing of ours depends on it
-        connection.execute(sqlalchemy.text(update), {"place": f"{artifacts}/0", "now": now})
-    engine.dispose()
+def _settle_default_experiment(database: Path, artifacts: str) -> None:
+    """Experiment 0, which MLflow has made in the folder and at the time of another database."""
+    now = int(time.time() * 1000)
+    update = "UPDATE experiments SET artifact_location = ?, creation_time = ?, last_update_time = ?"
+    with suppress(sqlite3.Error), closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute(update, (f"{artifacts}/0", now, now))  # nothing of ours depends on it
 
 
 def database_file(tracking_uri: str) -> Path | None:
-    """The file of a SQLite URI; None for all other databases, and for URIs with SQLite's own options."""
+    """Return the file of a SQLite URI; None for all other databases, and for URIs with SQLite's own options."""
     scheme, _, rest = tracking_uri.partition("://")
     if scheme.split("+")[0] != "sqlite" or len(rest) < 2 or rest.startswith(("/:memory:", "/file:")) or "?" in rest:
         return None
@@ -120,7 +116,7 @@ def database_file(tracking_uri: str) -> Path | None:
 
 
 def initialized(tracking_uri: str) -> bool:
-    """Whether MLflow has made its tables there. Asking makes no SQLite file."""
+    """Return whether MLflow has made its tables there. Asking makes no SQLite file."""
     path = database_file(tracking_uri)
     if path is not None and not path.exists():
         return False
@@ -132,7 +128,7 @@ def initialized(tracking_uri: str) -> bool:
 
 
 def usable_uri(tracking_uri: str) -> str:
-    """`postgresql://` with a driver that is installed: SQLAlchemy 2.1 takes psycopg 3, many have psycopg2 only."""
+    """Name a driver that is installed: of `postgresql://` SQLAlchemy 2.1 takes psycopg 3, many have psycopg2 only."""
     scheme, separator, rest = tracking_uri.partition("://")
     if scheme == "postgresql" and not find_spec("psycopg") and find_spec("psycopg2"):
         return f"postgresql+psycopg2{separator}{rest}"
@@ -140,7 +136,7 @@ def usable_uri(tracking_uri: str) -> str:
 
 
 def engine_for(tracking_uri: str) -> sqlalchemy.engine.Engine:
-    """An engine whose every wait is bounded, so that an outage is noticed within seconds."""
+    """Return an engine whose every wait is bounded, so that an outage is noticed within seconds."""
     url = sqlalchemy.make_url(tracking_uri)
     options: dict[str, str | int | float] = {}
     if url.get_backend_name() == "sqlite":
@@ -164,7 +160,7 @@ def engine_for(tracking_uri: str) -> sqlalchemy.engine.Engine:
 
 
 def client(tracking_uri: str) -> MlflowClient:
-    """MLflow's client for a URI, without touching the process's global tracking URI."""
+    """Return MLflow's client for a URI, without touching the process's global tracking URI."""
     from mlflow import MlflowClient
 
     return MlflowClient(tracking_uri=tracking_uri, registry_uri=tracking_uri)

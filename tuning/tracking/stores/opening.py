@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tuning.tracking.identity import TrackedSearch
+from tuning.tracking.mlflow_names import TrackedSearch
 from tuning.tracking.stores.store import Store
 
 BULK = ("sqlite", "postgresql")

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import sqlalchemy
 
-from tuning.tracking import mlflow_limits
-from tuning.tracking.identity import TrackedSearch, experiment_name
+from tuning.tracking import mlflow_names
+from tuning.tracking.mlflow_names import TrackedSearch, experiment_name
 from tuning.tracking.models import ModelLogger
 from tuning.tracking.settings import ARTIFACTS, absolute
 from tuning.tracking.stores.database import client, engine_for
@@ -93,14 +93,9 @@ class BulkStore(Store):
             done(run)
 
     def mark_best(self, keys: Iterable[str]) -> None:
-        marked = (self.tags.c.run_uuid == self.runs.c.run_uuid) & (self.tags.c.key == BEST_TAG)
-        unmarked = sqlalchemy.select(self.runs.c.run_uuid).select_from(self.runs.outerjoin(self.tags, marked))
-        rows: list[Row] = []
         with self.engine.begin() as connection:
-            for chunk in _chunks([self.run_id(key) for key in keys]):
-                found = connection.execute(unmarked.where(self.runs.c.run_uuid.in_(chunk), self.tags.c.key.is_(None)))
-                rows += [(run_uuid, BEST_TAG, "true") for (run_uuid,) in found]
-            insert(connection, self.tags, rows)  # most were written with the tag
+            there = self._known_runs(connection, [self.run_id(key) for key in keys])
+            insert(connection, self.tags, [(run_uuid, BEST_TAG, "true") for run_uuid in there])
 
     def models(self) -> ModelLogger:
         return ModelLogger(client(self.tracking_uri), self.experiment, self.search)
@@ -188,13 +183,9 @@ class BulkStore(Store):
 
     def _remove_surplus(self, connection: sqlalchemy.Connection, study: TrackedRun, run_uuid: str) -> None:
         """Remove the trials of a study that it has no more, or that are none of its best ones any more."""
-        columns, tags = self.runs.c, self.tags.c
-        below = (tags.run_uuid == columns.run_uuid) & (tags.key == PARENT_TAG) & (tags.value == run_uuid)
-        query = sqlalchemy.select(columns.run_uuid, columns.end_time).select_from(self.runs.join(self.tags, below))
-        keys = {known: key for key, known in self.ids.items()}
-        found = [
-            child for child, end in connection.execute(query).all() if is_surplus(study, keys.get(child, child), end)
-        ]
+        tags, keys = self.tags.c, {known: key for key, known in self.ids.items()}
+        below = sqlalchemy.select(tags.run_uuid).where(tags.key == PARENT_TAG, tags.value == run_uuid)
+        found = [child for child in connection.scalars(below) if is_surplus(study, keys.get(child, child))]
         for table in (self.params, self.metrics, self.latest, self.tags, self.runs):
             for chunk in _chunks(found):
                 connection.execute(table.delete().where(table.c.run_uuid.in_(chunk)))
@@ -208,7 +199,7 @@ class BulkStore(Store):
             (run_uuid, run.name, "LOCAL", "", "", user(), *times, "", ACTIVE, place, int(self.experiment))
         )
         rows["params"] += [(run_uuid, key, value) for key, value in run.params.items()]
-        history = [(run_uuid, key, step, when, *mlflow_limits.stored(value)) for key, value, step, when in run.metrics]
+        history = [(run_uuid, key, step, when, *mlflow_names.stored(value)) for key, value, step, when in run.metrics]
         if not run.short:
             rows["metrics"] += history
         # Of each metric: highest step, then time, then value.

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from mlflow.entities import Metric, Param, RunTag
 from mlflow.utils import validation
 
-from tuning.tracking import mlflow_limits
-from tuning.tracking.identity import TrackedSearch, experiment_name
-from tuning.tracking.mlflow_limits import batches
+from tuning.tracking import mlflow_names
+from tuning.tracking.mlflow_names import TrackedSearch, experiment_name
 
 names = st.one_of(
     st.text(max_size=40), st.sampled_from(["..", ".", "/", "a//b", "a/../b", "x" * 300, "ä/ö", "a:b", "\0"])
@@ -23,7 +22,7 @@ names = st.one_of(
 @settings(max_examples=150, deadline=None)
 @given(st.dictionaries(names, st.one_of(st.text(max_size=20), st.floats(), st.none(), st.booleans()), max_size=8))
 def test_every_name_is_accepted_and_no_two_become_one(config: dict[str, object]) -> None:
-    params = mlflow_limits.params(config)
+    params = mlflow_names.params(config)
     assert len(params) == len(config)
     validation._validate_batch_log_data(
         [Metric(key, 1.0, 1, 0) for key in params],
@@ -37,7 +36,7 @@ def test_every_name_is_accepted_and_no_two_become_one(config: dict[str, object])
 
 def test_nested_values_get_dotted_names() -> None:
     config = {"model": {"depth": 3, "sizes": [1, 2], "none": {}}, "on": True, "rate": 1e-05, "nothing": None}
-    assert mlflow_limits.params(config) == {
+    assert mlflow_names.params(config) == {
         "model.depth": "3",
         "model.sizes": "[1, 2]",
         "model.none": "{}",
@@ -48,14 +47,14 @@ def test_nested_values_get_dotted_names() -> None:
 
 
 def test_names_that_would_fall_together_stay_apart() -> None:
-    params = mlflow_limits.params({"P(x)": 1, "P[x]": 2, "a" * 400: 3, "a" * 399 + "b": 4})
+    params = mlflow_names.params({"P(x)": 1, "P[x]": 2, "a" * 400: 3, "a" * 399 + "b": 4})
     assert sorted(params.values()) == ["1", "2", "3", "4"]
     assert "P_x_" in params
 
 
 def test_long_values_are_cut_where_mlflow_would_refuse_them() -> None:
-    assert len(mlflow_limits.params({"text": "x" * 10_000})["text"]) == validation.MAX_PARAM_VAL_LENGTH
-    assert len(mlflow_limits.text("x" * 10_000, mlflow_limits.TAG_LIMIT)) <= validation.MAX_TAG_VAL_LENGTH
+    assert len(mlflow_names.params({"text": "x" * 10_000})["text"]) == validation.MAX_PARAM_VAL_LENGTH
+    assert len(mlflow_names.text("x" * 10_000, mlflow_names.TAG_LIMIT)) <= validation.MAX_TAG_VAL_LENGTH
     assert len(experiment_name("e" * 1000)) <= 250
     assert experiment_name("e" * 1000) != experiment_name("e" * 999)
 
@@ -65,39 +64,7 @@ def test_numbers_are_stored_as_mlflow_stores_them() -> None:
 
     for value in (1.5, math.nan, math.inf, -math.inf, 0.0, -1e-300):
         is_nan, number = SqlAlchemyStore.sanitize_metric_value(None, value)
-        assert mlflow_limits.stored(value) == (number, is_nan)
-
-
-@settings(max_examples=12, deadline=None)
-@given(
-    st.integers(0, 250),
-    st.integers(0, 2500),
-    st.integers(0, 150),
-    st.sampled_from([10, 6000]),
-)
-def test_batches_stay_within_every_limit_and_hold_everything(params: int, metrics: int, tags: int, length: int) -> None:
-    from mlflow.protos.service_pb2 import LogBatch
-    from mlflow.utils.proto_json_utils import message_to_json
-
-    made = list(
-        batches(
-            {f"p{n}": '"' * length for n in range(params)},
-            [(f"m{n % 7}", float(n), n, 1_795_000_000_000) for n in range(metrics)],
-            {f"t{n}": "ü" * (length // 2) for n in range(tags)},
-        )
-    )
-    assert sum(len(batch["params"]) for batch in made) == params
-    assert sum(len(batch["metrics"]) for batch in made) == metrics
-    assert sum(len(batch["tags"]) for batch in made) == tags
-    for batch in made:
-        validation._validate_batch_log_limits(**batch)
-        message = LogBatch(
-            run_id="0" * 32,
-            metrics=[entity.to_proto() for entity in batch["metrics"]],
-            params=[entity.to_proto() for entity in batch["params"]],
-            tags=[entity.to_proto() for entity in batch["tags"]],
-        )
-        validation._validate_batch_log_api_req(message_to_json(message))
+        assert mlflow_names.stored(value) == (number, is_nan)
 
 
 def test_ids_are_mlflows_and_depend_on_every_part() -> None:

@@ -1,1 +1,0 @@
-"""The one MLflow run that sums up all studies."""
