@@ -14,7 +14,7 @@ from tuning.definition.fields import NAME
 from tuning.errors import MissingError
 from tuning.service.children import Child, ChildLimits, Children, Kind
 from tuning.service.extract_child import ANSWER
-from tuning.service.extracts import Formulas, RowsForm, sent_file
+from tuning.service.extracts import SentRows
 from tuning.service.settings import GB, ServiceSettings
 from tuning.serving.release import RELEASES
 from tuning.serving.releases import FOLDER
@@ -45,29 +45,19 @@ class Champions:
                 return
         raise MissingError(f"there are no champions called {name[:100]!r}. Make a release of a run: tuning promote.")
 
-    def predictions(
-        self,
-        team: str,
-        name: str,
-        customer: str | None,
-        rows: bytes,
-        form: RowsForm,
-        formulas: Formulas = "keep",
-        interval: float | None = None,
-    ) -> Future[BinaryIO]:
+    def predictions(self, team: str, name: str, sent: SentRows) -> Future[BinaryIO]:
         """Rows with predictions, as of `Extracts.predictions`, and columns that say what has answered."""
-        values = {"storage": self._storage(team), "size": self._models, "name": name, "customer": customer}
-        values |= {"most": self._settings.prediction_rows, "formulas": formulas, "interval": interval}
-        return self._children.submit(KIND, team, lambda: self._predict(team, values, sent_file(rows, form)))
+        return self._children.submit(KIND, team, lambda: self._predict(team, name, sent))
 
-    def _predict(self, team: str, values: dict[str, object], sent: tuple[str, bytes]) -> BinaryIO:
+    def _predict(self, team: str, name: str, sent: SentRows) -> BinaryIO:
         work = self._settings.work / FOLDER / team
         with (
             self._children.kept(team, MOST_CHILDREN, lambda: self._start(work)) as child,
             tempfile.TemporaryDirectory(dir=work) as folder,
         ):
-            Path(folder, sent[0]).write_bytes(sent[1])
-            values = {**values, "folder": folder}
+            sent.write(Path(folder))
+            champions = {"storage": self._storage(team), "size": self._models, "name": name, "folder": folder}
+            values = {**champions, **sent.values(self._settings)}
             child.ask("tuning.service.champions_child:write_champions_predictions", values, self._settings.names(team))
             return Path(folder, ANSWER).open("rb")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping
 from concurrent.futures import Future
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Literal
 
@@ -24,6 +25,26 @@ RowsForm = Literal["csv", "json"]
 Formulas = Literal["keep", "guard"]
 
 
+@dataclass(frozen=True)
+class SentRows:
+    """Rows to predict, and how: for whom, what becomes of formulas in CSV, and with which intervals."""
+
+    rows: bytes
+    form: RowsForm
+    customer: str | None = None
+    formulas: Formulas = "keep"
+    interval: float | None = None
+
+    def values(self, settings: ServiceSettings) -> dict[str, object]:
+        """What a child is asked."""
+        told = {"customer": self.customer, "formulas": self.formulas, "interval": self.interval}
+        return {**told, "most": settings.prediction_rows}
+
+    def write(self, folder: Path) -> None:
+        """Place the rows where a child reads them."""
+        (folder / (ROWS_CSV if self.form == "csv" else ROWS_JSON)).write_bytes(self.rows)
+
+
 class Extracts:
     """What is taken out of runs. Answers are open files whose names are gone: closing one deletes it."""
 
@@ -35,30 +56,19 @@ class Extracts:
         at once; the child's errors are those of `tuning.errors`."""
         return self._children.submit(KIND, run.team, lambda: self._file(run, "write_model", {"customer": customer}))
 
-    def predictions(
-        self,
-        run: SubmittedRun,
-        customer: str | None,
-        rows: bytes,
-        form: RowsForm,
-        formulas: Formulas = "keep",
-        interval: float | None = None,
-    ) -> Future[BinaryIO]:
+    def predictions(self, run: SubmittedRun, sent: SentRows) -> Future[BinaryIO]:
         """Rows with predictions, in the form in which they were sent; errors as of `model`."""
-        most = self._settings.prediction_rows
-        values = {"customer": customer, "most": most, "formulas": formulas, "interval": interval}
-        return self._children.submit(
-            KIND, run.team, lambda: self._file(run, "write_run_predictions", values, sent_file(rows, form))
-        )
+        values = sent.values(self._settings)
+        return self._children.submit(KIND, run.team, lambda: self._file(run, "write_run_predictions", values, sent))
 
     def report(self, run: SubmittedRun, customer: str) -> Future[BinaryIO]:
         """A customer's page; errors as of `model`."""
         return self._children.submit(KIND, run.team, lambda: self._file(run, "write_report", {"customer": customer}))
 
     def _file(
-        self, run: SubmittedRun, function: str, values: Mapping[str, object], sent: tuple[str, bytes] | None = None
+        self, run: SubmittedRun, function: str, values: Mapping[str, object], sent: SentRows | None = None
     ) -> BinaryIO:
-        """The answer of a function of `extract_child`. sent: name and content of a file in its folder."""
+        """The answer of a function of `extract_child`."""
         work = self._settings.work / run.id
         work.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=work, prefix="extract-") as name:
@@ -66,7 +76,7 @@ class Extracts:
             # Rows that were sent are all that is read besides the run; a report reads the customer's rows.
             allowed = roots_variable(self._settings, run.team) if sent is None else {VARIABLE: name}
             if sent is not None:
-                (folder / sent[0]).write_bytes(sent[1])
+                sent.write(folder)
             self._children.run(
                 f"tuning.service.extract_child:{function}",
                 {"run": run.run_directory, **values},
@@ -76,8 +86,3 @@ class Extracts:
                 names=self._settings.names(run.team, run.run_directory),
             )
             return open(folder / ANSWER, "rb")
-
-
-def sent_file(rows: bytes, form: RowsForm) -> tuple[str, bytes]:
-    """Name and content of the file with rows that were sent."""
-    return ROWS_CSV if form == "csv" else ROWS_JSON, rows

@@ -117,18 +117,19 @@ def test_tables_of_a_run_that_works_are_made_anew_only_when_somebody_looks_and_t
 ) -> None:
     now, writer = [100.0], Writer(tables)
     views = Views(settings(tmp_path), writer, lambda: now[0])
-    first = views.of(RUN)
+    first = views.ask(RUN).result()
     now[0] += FRESH_S
-    assert views.of(RUN) is first
+    assert views.ask(RUN).result() is first
     assert writer.written == 1
     now[0] += 1
     writer.may_go_on.clear()
-    assert [views.of(RUN), views.of(RUN)] == [first, first]  # the old ones meanwhile, and one child for both
+    for _ in range(2):
+        assert views.ask(RUN).result() is first  # the old ones meanwhile, and one child for both
     writer.may_go_on.set()
-    newer = views.of(dataclasses.replace(RUN, state=RunState.FINISHED, ended=now[0]))
+    newer = views.ask(dataclasses.replace(RUN, state=RunState.FINISHED, ended=now[0])).result()
     assert newer.written == now[0]
     assert writer.written == 2
-    assert first.tables.page(rows=1).rows == newer.tables.page(rows=1).rows  # who looks at the old ones goes on
+    assert first.page(rows=1).rows == newer.page(rows=1).rows  # who looks at the old ones goes on
 
 
 def test_tables_that_were_begun_before_the_end_are_not_those_of_an_ended_run(tables: RunTables, tmp_path: Path) -> None:
@@ -143,14 +144,14 @@ def test_tables_that_were_begun_before_the_end_are_not_those_of_an_ended_run(tab
     writer.may_go_on.set()
     assert early.result().written == 100.0
     assert [each.result().written for each in asked] == [105.0, 105.0]
-    assert (views.of(ended).written, writer.written) == (105.0, 2)
+    assert (views.ask(ended).result().written, writer.written) == (105.0, 2)
 
 
 def test_a_new_server_finds_the_tables_of_the_one_before(tables: RunTables, tmp_path: Path) -> None:
     writer = Writer(tables)
     ended = dataclasses.replace(RUN, state=RunState.FINISHED, ended=90.0)
-    Views(settings(tmp_path), writer, lambda: 100.0).of(ended)
-    assert Views(settings(tmp_path), writer, lambda: 200.0).of(ended).written == 100.0
+    Views(settings(tmp_path), writer, lambda: 100.0).ask(ended).result()
+    assert Views(settings(tmp_path), writer, lambda: 200.0).ask(ended).result().written == 100.0
     assert writer.written == 1
 
 
@@ -158,10 +159,10 @@ def test_tables_of_another_version_are_written_anew(tables: RunTables, tmp_path:
     """They may lack a column that is shown now."""
     writer = Writer(tables)
     ended = dataclasses.replace(RUN, state=RunState.FINISHED, ended=90.0)
-    older = Views(settings(tmp_path), writer, lambda: 100.0).of(ended).tables.folder / SUMMARY_FILE
+    older = Views(settings(tmp_path), writer, lambda: 100.0).ask(ended).result().folder / SUMMARY_FILE
     summary = json.loads(older.read_text())
     older.write_text(json.dumps({**summary, "written_by": {**summary["written_by"], "columns": ["customer"]}}))
-    assert Views(settings(tmp_path), writer, lambda: 200.0).of(ended).written == 200.0
+    assert Views(settings(tmp_path), writer, lambda: 200.0).ask(ended).result().written == 200.0
     assert not older.exists()
 
 
@@ -170,9 +171,9 @@ def test_a_run_without_records_has_no_tables_and_gets_them_later(tables: RunTabl
     writer.fails = True
     views = Views(settings(tmp_path), writer, lambda: 100.0)
     with pytest.raises(MissingError, match="not a run directory"):
-        views.of(RUN)
+        views.ask(RUN).result()
     assert not (tmp_path / RUN.id).exists()  # as after a run was deleted while somebody looked
     writer.fails = False
-    assert len(views.of(RUN).tables) == len(tables)
+    assert len(views.ask(RUN).result()) == len(tables)
     views.forget(RUN.id)
     assert not (tmp_path / RUN.id / "views").exists()

@@ -20,7 +20,7 @@ from tuning.service.children import Children
 from tuning.service.service import Service
 from tuning.service.states import RunState
 from tuning.service.views.tables import RunTables
-from tuning.service.views.views import KIND, ShownTables
+from tuning.service.views.views import KIND
 from tuning.service.web.app import create_app
 
 
@@ -112,7 +112,7 @@ def test_few_children_write_tables_at_once_and_one_team_does_not_take_them_all(
         views.ask(of_team[-1])
     begun.append(views.ask(service.runs.get(finished(service, "x", "credit"))))
     assert not any(each.running() for each in begun[KIND.at_once :])
-    older = ShownTables(RunTables.__new__(RunTables), written=0.0)  # such as were written before
+    older = RunTables.__new__(RunTables)  # such as were written before
     views._shown[of_team[-1].id] = older
     assert views.ask(dataclasses.replace(of_team[-1], state=RunState.RUNNING)).result() is older
     go_on.set()

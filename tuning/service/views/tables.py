@@ -69,6 +69,11 @@ class RunTables:
         self._board = _mapped(folder / LEADERBOARD_FILE)
 
     @property
+    def written(self) -> float:
+        """When they were written, in seconds since 1970: the folder is named after the microsecond."""
+        return int(self.folder.name) / 1e6
+
+    @property
     def current(self) -> bool:
         """Whether this version of the program has written them."""
         return bool(self.summary.get("written_by") == written_by())

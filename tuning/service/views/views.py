@@ -9,12 +9,12 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future, wait
-from dataclasses import dataclass
 from pathlib import Path
 
 from tuning.errors import MissingError, QuotaError, TuningError
 from tuning.service.children import ChildLimits, Children, Kind, run_variable
 from tuning.service.database.runs import SubmittedRun
+from tuning.service.names import Names
 from tuning.service.settings import ServiceSettings
 from tuning.service.states import WORKING
 from tuning.service.views.tables import SUMMARY_FILE, RunTables
@@ -25,28 +25,16 @@ KIND = Kind("tables of runs", at_once=2, most_open=8)
 LIMITS = ChildLimits(seconds=600.0)
 
 
-@dataclass(frozen=True)
-class ShownTables:
-    """Tables, and when they were written, in seconds since 1970."""
-
-    tables: RunTables
-    written: float
-
-
 class Views:
     """The tables of all runs, in a folder of each below the service's own. Safe for threads."""
 
     def __init__(self, settings: ServiceSettings, children: Children, clock: Callable[[], float] = time.time) -> None:
         self._settings, self._children, self._clock = settings, children, clock
-        self._shown = OrderedDict[str, ShownTables]()  # the one that was looked at last is the last
-        self._being_written = dict[str, tuple[Future[ShownTables], float]]()  # and when each has begun
+        self._shown = OrderedDict[str, RunTables]()  # the one that was looked at last is the last
+        self._being_written = dict[str, tuple[Future[RunTables], float]]()  # and when each has begun
         self._lock = threading.Lock()
 
-    def of(self, run: SubmittedRun) -> ShownTables:
-        """What `ask` gives, waited for."""
-        return self.ask(run).result()
-
-    def ask(self, run: SubmittedRun) -> Future[ShownTables]:
+    def ask(self, run: SubmittedRun) -> Future[RunTables]:
         """Return a run's tables: of a run that works those that there are, and newer ones are begun where they are old.
 
         The first ones, and those of a run that has ended, are to be waited for. `MissingError` before it has recorded
@@ -69,26 +57,25 @@ class Views:
             self._shown.pop(run, None)
         shutil.rmtree(self._folder(run), ignore_errors=True)
 
-    def _too_old(self, shown: ShownTables, run: SubmittedRun) -> bool:
+    def _too_old(self, shown: RunTables, run: SubmittedRun) -> bool:
         if run.state in WORKING:
             return self._clock() - shown.written > FRESH_S
         return run.ended is not None and shown.written < run.ended
 
-    def _newest(self, run: SubmittedRun) -> ShownTables | None:
+    def _newest(self, run: SubmittedRun) -> RunTables | None:
         with self._lock:
             shown = self._shown.get(run.id)
             if shown is not None:
                 self._shown.move_to_end(run.id)
                 return shown
         folders = sorted(self._folder(run.id).glob(f"*/{SUMMARY_FILE}"), key=lambda file: int(file.parent.name))
-        tables = self._tables(run, folders[-1].parent) if folders else None
-        return self._keep(run.id, tables) if tables is not None and tables.current else None
+        shown = RunTables(folders[-1].parent, self._names(run)) if folders else None
+        return self._keep(run.id, shown) if shown is not None and shown.current else None
 
-    def _tables(self, run: SubmittedRun, folder: Path) -> RunTables:
-        return RunTables(folder, self._settings.names(run.team, run.run_directory))
+    def _names(self, run: SubmittedRun) -> Names:
+        return self._settings.names(run.team, run.run_directory)
 
-    def _keep(self, run: str, tables: RunTables) -> ShownTables:
-        shown = ShownTables(tables, int(tables.folder.name) / 1e6)
+    def _keep(self, run: str, shown: RunTables) -> RunTables:
         with self._lock:
             self._shown[run] = shown
             self._shown.move_to_end(run)
@@ -96,7 +83,7 @@ class Views:
                 self._shown.popitem(last=False)
         return shown
 
-    def _begin(self, run: SubmittedRun) -> Future[ShownTables]:
+    def _begin(self, run: SubmittedRun) -> Future[RunTables]:
         """One child process at a time writes the tables of a run, whoever looks.
 
         One that has begun before the run's end may lack what was recorded last: another one follows it.
@@ -110,12 +97,12 @@ class Views:
             self._being_written[run.id] = writing, begun
         return writing
 
-    def _written(self, run: SubmittedRun, begun: float, before: Future[ShownTables] | None) -> ShownTables:
+    def _written(self, run: SubmittedRun, begun: float, before: Future[RunTables] | None) -> RunTables:
         if before is not None:
             wait([before])
         # Named after the moment before they are read: what is recorded meanwhile may be missing.
         folder = self._folder(run.id) / str(int(self._clock() * 1e6))
-        names = self._settings.names(run.team, run.run_directory)
+        names = self._names(run)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             values = {"run": run.run_directory, "folder": str(folder)}
@@ -123,7 +110,7 @@ class Views:
             self._children.run(
                 "tuning.service.views.write:write", values, environment=environment, limits=LIMITS, names=names
             )
-            found = self._keep(run.id, self._tables(run, folder))
+            found = self._keep(run.id, RunTables(folder, names))
             for older in self._folder(run.id).iterdir():
                 if older != folder:
                     shutil.rmtree(older, ignore_errors=True)  # who has them mapped can still read them
@@ -143,7 +130,7 @@ class Views:
         return self._settings.work / run / "views"
 
 
-def _known(shown: ShownTables) -> Future[ShownTables]:
-    future = Future[ShownTables]()
+def _known(shown: RunTables) -> Future[RunTables]:
+    future = Future[RunTables]()
     future.set_result(shown)
     return future

@@ -16,8 +16,7 @@ from tuning.errors import MissingError, QuotaError
 from tuning.records.columns import FigureRow
 from tuning.records.figures import shown_in
 from tuning.service.states import OPEN, WORKING
-from tuning.service.views.tables import Status
-from tuning.service.views.views import ShownTables
+from tuning.service.views.tables import RunTables, Status
 from tuning.service.web.auth import ServiceOf
 from tuning.service.web.definitions import as_yaml
 from tuning.service.web.messages import LeaderboardMessage, RunMessage
@@ -35,7 +34,7 @@ _PICTURE = re.compile(r"picture-\d+\.svg")
 ShownRun = Annotated[RunMessage, Depends(show_run)]
 
 
-async def _shown_or_why(found: TeamRun, service: ServiceOf) -> tuple[ShownTables | None, str]:
+async def _shown_or_why(found: TeamRun, service: ServiceOf) -> tuple[RunTables | None, str]:
     """Return a run's tables, or why there are none."""
     if found.started is None:
         return None, "Nothing is recorded yet."
@@ -52,7 +51,7 @@ def run_page(
     run: ShownRun,
     service: ServiceOf,
     render: Render,
-    looked: Annotated[tuple[ShownTables | None, str], Depends(_shown_or_why)],
+    looked: Annotated[tuple[RunTables | None, str], Depends(_shown_or_why)],
     sort: Annotated[str, Query(max_length=64)] = "customer",
     search: Annotated[str, Query(max_length=255)] = "",
     status: Annotated[Status, Query()] = "",
@@ -69,7 +68,7 @@ def run_page(
         seen=max((event.id for event in service.runs.events(run.id) if event.state is run.state), default=0),
         trials=(run.definition or {}).get("trials", Definition.model_fields["trials"].default),
         definition=_definition(run.definition or {}),
-        tables=None if shown is None else shown.tables.summary,
+        tables=None if shown is None else shown.summary,
         no_tables=why_not,
         board=None if board is None else _board(board, f"/runs/{run.id}", asked),
         age=duration(max(0.0, service.clock() - shown.written)) if shown and run.state in WORKING else "",
@@ -80,7 +79,7 @@ def run_page(
 @router.get("/runs/{run}/pictures/{name}")
 def picture(shown: ShownHere, name: str) -> Response:
     """Return a picture of all customers."""
-    file = shown.tables.folder / name
+    file = shown.folder / name
     if not _PICTURE.fullmatch(name) or not file.is_file():
         raise HTTPException(404)
     return FileResponse(

@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import Annotated, Any, BinaryIO
 
 from fastapi import APIRouter, Depends, HTTPException, Path, Query, Request
@@ -18,7 +17,7 @@ from tuning.basics.wording import shorten
 from tuning.errors import RefusedChangeError
 from tuning.service.database.runs import SubmittedRun
 from tuning.service.extract_child import RowsMessage
-from tuning.service.extracts import Formulas, RowsForm
+from tuning.service.extracts import Formulas, RowsForm, SentRows
 from tuning.service.web.auth import Asking, ServiceOf
 from tuning.service.web.definitions import JSON
 from tuning.service.web.messages import PredictionsMessage
@@ -29,6 +28,7 @@ UNIT = 1 << 16  # bytes that are sent at a time
 ZIP, CSV = "application/zip", "text/csv"
 UNSAFE, MOST_NAME = re.compile(r"[^A-Za-z0-9._-]"), 80  # what is no part of a file's name; characters of a customer
 FORMS: Mapping[str, RowsForm] = {JSON[0]: "json", CSV: "csv"}
+KINDS = {form: kind for kind, form in FORMS.items()}
 ARCHIVE: Mapping[str, object] = {ZIP: {"schema": {"type": "string", "format": "binary"}}}
 TEXT: Mapping[str, object] = {"schema": {"type": "string"}, "example": "age,prediction\n41,no\n"}
 BODY: dict[str, object] = {
@@ -56,22 +56,6 @@ PREDICTIONS: Mapping[str, Any] = {
 }
 
 
-@dataclass(frozen=True)
-class SentRows:
-    """Rows to predict, and how: a dependency of the routes that predict."""
-
-    rows: bytes
-    kind: str
-    id: str | None
-    formulas: Formulas
-    interval: float | None
-
-    @property
-    def asked(self) -> tuple[str | None, bytes, RowsForm, Formulas, float | None]:
-        """What is asked of a child process."""
-        return self.id, self.rows, FORMS[self.kind], self.formulas, self.interval
-
-
 async def sent_rows(
     request: Request,
     id: CustomerId = None,
@@ -94,7 +78,7 @@ async def sent_rows(
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in FORMS:
         raise HTTPException(415, f"Content-Type {shorten(repr(kind))} is not taken. Send {JSON[0]} or {CSV}.")
-    return SentRows(await request.body(), kind, id, formulas, interval)
+    return SentRows(await request.body(), FORMS[kind], id, formulas, interval)
 
 
 async def team_champions(
@@ -122,7 +106,7 @@ async def model(found: TeamRun, service: ServiceOf, id: CustomerId = None) -> Re
 async def predict(found: TeamRun, service: ServiceOf, sent: Sent) -> object:
     """Rows in, predictions out, in the form in which they came: the rows with a column `prediction`, and one of
     probabilities per class where the model has them. CSV is read as the run's data are."""
-    return await streamed(service.extracts.predictions(recorded(found), *sent.asked), sent.kind)
+    return await streamed(service.extracts.predictions(recorded(found), sent), KINDS[sent.form])
 
 
 @router.post("/api/v1/champions/{name}/predictions", tags=["champions"], **PREDICTIONS)
@@ -131,7 +115,7 @@ async def predict_by_champions(
 ) -> object:
     """Rows in, predictions out, as of a run. Each row is predicted by what serves its customer in the newest release;
     the column `answer` says what that is (`own`, `pool`, `constant`), `release` is the release's number."""
-    return await streamed(service.champions.predictions(holder.team, name, *sent.asked), sent.kind)
+    return await streamed(service.champions.predictions(holder.team, name, sent), KINDS[sent.form])
 
 
 def recorded(run: SubmittedRun) -> SubmittedRun:

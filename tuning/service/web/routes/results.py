@@ -21,7 +21,6 @@ from tuning.runs.outcome import REPORT
 from tuning.service.database.runs import SubmittedRun
 from tuning.service.settings import ServiceSettings
 from tuning.service.views.tables import MOST_ROWS, RunTables, Status
-from tuning.service.views.views import ShownTables
 from tuning.service.web.auth import ServiceOf
 from tuning.service.web.messages import CustomerMessage, LeaderboardMessage
 from tuning.service.web.routes.models import recorded
@@ -42,12 +41,12 @@ TableForm = Literal["json", "csv", "parquet"]
 FILES: Mapping[str, Mapping[str, object]] = {"text/csv": {}, "application/vnd.apache.parquet": {}}
 
 
-async def shown_tables(found: TeamRun, service: ServiceOf) -> ShownTables:
+async def shown_tables(found: TeamRun, service: ServiceOf) -> RunTables:
     """A run's tables. While they are written no thread waits for them: there are few, for all requests together."""
     return await asyncio.wrap_future(await run_in_threadpool(service.views.ask, found))
 
 
-ShownHere = Annotated[ShownTables, Depends(shown_tables)]
+ShownHere = Annotated[RunTables, Depends(shown_tables)]
 
 
 @router.get("/api/v1/runs/{run}/leaderboard", response_model=LeaderboardMessage, responses={200: {"content": FILES}})
@@ -63,15 +62,15 @@ def leaderboard(
 ) -> object:
     """One row per customer. The rows of a run that goes on are some seconds old: `written` says when they were."""
     if format != "json":
-        return _file(shown.tables, sort, found.id, format)
+        return _file(shown, sort, found.id, format)
     return leaderboard_message(shown, sort, search, status, start, limit)
 
 
 def leaderboard_message(
-    shown: ShownTables, sort: str, search: str, status: str, start: int, limit: int
+    shown: RunTables, sort: str, search: str, status: str, start: int, limit: int
 ) -> LeaderboardMessage:
     """Return a page of a leaderboard as the API tells it."""
-    page = shown.tables.page(sort=sort, search=search, status=status, start=start, rows=limit)
+    page = shown.page(sort=sort, search=search, status=status, start=start, rows=limit)
     return LeaderboardMessage.model_validate({**vars(page), "rows": plain(page.rows), "written": shown.written})
 
 
@@ -81,7 +80,7 @@ def customer(
     id: Annotated[str, Query(description="The customer's id, whatever is in it.", max_length=4096)],
 ) -> CustomerMessage:
     """One customer: its row of the leaderboard, its studies, and its trials with their learning curves."""
-    row = shown.tables.customer(id)
+    row = shown.customer(id)
     records = {name: plain(row.pop(name)) for name in ("studies", "trials")}
     return CustomerMessage.model_validate({"row": plain(row), **records, "written": shown.written})
 
