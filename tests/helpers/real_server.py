@@ -39,7 +39,7 @@ class RealServer:
         made = definition(self.folder / "data", **{"placement": "auto", **fields})
         del made["slots"]
         submission = Submission("churn", "chaos", made, slots_asked=1)
-        return self.runs.submit(submission, storage or self.settings.storage, time.time())[0].id
+        return self.runs.submit(submission, storage or self.settings.storage, time.time()).id
 
     def driver(self, run: str) -> int:
         found = processes_in(claim_folder(self.settings.work, self.runs.get(run)))

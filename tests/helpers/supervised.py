@@ -49,7 +49,7 @@ class Supervised:
 
     def submit(self, team: str = "churn") -> str:
         submission = Submission(team, "week", {"target": "y"}, slots_asked=1)
-        return self.supervisor.requests.submit(submission, self.now)[0].id
+        return self.supervisor.requests.submit(submission, self.now).id
 
     def begun(self) -> str:
         """A run whose driver is at work."""

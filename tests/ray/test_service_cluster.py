@@ -58,7 +58,7 @@ def test_a_cluster_of_three_nodes_is_divided_anew_when_it_grows_and_loses_a_node
     assert supervisor.hindered() == "The Ray cluster does not answer, so no run begins."
     fields = {key: value for key, value in definition(tmp_path / "data").items() if key != "slots"}
     supervisor.start()
-    run, _ = supervisor.requests.submit(Submission("churn", "week", fields), 1.0)
+    run = supervisor.requests.submit(Submission("churn", "week", fields), 1.0)
     supervisor.wake()
     wait_for(lambda: runs.get(run.id).state is not RunState.QUEUED, 120, "its beginning")
     assert runs.get(run.id).slots == 2

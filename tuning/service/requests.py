@@ -26,8 +26,8 @@ class Requests:
     def __init__(self, database: Database, settings: ServiceSettings, slots: Callable[[], int | None]) -> None:
         self._database, self._settings, self._slots = database, settings, slots
 
-    def submit(self, submission: Submission, now: float) -> tuple[SubmittedRun, bool]:
-        """Queue a run, and say whether it is a new one. `QuotaError`; `RefusedChangeError` for a key used before."""
+    def submit(self, submission: Submission, now: float) -> SubmittedRun:
+        """Queue a run, as `Runs.submit`; `QuotaError`."""
 
         def check(connection: Connection) -> None:
             self._check(connection, submission, now)

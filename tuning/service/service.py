@@ -92,7 +92,7 @@ class Service:
         """
         submission, timetable = replace(admitted.submission, submitted_by=by), admitted.timetable
         with self._submitting if timetable else contextlib.nullcontext():
-            run, _ = self.requests.submit(submission, self.clock())
+            run = self.requests.submit(submission, self.clock())
             if timetable is None or run.schedule is not None:
                 return run
             made = self.schedules.add(submission, timetable.cron, timetable.time_zone, self.clock())

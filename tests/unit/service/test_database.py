@@ -23,7 +23,7 @@ CHURN = Submission("churn", "week", {"data": "a.csv", "target": "y"})
 
 
 def submitted(runs: Runs, submission: Submission = CHURN, at: float = 100.0) -> SubmittedRun:
-    return runs.submit(submission, "runs", at)[0]
+    return runs.submit(submission, "runs", at)
 
 
 def brought_to(runs: Runs, state: RunState) -> SubmittedRun:
@@ -64,20 +64,18 @@ def test_only_the_changes_of_the_table_are_made_and_each_is_an_event(
 def test_a_repeated_submission_is_the_same_run_and_another_body_is_refused(database: Database) -> None:
     runs = Runs(database)
     once = Submission("churn", "week", {"trials": 3}, key="k", digest="a")
-    first, new = runs.submit(once, "runs", 100.0)
-    again, new_again = runs.submit(once, "runs", 101.0)
-    assert (new, new_again, again) == (True, False, first)
+    first = runs.submit(once, "runs", 100.0)
+    assert runs.submit(once, "runs", 101.0) == first
     with pytest.raises(RefusedChangeError, match="another body"):
         runs.submit(Submission("churn", "week", {"trials": 4}, key="k", digest="b"), "runs", 102.0)
-    other, new_other = runs.submit(Submission("credit", "week", {}, key="k", digest="b"), "runs", 103.0)
-    assert new_other
+    other = runs.submit(Submission("credit", "week", {}, key="k", digest="b"), "runs", 103.0)
     assert other.id != first.id
 
 
 def test_twenty_threads_that_submit_with_one_key_make_one_run(database: Database) -> None:
     runs, made = Runs(database), list[str]()
     once = Submission("churn", "week", {}, key="k", digest="a")
-    threads = [threading.Thread(target=lambda: made.append(runs.submit(once, "runs", 1.0)[0].id)) for _ in range(20)]
+    threads = [threading.Thread(target=lambda: made.append(runs.submit(once, "runs", 1.0).id)) for _ in range(20)]
     for thread in threads:
         thread.start()
     for thread in threads:

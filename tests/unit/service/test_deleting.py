@@ -18,7 +18,7 @@ from tuning.storage.run_directory import RunDirectory
 
 
 def test_a_run_is_deleted_once_no_process_works_on_it(service: Service) -> None:
-    run, _ = service.requests.submit(Submission("churn", "week", {"target": "y"}), 1.0)
+    run = service.requests.submit(Submission("churn", "week", {"target": "y"}), 1.0)
     ended = service.requests.cancel(run.id, "churn", 2.0)
     directory = RunDirectory(run.run_directory)
     with Lease(directory, claim(directory, 1, (), 1, 0.0)).hold():
@@ -34,7 +34,7 @@ def test_a_run_is_deleted_once_no_process_works_on_it(service: Service) -> None:
 
 
 def test_what_a_run_has_left_that_never_began_goes_too(service: Service) -> None:
-    run, _ = service.requests.submit(Submission("churn", "week", {"target": "y"}), 1.0)
+    run = service.requests.submit(Submission("churn", "week", {"target": "y"}), 1.0)
     ended = service.requests.cancel(run.id, "churn", 2.0)
     RunDirectory(run.run_directory).write("log.txt", b"x")
     service.delete(ended)
@@ -42,7 +42,7 @@ def test_what_a_run_has_left_that_never_began_goes_too(service: Service) -> None
 
 
 def test_a_run_that_champions_need_is_not_deleted(service: Service, tmp_path: Path) -> None:
-    run, _ = service.requests.submit(Submission("churn", "week", {"target": "y"}), 1.0)
+    run = service.requests.submit(Submission("churn", "week", {"target": "y"}), 1.0)
     ended = service.requests.cancel(run.id, "churn", 2.0)
     directory, releases = RunDirectory(run.run_directory), Releases("churn", tmp_path / "champions of churn")
     directory.write("plan/1.parquet", b"x")

@@ -65,7 +65,7 @@ def tables(result: RunResult, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(service: Service, result: RunResult, tables: Path) -> str:
     """A finished run of the team `churn`."""
     submission = Submission("churn", "week", {"name": "week", "target": "y"})
-    run = service.requests.submit(submission, 1.0)[0].id
+    run = service.requests.submit(submission, 1.0).id
     service.runs.note(run, run_directory=result.directory.uri)
     service.runs.change(run, RunState.RUNNING, 2.0, slots=1)
     service.runs.change(run, RunState.FINISHED, 3.0)
@@ -136,7 +136,7 @@ def test_another_team_sees_nothing_of_it(web: TestClient, service: Service, run:
 
 
 def test_a_run_is_stopped_and_cancelled_on_its_page(page: TestClient, service: Service) -> None:
-    queued = service.requests.submit(Submission("churn", "other", {"target": "y"}), 5.0)[0].id
+    queued = service.requests.submit(Submission("churn", "other", {"target": "y"}), 5.0).id
     assert page.post(f"/runs/{queued}/stop").status_code == 403  # without the page's Origin
     assert page.post(f"/runs/{queued}/stop", headers=ORIGIN).headers["location"] == f"/runs/{queued}"
     assert service.runs.get(queued).state is RunState.STOPPED
@@ -193,7 +193,7 @@ def test_a_report_runs_its_own_scripts_alone_and_without_the_sessions_origin(pag
 
 @pytest.mark.long
 def test_a_run_that_has_recorded_nothing_says_so(page: TestClient, service: Service, tmp_path: Path) -> None:
-    queued = service.requests.submit(Submission("churn", "other", {"target": "y"}), 5.0)[0].id
+    queued = service.requests.submit(Submission("churn", "other", {"target": "y"}), 5.0).id
     assert "Nothing is recorded yet." in page.get(f"/runs/{queued}").text
     service.runs.change(queued, RunState.RUNNING, 6.0, slots=1)
     assert '<p class="quiet">Nothing is recorded yet.</p>' in page.get(f"/runs/{queued}").text

@@ -34,7 +34,7 @@ class Server:
     def submit(
         self, at: float = 100.0, team: str = "churn", slots: int | None = 2, **definition: object
     ) -> SubmittedRun:
-        return self.requests.submit(Submission(team, "week", definition, slots_asked=slots), at)[0]
+        return self.requests.submit(Submission(team, "week", definition, slots_asked=slots), at)
 
     def claim(self, at: float = 110.0) -> SubmittedRun | None:
         return claim(self.database, self.settings, 4, at)
@@ -185,8 +185,8 @@ def test_storage_is_full_until_runs_are_deleted(database: Database) -> None:
 def test_a_repeated_submission_is_no_matter_of_quotas(database: Database) -> None:
     server = Server(database, queued_runs=1)
     once = Submission("churn", "week", {}, key="k", digest="a")
-    first, _ = server.requests.submit(once, 100.0)
-    assert server.requests.submit(once, 101.0) == (first, False)
+    first = server.requests.submit(once, 100.0)
+    assert server.requests.submit(once, 101.0) == first
 
 
 def test_a_claim_sees_what_another_has_claimed_since_it_looked(server: Server) -> None:
@@ -230,7 +230,7 @@ def test_a_resume_with_trials_that_a_run_cannot_have_is_refused_before_anything_
     data, headers = Path(service.settings.data[0]), bearer(service)
     write_customers(data, 1)
     given = definition(data, trials=4, **({"scheduler": scheduler} if scheduler == "hyperband" else {}))
-    run, _ = service.requests.submit(Submission("churn", "week", given), 1.0)
+    run = service.requests.submit(Submission("churn", "week", given), 1.0)
     service.runs.change(run.id, RunState.RUNNING, 2.0, slots=1)
     service.runs.change(run.id, RunState.FAILED, 3.0)
     if scheduler != "nothing began":

@@ -163,7 +163,7 @@ def test_a_server_killed_between_the_run_and_its_note_submits_it_once(database: 
     made = server.schedules.add(WEEKLY, "0 3 * * 1", "UTC", MONDAY - 3600)
 
     def killed(submission: Submission, now: float) -> tuple[SubmittedRun, bool]:
-        run, _ = server.requests.submit(submission, now)
+        run = server.requests.submit(submission, now)
         if not waits:
             server.runs.change(run.id, RunState.CANCELLED, now)
         raise KeyboardInterrupt

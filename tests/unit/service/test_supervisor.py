@@ -108,7 +108,7 @@ def test_what_a_team_may_not_run_any_more_begins_no_driver(database: Database, t
     """The server was started anew with other settings."""
     server = Supervised(database, tmp_path, "exit 1")
     definition = {"data": str(tmp_path / "a.csv"), "target": "y", "metric": "ours.metrics:profit"}
-    run = server.supervisor.requests.submit(Submission("churn", "week", definition), server.now)[0].id
+    run = server.supervisor.requests.submit(Submission("churn", "week", definition), server.now).id
     listed = server.settings.model_copy(update={"teams": {"churn": Team(code=("ours.metrics:profit",))}})
     if moment == "claimed":
         claim(database, server.settings, 1, server.now)

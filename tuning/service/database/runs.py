@@ -96,8 +96,8 @@ class Runs:
 
     def submit(
         self, submission: Submission, storage: str, now: float, check: Callable[[Connection], None] = lambda _: None
-    ) -> tuple[SubmittedRun, bool]:
-        """Queue a run, and say whether it is a new one; its directory is `<storage>/<team>/<run>`.
+    ) -> SubmittedRun:
+        """Queue a run, whose directory is `<storage>/<team>/<run>`; for a key that came before, return what it made.
 
         check: raises what refuses a new run, within the transaction. `RefusedChangeError` when the same key came with
         another body.
@@ -105,7 +105,7 @@ class Runs:
         with self._database.write() as connection:
             earlier = submitted_before(connection, submission.team, submission.key, submission.digest)
             if earlier is not None:
-                return one(connection, earlier, submission.team), False
+                return one(connection, earlier, submission.team)
             check(connection)
             run = new_id()
             new = SubmittedRun(
@@ -121,7 +121,7 @@ class Runs:
             connection.execute(insert(RUNS).values(vars(new)))
             _tell(connection, run, RunState.QUEUED, "", now)
             remember(connection, submission.team, submission.key, submission.digest, run, now)
-            return new, True
+            return new
 
     def change(
         self, run: str, to: RunState, now: float, reason: str = "", team: str | None = None, **values: object
