@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 from builders import write_customers
 from chaos import wait_for
+from pyarrow import feather
 
 from tuning import RunResult, TuneRunner
 from tuning.errors import DefinitionError, MissingError, RunError
@@ -19,7 +21,7 @@ from tuning.service.children import Children
 from tuning.service.database.runs import SubmittedRun
 from tuning.service.settings import ServiceSettings
 from tuning.service.states import RunState
-from tuning.service.views.tables import SUMMARY_FILE, UNSORTED, RunTables
+from tuning.service.views.tables import STUDIES_FILE, SUMMARY_FILE, TRIALS_FILE, UNSORTED, RunTables
 from tuning.service.views.views import FRESH_S, Views
 from tuning.service.views.write import write
 
@@ -82,6 +84,14 @@ def test_a_customer_is_what_its_records_say(result: RunResult, tables: RunTables
             assert [step["score"] for step in trial["steps"]] == [step.score for step in record.steps]
     with pytest.raises(MissingError, match="no customer 'nobody'"):
         tables.customer("nobody")
+
+
+def test_a_customer_of_whom_nothing_is_recorded_yet_has_a_row_alone(tables: RunTables, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(tables.folder, tmp_path / "tables"))
+    for name in (STUDIES_FILE, TRIALS_FILE):
+        feather.write_feather(feather.read_table(folder / name).slice(0, 0), folder / name, "uncompressed")
+    found = RunTables(folder).customer("c0000")
+    assert (found["customer"], found["studies"], found["trials"]) == ("c0000", [], [])
 
 
 def test_failures_stand_in_the_summary_with_what_to_do(tables: RunTables) -> None:

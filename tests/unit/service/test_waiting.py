@@ -113,6 +113,7 @@ def test_few_children_write_tables_at_once_and_one_team_does_not_take_them_all(
     begun.append(views.ask(service.runs.get(finished(service, "x", "credit"))))
     assert not any(each.running() for each in begun[KIND.at_once :])
     older = RunTables.__new__(RunTables)  # such as were written before
+    older.folder = Path("0")
     views._shown[of_team[-1].id] = older
     assert views.ask(dataclasses.replace(of_team[-1], state=RunState.RUNNING)).result() is older
     go_on.set()
