@@ -10,7 +10,7 @@ import click
 
 from tuning.basics.wording import amount, command
 from tuning.cli.program import Command
-from tuning.cli.shared_options import C, Overrides, check_target, definition_options, progress_option, read
+from tuning.cli.shared_options import C, Overrides, check_target, definition_options, read, running_options
 
 if TYPE_CHECKING:
     from tuning.compare.comparison import AnalysisOptions, Comparison
@@ -75,10 +75,7 @@ def _optional_definition(command: C) -> C:
 @click.option("--mode", type=click.Choice(["max", "min"]), help="Direction, when the file has no column `mode`.")
 @click.option("--unequal", type=click.Choice(["match", "refuse"]), default="match", show_default=True)
 @click.option("--html", type=click.Path(dir_okay=False, writable=True), help="Write the report as one HTML page.")
-@click.option("--run-dir", metavar="DIR", help="The run's folder (default: <storage>/<name>-<time>).")
-@click.option("--resume", is_flag=True, help="Resume when the folder already holds this comparison.")
-@click.option("--in-process", is_flag=True, help="Without Ray, in this process, for debugging.")
-@progress_option
+@running_options
 @click.option("--output", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True)
 def compare(definition: str | None, **asked: Unpack[CompareCall]) -> None:
     """Compare search algorithms on the customers of DEFINITION: which to use, and how sure that is.
@@ -187,10 +184,7 @@ _SOURCES = {"definition": _run, "from_curves": _of_curves, "from_table": _of_tab
 @click.option("--levels", type=click.IntRange(min=1), default=5, show_default=True, help="Values per number.")
 @click.option("--limit", type=click.IntRange(min=1), default=10_000, show_default=True, help="Configurations at most.")
 @click.option("--to", "target", required=True, metavar="FILE.parquet", help="The table to write.")
-@click.option("--run-dir", metavar="DIR", help="The run's folder (default: <storage>/<name>-<time>).")
-@click.option("--resume", is_flag=True, help="Resume when the folder already holds this run.")
-@click.option("--in-process", is_flag=True, help="Without Ray, in this process, for debugging.")
-@progress_option
+@running_options
 def tabulate(
     definition: str,
     levels: int,

@@ -98,6 +98,20 @@ progress_option = click.option(
 )
 
 
+def running_options(command: C) -> C:
+    """The options of a run: `run_dir`, `resume`, `in_process` and `progress`."""
+    for option in reversed(
+        [
+            click.option("--run-dir", metavar="DIR", help="The run's folder (default: <storage>/<name>-<time>)."),
+            click.option("--resume", is_flag=True, help="Resume when the folder already holds this run."),
+            click.option("--in-process", is_flag=True, help="Without Ray, in this process, for debugging."),
+            progress_option,
+        ]
+    ):
+        command = option(command)
+    return command
+
+
 def check_target(path: str, option: str, *given: str | None) -> None:
     """Make the folder of a file that is to be written after hours of work; `DefinitionError` where that cannot be.
 

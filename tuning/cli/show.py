@@ -12,6 +12,7 @@ from tuning.basics.wording import users_lines
 from tuning.cli.output import aligned, show_pages, window_width
 from tuning.cli.program import Command
 from tuning.cli.run_argument import run_and_customer, run_and_customer_arguments
+from tuning.cli.shared_options import json_option
 from tuning.notes import Note
 from tuning.records.schema import as_row
 from tuning.runs.customer_result import CustomerResult
@@ -20,7 +21,7 @@ from tuning.runs.results import RunResult
 
 @click.command(cls=Command)
 @run_and_customer_arguments
-@click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@json_option
 def show(names: tuple[str, ...], customer: str | None, output: str) -> None:
     """Tell everything about CUSTOMER in the run in folder RUN: its model, scores, notes, and every trial.
 
