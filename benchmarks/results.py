@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import Any
 
-from benchmarks.intervals import interval
 from benchmarks.measure import Measured
+from benchmarks.quality.judgement import interval
 
 MLFLOW = "tuning.cli"  # what that process is called (`benchmarks.process_tree`)
 

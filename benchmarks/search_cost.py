@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from importlib.metadata import PackageNotFoundError, version
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -23,6 +22,7 @@ from scipy import stats
 from threadpoolctl import threadpool_limits
 
 from search_spaces import Float, SearchSpace, SpaceError, algorithms, presets
+from tuning.basics.environment import installed_version
 
 VARIANTS: dict[str, dict[str, Any]] = {
     **{name: {"name": name} for name in algorithms.names() if name != "grid"},
@@ -32,23 +32,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "bohb-0.1": {"name": "bohb", "min_bandwidth": 0.1},
 }
 LIBRARIES = [
-    "ray",
-    "optuna",
-    "hyperopt",
-    "hpbandster",
-    "ConfigSpace",
-    "scipy",
-    "numpy",
-    "torch",
-    "botorch",
-    "cmaes",
-    "ax-platform",
-    "bayesian-optimization",
-    "nevergrad",
-    "flaml",
-    "HEBO",
-    "zoopt",
-]
+    "ray", "optuna", "hyperopt", "hpbandster", "ConfigSpace", "scipy", "numpy", "torch", "botorch", "cmaes",
+    "ax-platform", "bayesian-optimization", "nevergrad", "flaml", "HEBO", "zoopt",
+]  # fmt: skip
 QUADRATIC = SearchSpace([Float("x", -5, 5), Float("y", -5, 5)])
 
 
@@ -158,14 +144,7 @@ def main(chosen: str, trials: int, seeds: int, seconds: float) -> None:
         )
     for line in missing:
         print(f"not here: {line}")
-    print("with", ", ".join(f"{name} {found}" for name in LIBRARIES if (found := _version(name))))
-
-
-def _version(distribution: str) -> str | None:
-    try:
-        return version(distribution)
-    except PackageNotFoundError:
-        return None
+    print("with", ", ".join(f"{name} {found}" for name in LIBRARIES if (found := installed_version(name))))
 
 
 if __name__ == "__main__":

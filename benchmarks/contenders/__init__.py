@@ -28,12 +28,8 @@ class Contender:
 
 def contenders() -> dict[str, Contender]:
     """All of them, in the order of tables."""
-    from benchmarks.contenders import (
-        batches,
-        ours,
-        pools,
-        tuners,
-    )  # late: what they import is part of a contender's start
+    # Late: what they import is part of a contender's start.
+    from benchmarks.contenders import batches, ours, pools, tuners
 
     return {
         contender.name: contender

@@ -29,18 +29,9 @@ from benchmarks.quality.rounds import Answers, Round, error, rounds
 from benchmarks.quality.sets import NotHereError, sets
 
 QUICK = (
-    "ours_8",
-    "ours_20",
-    "ours_20_no_portfolio",
-    "linear",
-    "random_forest",
-    "extra_trees",
-    "xgboost",
-    "catboost",
-    "vote",
-    "flaml",
-    "nothing",
-)
+    "ours_8", "ours_20", "ours_20_no_portfolio", "linear", "random_forest", "extra_trees", "xgboost", "catboost",
+    "vote", "flaml", "nothing",
+)  # fmt: skip
 
 
 @click.command()

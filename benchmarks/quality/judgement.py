@@ -122,3 +122,15 @@ def _regret(errors: list[float], best: float, median: float) -> float:
 
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(float(value), 4)
+
+
+def interval(differences: np.ndarray | Sequence[float], level: float = 0.95) -> tuple[float, float, float]:
+    """Mean with its Student t interval; unbounded for one figure."""
+    count = len(differences)
+    mean = float(np.mean(differences))
+    if count < 2:
+        return mean, float("-inf"), float("inf")
+    from scipy.stats import t
+
+    half = float(t.ppf(0.5 + level / 2, count - 1) * np.std(differences, ddof=1) / np.sqrt(count))
+    return mean, mean - half, mean + half

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from benchmarks.intervals import interval
+from benchmarks.quality.judgement import interval
 from benchmarks.weeks.ways import NEVER, RETRAIN, WeeklyWay
 from tuning.serving.plan import BETTER
 

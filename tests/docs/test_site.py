@@ -96,7 +96,7 @@ def test_nothing_is_fetched_from_elsewhere(site: Path) -> None:
 def test_the_references_have_every_name(site: Path) -> None:
     python, definition, commands = (text_of(site / f"{name}.html") for name in ("python", "definition", "commands"))
     assert [name for name in tuning.__all__ if f"tuning.{name}(" not in python] == []
-    assert "One row per customer; every customer of the plan is there exactly once." in python
+    assert "row per customer; every customer of the plan is there exactly once." in python
     ours = [name for name, what in vars(errors).items() if isinstance(what, type) and issubclass(what, BaseException)]
     assert [name for name in ours if name not in python] == []
     assert [name for name in Definition.model_fields if not re.search(rf" {name}[ :]", definition)] == []
