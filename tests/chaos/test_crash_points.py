@@ -82,7 +82,6 @@ WRITERS = {
     ("tuning/execution/spread/state.py", "write_predictions"): "unit/execution/test_spread_predictions.py",
     ("tuning/compare/on_data.py", "keep"): "made from the records again by `tuning compare RUN`",
     ("tuning/tracking/summary.py", "save_summary"): "a copy for MLflow: test_mlflow_outage.py",
-    ("tuning/tracking/release_copy.py", "copy_release"): "what is in MLflow, looked for without it",
     ("tuning/tracking/release_folder.py", "write"): "a folder that MLflow copies, in no run",
     ("tuning/models/shards.py", "shards_of"): "by the rows' digest, read where it is whole: ray/test_worker_groups.py",
     ("tuning/runs/trial_logs.py", "_write"): "made from the records again: runs/test_trial_logs.py",

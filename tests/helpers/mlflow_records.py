@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from typing import Any, cast
 
@@ -18,7 +19,8 @@ from tuning.records.schema import FINISHED, OK, Record, StepRecord, StudyRecord,
 from tuning.records.tables import encode
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.child import LiveCopy
-from tuning.tracking.settings import settings_for
+from tuning.tracking.follow import CopyLoop, FollowedRun, Parts
+from tuning.tracking.settings import CopyStatus, TrackingSettings, settings_for
 from tuning.tracking.stores import tables
 
 # A copy leaves the cores to everybody else: on a busy machine, what takes it seconds takes minutes.
@@ -57,6 +59,16 @@ def live_copy(directory: RunDirectory, tracking_uri: str | None, experiment: str
     result = LiveCopy(settings_for(directory, tracking_uri, experiment, RUN), TERM, patience=MINUTES)
     result.start()
     return result
+
+
+def sync(settings: TrackingSettings, parts: Iterable[str], **more: Any) -> CopyStatus:
+    """Copy some parts."""
+    return CopyLoop(settings, Parts(parts), **more).run()
+
+
+def follow(settings: TrackingSettings, ended: threading.Event | None = None, **more: Any) -> CopyStatus:
+    """Copy the open run until it has ended."""
+    return CopyLoop(settings, FollowedRun(RunDirectory(settings.directory), TERM, ended), **more).run()
 
 
 def without_bulk(monkeypatch: pytest.MonkeyPatch) -> None:

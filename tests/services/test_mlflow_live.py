@@ -17,10 +17,12 @@ from mlflow_records import (
     RUN,
     TERM,
     by_name,
+    follow,
     live_copy,
     open_run,
     runs_in,
     study,
+    sync,
     trial,
     until,
     write_part,
@@ -31,8 +33,7 @@ from tuning.basics.timing import Timing
 from tuning.errors import DefinitionError, PlanError
 from tuning.records.lease import Lease
 from tuning.storage.run_directory import RunDirectory
-from tuning.tracking.child import LiveCopy
-from tuning.tracking.follow import FollowedRun, follow, sync
+from tuning.tracking.follow import FollowedRun
 from tuning.tracking.settings import CopyStatus, settings_for
 
 pytestmark = [pytest.mark.mlflow, pytest.mark.timeout(3 * MINUTES)]
@@ -79,7 +80,7 @@ def test_what_is_recorded_is_copied_while_the_run_goes_on(
     reports = []
     settings = settings_for(directory, mlflow_database, "churn", RUN)
     often = Timing(mlflow_look_s=0.05)
-    thread = threading.Thread(target=lambda: reports.append(follow(settings, TERM, progress=seen.append, timing=often)))
+    thread = threading.Thread(target=lambda: reports.append(follow(settings, progress=seen.append, timing=often)))
     thread.start()
     first = write_part(directory, "trials-a", trial("acme", 0))
     until(lambda: bool(seen) and seen[-1].trials == 1)
@@ -101,7 +102,7 @@ def test_the_end_of_a_run_is_not_waited_for_twice(
     seen: list[CopyStatus] = []
     settings = settings_for(directory, mlflow_database, "churn", RUN)
     rarely = Timing(mlflow_look_s=3600.0)
-    thread = threading.Thread(target=lambda: follow(settings, TERM, ended=ending, progress=seen.append, timing=rarely))
+    thread = threading.Thread(target=lambda: follow(settings, ended=ending, progress=seen.append, timing=rarely))
     write_part(directory, "trials-a", trial("acme", 0))
     thread.start()
     until(lambda: bool(seen) and seen[-1].trials == 1)
@@ -144,24 +145,15 @@ def test_the_default_database_is_made_in_the_run_directory(directory: RunDirecto
     assert len(runs_in(f"sqlite:///{directory.path('mlflow.db')}")) == 2
 
 
-def kill(copy: LiveCopy) -> None:
+@pytest.mark.usefixtures("running")
+def test_a_killed_child_is_replaced_and_nothing_is_lost(directory: RunDirectory, mlflow_database: str) -> None:
+    parts = write_parts(directory, studies=2, trials=3)
+    copy = live_copy(directory, mlflow_database)
+    until(lambda: copy.status.copied == len(parts))
     assert copy._child is not None
     copy._child.kill()
     copy._child.wait()
     assert "exit code -9" in str(copy.status.error)
-
-
-@pytest.mark.usefixtures("running")
-def test_a_killed_child_is_replaced_and_nothing_is_lost(
-    directory: RunDirectory, mlflow_database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tuning.tracking.child.BETWEEN_STARTS_S", 0.0)
-    parts = write_parts(directory, studies=2, trials=3)
-    copy = live_copy(directory, mlflow_database)
-    kill(copy)
-    copy.look_after()
-    until(lambda: copy.status.copied == len(parts))
-    kill(copy)
     write_parts(directory, studies=4, trials=3)
     status = copy.close(MINUTES)
     assert (status.pending, status.healthy) == (0, True)

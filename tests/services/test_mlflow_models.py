@@ -18,7 +18,7 @@ import pytest
 from mlflow.exceptions import MlflowException
 from mlflow.models import Model
 from mlflow.tracking import MlflowClient
-from mlflow_records import MINUTES, RUN, TERM, by_name, open_run, study, tracking_in, until, write_part
+from mlflow_records import MINUTES, RUN, by_name, follow, open_run, study, tracking_in, until, write_part
 from model_cases import CASES, data_of, make_frame
 from paths import ROOT
 
@@ -35,7 +35,6 @@ from tuning.runs.pool_file import read_pool, write_pool
 from tuning.storage.packs import PackWriter
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.copier import Copier
-from tuning.tracking.follow import follow
 from tuning.tracking.loader import Predictor
 from tuning.tracking.mlflow_names import TrackedSearch
 from tuning.tracking.model_folder import requirements, save_winner
@@ -196,7 +195,7 @@ def test_a_winner_is_logged_while_the_run_goes_on(
     settings = settings_for(directory, mlflow_database, "churn", RUN, models=True)
     often = Timing(mlflow_look_s=0.05)
     with open_run(directory) as lease:
-        thread = threading.Thread(target=lambda: follow(settings, TERM, progress=seen.append, timing=often))
+        thread = threading.Thread(target=lambda: follow(settings, progress=seen.append, timing=often))
         thread.start()
         assert ready.wait(MINUTES)  # MLflow's client is loaded before there is a winner
         record = study("acme", 1, family="ridge", model_path="models/acme", model_sha256=digest)

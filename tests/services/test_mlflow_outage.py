@@ -16,11 +16,12 @@ from mlflow.exceptions import MlflowException
 from mlflow_records import (
     MINUTES,
     RUN,
-    TERM,
     by_name,
+    follow,
     open_run,
     runs_in,
     study,
+    sync,
     trial,
     until,
     write_part,
@@ -29,7 +30,6 @@ from mlflow_records import (
 from mlflow_server import MlflowServer
 
 from tuning.storage.run_directory import RunDirectory
-from tuning.tracking.follow import follow, sync
 from tuning.tracking.settings import CopyStatus, settings_for
 
 pytestmark = pytest.mark.timeout(3 * MINUTES)
@@ -77,9 +77,7 @@ class Following:
         self.status = CopyStatus()
         self._ending = threading.Event()
         fields: dict[str, Any] = {"ended": self._ending, "patience": patience}
-        self._thread = threading.Thread(
-            target=lambda: follow(settings, TERM, progress=self._take, **fields), daemon=True
-        )
+        self._thread = threading.Thread(target=lambda: follow(settings, progress=self._take, **fields), daemon=True)
         self._thread.start()
 
     def end(self) -> CopyStatus:

@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 from alembic import command
 from alembic.config import Config
-from mlflow_records import by_name, without_bulk, write_parts
+from mlflow_records import by_name, sync, without_bulk, write_parts
 from sqlalchemy import create_engine
 
 from tuning.storage.run_directory import RunDirectory
-from tuning.tracking.follow import sync
 from tuning.tracking.mlflow_names import TrackedSearch, experiment_name
 from tuning.tracking.settings import (
     default_artifacts,

@@ -19,7 +19,9 @@ from tuning.cli.program import Command
 from tuning.cli.run_argument import run_argument
 
 if TYPE_CHECKING:
+    from tuning.records.ownership import Term
     from tuning.storage.run_directory import RunDirectory
+    from tuning.tracking.follow import FollowedRun
     from tuning.tracking.settings import CopyStatus
 
 EXIT_INCOMPLETE = 1
@@ -62,7 +64,7 @@ def sync_command(run_dir: str, patience: float, following: bool, output: str, **
     from tuning.serving.release import RELEASES
     from tuning.storage.names import mask
     from tuning.storage.run_directory import RunDirectory
-    from tuning.tracking.follow import follow, parts_of, sync
+    from tuning.tracking.follow import CopyLoop, Parts, parts_of
     from tuning.tracking.settings import handed_settings, settings_of
 
     handed, began = handed_settings(), time.monotonic()
@@ -73,15 +75,9 @@ def sync_command(run_dir: str, patience: float, following: bool, output: str, **
     term = begun_term(directory)
     settings = handed or settings_of(directory, term, **changes)
     tell = _Progress(output == "json" and following)
+    parts = _followed(directory, term, told=handed is not None) if following else Parts(parts_of(directory, term))
     with contextlib.redirect_stdout(sys.stderr):  # MLflow prints
-        if following:
-            ended = threading.Event()
-            _step_back()
-            if handed is not None:
-                threading.Thread(target=_listen, args=[ended], daemon=True).start()
-            status = follow(settings, term, ended=ended, patience=patience, progress=tell, nice=True)
-        else:
-            status = sync(settings, parts_of(directory, term), patience=patience, progress=tell)
+        status = CopyLoop(settings, parts, patience=patience, progress=tell).run()
     tell.end()
     where, seconds = mask(settings.tracking_uri), time.monotonic() - began
     if output == "json":
@@ -141,20 +137,24 @@ def _say(status: CopyStatus, where: str, seconds: float, run_dir: str, *, quiet:
         )
 
 
-def _step_back() -> None:
-    """Leave the cores to the search."""
+def _followed(directory: RunDirectory, term: Term, *, told: bool) -> FollowedRun:
+    """Leave the cores to the search, and follow its run. told: a line on standard input says that the run has ended."""
+    from tuning.tracking.follow import FollowedRun
+    from tuning.tracking.settings import ENDED
+
     os.nice(NICENESS)
     # Batches are tens of thousands of tuples without a cycle: looking for cycles as often as usual is 5 % of the time.
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
+    ended = threading.Event()
 
+    def listen() -> None:
+        if sys.stdin.readline() == ENDED:
+            ended.set()
 
-def _listen(ended: threading.Event) -> None:
-    """Wait until whoever started this process says that the run has ended."""
-    from tuning.tracking.settings import ENDED
-
-    if sys.stdin.readline() == ENDED:
-        ended.set()
+    if told:
+        threading.Thread(target=listen, daemon=True).start()
+    return FollowedRun(directory, term, ended)
 
 
 def _leave(code: int) -> NoReturn:

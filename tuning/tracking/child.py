@@ -21,12 +21,11 @@ from tuning.storage.names import mask
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.follow import parts_of
 from tuning.tracking.overview import overview
-from tuning.tracking.settings import ENDED, CopyStatus, TrackingSettings, masked, settings_of, without_secrets
+from tuning.tracking.settings import ENDED, CopyStatus, TrackingSettings, masked, settings_of
 from tuning.tracking.summary import save_summary
 
 logger = logging.getLogger(__name__)
 
-STARTS, BETWEEN_STARTS_S = 6, 10.0  # what is not copied then is for `tuning mlflow sync`
 TAIL = 1 << 14  # bytes of the child's output with its last lines
 
 
@@ -48,10 +47,6 @@ class MLflowCopy(RunObserver):
             self._copy = LiveCopy(settings, owned.term, owned.timing.mlflow_patience_s)
             self._copy.start()
         self._started = time.time()
-
-    def recorded(self, part: str) -> None:
-        if self._copy is not None:
-            self._copy.look_after()
 
     def ended(self, end: RunEnd) -> None:
         if self._copy is None:
@@ -91,7 +86,7 @@ class LiveCopy:
     """Copies the records of a run to MLflow while it goes on, in a child process. No method raises.
 
     The child follows the run directory and needs nothing from here: it ends by itself when this process dies. When it
-    dies before its time it is started again.
+    has died before its time it is started again at the end.
 
     term: the owner's, which this process is. patience: seconds that a store may fail, once the run has ended.
     """
@@ -100,13 +95,12 @@ class LiveCopy:
         self.settings, self.term, self.patience = settings, term, patience
         self._files: list[int] = []  # what the child writes: reports, and messages of libraries
         self._child: subprocess.Popen[str] | None = None
-        self._starts, self._started, self._why = 0, 0.0, ""
+        self._why = ""
 
     def start(self) -> None:
         """Start the child process; it prepares the database at once."""
         command = [sys.executable, "-m", "tuning.cli", "mlflow", "sync", mask(self.settings.directory), "--follow"]
         command += ["--patience", str(self.patience), "--output", "json"]
-        self._starts, self._started = self._starts + 1, time.monotonic()
         try:
             self._files = self._files or [_file(), _file()]
             self._child = subprocess.Popen(  # noqa: S603  # our own interpreter and our own words
@@ -120,11 +114,6 @@ class LiveCopy:
             )
         except OSError as error:  # no process, no memory, no temporary file
             self._why = str(error)
-
-    def look_after(self) -> None:
-        """Start the child again when it has died; not too often."""
-        if not self._goes_on and self._starts < STARTS and time.monotonic() - self._started > BETWEEN_STARTS_S:
-            self.start()
 
     @property
     def status(self) -> CopyStatus:
@@ -147,7 +136,7 @@ class LiveCopy:
         if self._child is not None and self._goes_on:
             self._child.kill()
             self._child.wait()
-        if said := without_secrets("".join(map(_end_of, self._files[1:])), self.settings.tracking_uri).strip():
+        if said := masked("".join(map(_end_of, self._files[1:])), self.settings.tracking_uri, lines=1000):
             logging.getLogger("mlflow").warning("%s", said)  # for the run's log.txt
         status = status if ended else self._by_records(status)
         while self._files:

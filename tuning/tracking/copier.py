@@ -124,8 +124,10 @@ class Copier:
             with contextlib.suppress(NoModelsError):  # the first model says so
                 _ = self._logger.logged
 
-    def log_model(self) -> None:
-        """Log one of the pending models; raises what the store raised, and leaves out a model that is damaged."""
+    def log_model(self) -> bool:
+        """Log one of the pending models, if there is any; a damaged one is left out. Raises what the store raised."""
+        if not self._models:
+            return False
         study, record = next(iter(self._models.items()))
         try:
             self._logger = self._logger or self.store().models()
@@ -140,14 +142,16 @@ class Copier:
             self._logger = None  # what is there is looked up again
             raise
         self._models.pop(study, None)
+        return True
 
     def _read(self, most: int) -> None:
         """Read parts until the batch is full; one that is damaged or gone is counted and left out."""
-        while self._queue and sum(map(len, self._batch.values())) < most:
+        count = sum(map(len, self._batch.values()))
+        while self._queue and count < most:
             part = self._queue[0]
             try:
-                content = self.directory.read(part)
-                self._batch[part] = decode(content)
+                self._batch[part] = decode(self.directory.read(part))
+                count += len(self._batch[part])
             except StorageError:
                 raise
             except Exception as error:

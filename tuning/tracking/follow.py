@@ -128,60 +128,27 @@ def parts_of(directory: RunDirectory, term: Term, *, summary: bool = True) -> li
     return names
 
 
-def sync(
-    settings: TrackingSettings,
-    parts: Iterable[str],
-    *,
-    patience: float = PATIENCE_S,
-    progress: Callable[[CopyStatus], None] = lambda _: None,
-) -> CopyStatus:
-    """Write all of some parts that MLflow does not have yet. Doing it twice changes nothing.
-
-    patience: seconds that a store may fail, with no success in between, before this gives up. progress: called after
-    every change.
-    """
-    return CopyLoop(settings, Parts(parts), patience, progress).run()
-
-
-def follow(
-    settings: TrackingSettings,
-    term: Term,
-    *,
-    ended: threading.Event | None = None,
-    patience: float = PATIENCE_S,
-    progress: Callable[[CopyStatus], None] = lambda _: None,
-    nice: bool = False,
-    timing: Timing = USUAL,
-) -> CopyStatus:
-    """Write the parts of a term as they come, until its owner has let go of the run and nothing is left.
-
-    While the owner works, a store that fails is waited for without end; `patience` counts afterwards. When the owner
-    dies, this ends at once: whoever resumes the run copies the rest.
-
-    Args:
-        settings, patience, progress: As of `sync`.
-        term: Of the run.
-        ended: Set from outside when the run has ended.
-        nice: Let the store say how far this process steps back for others.
-        timing: Of the looks for parts.
-    """
-    parts = FollowedRun(RunDirectory(settings.directory), term, ended, timing.dead_after_s)
-    return CopyLoop(settings, parts, patience, progress, nice, timing).run()
-
-
 class CopyLoop:
     """Copies parts until there are no more; when something fails, says so, waits a little longer each time, goes on.
 
-    The arguments are those of `follow`.
+    Doing it twice changes nothing. While a run goes on, a store that fails is waited for without end. When the run's
+    owner dies, this ends at once: whoever resumes the run copies the rest.
+
+    Args:
+        settings: Of the copy.
+        parts: Those that are known, or those of a run that goes on.
+        patience: Seconds that a store may fail, with no success in between, before this gives up.
+        progress: Called after every change.
+        timing: Of the looks for parts.
     """
 
     def __init__(
         self,
         settings: TrackingSettings,
         parts: Parts,
-        patience: float,
-        progress: Callable[[CopyStatus], None],
-        nice: bool = False,
+        *,
+        patience: float = PATIENCE_S,
+        progress: Callable[[CopyStatus], None] = lambda _: None,
         timing: Timing = USUAL,
     ) -> None:
         search = settings.search
@@ -194,55 +161,52 @@ class CopyLoop:
         )
         self.parts, self.status = parts, CopyStatus()
         self._tracking_uri, self._patience, self._progress = settings.tracking_uri, patience, progress
-        self._nice, self._timing = nice, timing
+        self._look_s = timing.mlflow_look_s
         self._failing_since: float | None = None
         self._pause = 0.0
 
     def run(self) -> CopyStatus:
         """Return how the copy stands at its end. Never raises: what fails is in the status."""
         with quiet_mlflow():
-            self._go_on()
+            while not self._step():
+                pass
         return replace(self.status, abandoned=self.parts.abandoned)
 
-    def _go_on(self) -> None:
-        while True:
-            works = self._attempt(self._copy)
-            if self.parts.abandoned:
-                return
-            if self.parts.complete:
-                works = works and self._attempt(self._finish)
-                if works or self._impatient():
-                    return
-            copied = time.monotonic()
-            works = works and self._attempt(self._log_models)
-            pause = self._timing.mlflow_look_s if works else self._pause * random.uniform(0.75, 1.25)
-            self.parts.wait(max(0.0, pause - (time.monotonic() - copied)))
+    def _step(self) -> bool:
+        """Copy what there is, and wait for the next look; whether this was the last step."""
+        works = self._attempt(self._copy)
+        if self.parts.abandoned:
+            return True
+        if self.parts.complete:
+            works = works and self._attempt(self._finish)
+            if works or self._impatient():
+                return True
+        copied = time.monotonic()
+        works = works and self._attempt(self._log_models)
+        pause = self._look_s if works else self._pause * random.uniform(0.75, 1.25)
+        self.parts.wait(max(0.0, pause - (time.monotonic() - copied)))
+        return False
 
     def _copy(self) -> None:
         for part in self.parts.look():
             self.copier.add(part)
-        store = self.copier.store()  # also when there is nothing yet: making a database takes seconds
-        if self._nice:
-            os.nice(store.niceness)
-            self._nice = False
+        self.copier.store()  # also when there is nothing yet: making a database takes seconds
         while not (self.copier.idle or self.parts.abandoned):
             self.copier.work()
             self._report(None)
 
     def _log_models(self) -> None:
-        """Log winners until the next look, at least one, and load what logs them before there is one."""
+        """Log winners until the next look, and load what logs them before there is one."""
         if not self.parts.ending:
             self.copier.load_ahead()
-        until = time.monotonic() + self._timing.mlflow_look_s
-        while self.copier.status.models_pending and not self.parts.ending and time.monotonic() < until:
-            self.copier.log_model()
+        until = time.monotonic() + self._look_s
+        while not self.parts.ending and time.monotonic() < until and self.copier.log_model():
             self._report(None)
 
     def _finish(self) -> None:
         self.copier.finish()
         self._report(None)
-        while self.copier.status.models_pending and not self.parts.abandoned:
-            self.copier.log_model()
+        while not self.parts.abandoned and self.copier.log_model():
             self._report(None)
 
     def _attempt(self, action: Callable[[], None]) -> bool:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tuning.models.model_files import describe_model, saved_files
@@ -34,25 +34,6 @@ class NoModelsError(Exception):
     """A server keeps no models."""
 
 
-@dataclass(frozen=True)
-class NewModel:
-    """What MLflow is told of a model.
-
-    Attributes:
-        key: `identity.TrackedSearch.id`, by which the model is found again.
-        digest: of its content; a model with this key and another digest is deleted.
-        name, kind: MLflow's name and type of it.
-        params, tags: besides the tags of key, search and digest.
-    """
-
-    key: str
-    digest: str
-    name: str
-    kind: str
-    params: Mapping[str, str] = field(default_factory=dict)
-    tags: Mapping[str, str] = field(default_factory=dict)
-
-
 def has_model(record: StudyRecord) -> bool:
     """Return whether there is something to log."""
     return record.status == OK and record.model_path is not None
@@ -71,41 +52,43 @@ class ModelLogger:
 
         Raises `RunError` where the model is damaged, and `NoModelsError` where the server keeps none.
         """
-        key, path, digest = self.search.id(record.study), record.model_path, record.model_sha256
-        if self._there(key, str(digest)):
+        key, path, digest = self.search.id(record.study), record.model_path, str(record.model_sha256)
+        if self._there(key, digest):
             return
         assert path is not None
-        description = describe_model(directory, path, digest)
-        config = {**({"ensemble": record.ensemble} if record.ensemble else {}), **(record.config or {})}
-        new = NewModel(
-            key,
-            str(digest),
-            slug(record.customer),
-            description["task"],
-            params_of(config, description["family"]),
-            {RUN_TAG: self.search.run, CUSTOMER_TAG: record.customer, FINAL_FIT_TAG: str(record.final_fit)},
-        )
+        description = describe_model(directory, path, record.model_sha256)
 
         def write(folder: Path, own: Model) -> None:
             source = folder / "model"
             source.mkdir()
-            for file in saved_files(directory, path, digest):
+            for file in saved_files(directory, path, record.model_sha256):
                 (source / file.name).write_bytes(file.content)
             save_winner(folder / "mlflow", source, description, own)
 
-        self.log(new, write, run_id, record)
+        config = {**({"ensemble": record.ensemble} if record.ensemble else {}), **(record.config or {})}
+        tags = {RUN_TAG: self.search.run, CUSTOMER_TAG: record.customer, FINAL_FIT_TAG: str(record.final_fit)}
+        params, name = params_of(config, description["family"]), slug(record.customer)
+        self.log(key, digest, name, description["task"], params, write, tags=tags, run_id=run_id, record=record)
 
     def log(
         self,
-        new: NewModel,
+        key: str,
+        digest: str,
+        name: str,
+        kind: str,
+        params: Mapping[str, str],
         write: Callable[[Path, Model], None],
+        *,
+        tags: Mapping[str, str] = MappingProxyType({}),
         run_id: str | None = None,
         record: StudyRecord | None = None,
     ) -> str:
         """Log a model unless it is there; its id.
 
         Args:
-            new: What MLflow is told of it.
+            key: `TrackedSearch.id`, by which the model is found again.
+            digest: Of its content; a model with this key and another digest is deleted.
+            name, kind, params, tags: What MLflow shows of it.
             write: Makes the folder `mlflow` of its files in a folder, given MLflow's own model.
             run_id: MLflow's id of the run that the model is of.
             record: Of the study with its scores.
@@ -113,17 +96,17 @@ class ModelLogger:
         from mlflow.entities import LoggedModelOutput, LoggedModelStatus, Metric
         from mlflow.models import Model
 
-        if there := self._there(new.key, new.digest):
+        if there := self._there(key, digest):
             return there
-        if new.key in self.logged:  # of a study that was resumed with more trials
-            self.client.delete_logged_model(self.logged.pop(new.key).model_id)
+        if key in self.logged:  # of a study that was resumed with more trials
+            self.client.delete_logged_model(self.logged.pop(key).model_id)
         created = self.client.create_logged_model(
             experiment_id=self.experiment,
-            name=new.name,
+            name=name,
             source_run_id=run_id,
-            tags={KEY_TAG: new.key, SEARCH_TAG: self.search.id(), DIGEST_TAG: new.digest, **new.tags},
-            params=dict(new.params),
-            model_type=new.kind,
+            tags={KEY_TAG: key, SEARCH_TAG: self.search.id(), DIGEST_TAG: digest, **tags},
+            params=dict(params),
+            model_type=kind,
         )
         model_id = str(created.model_id)
         with tempfile.TemporaryDirectory() as folder:
@@ -135,7 +118,7 @@ class ModelLogger:
             metrics = [Metric(*score, when, 0, model_id=model_id, run_id=run_id) for score in scores.items()]
             self.client.log_batch(run_id, metrics=metrics)
             self.client.log_outputs(run_id, [LoggedModelOutput(model_id, 0)])
-        self.logged[new.key] = self.client.finalize_logged_model(model_id, LoggedModelStatus.READY)
+        self.logged[key] = self.client.finalize_logged_model(model_id, LoggedModelStatus.READY)
         return model_id
 
     def _there(self, key: str, digest: str) -> str | None:

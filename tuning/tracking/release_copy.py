@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import sys
 import time
 import warnings
@@ -25,7 +24,7 @@ from tuning.serving.releases import Releases
 from tuning.storage.names import mask, slug
 from tuning.tracking.follow import FIRST_PAUSE_S, LONGEST_PAUSE_S, quiet_mlflow
 from tuning.tracking.mlflow_names import experiment_name
-from tuning.tracking.models import DIGEST_TAG, NewModel
+from tuning.tracking.models import DIGEST_TAG
 from tuning.tracking.release_folder import save_release
 from tuning.tracking.settings import (
     URI_VARIABLE,
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
     from mlflow.models import Model
 
 NONE = "none"  # what `mlflow.registered_models` may be besides "release"
-COPIED = "mlflow/copied.json"  # in the champions' folder: what is in MLflow, so that nobody has to look there
 PATIENCE_S = 10.0
 CHAMPION, PREVIOUS = "champion", "previous"  # MLflow's aliases
 RELEASE_TAG = f"{PREFIX}release"
@@ -67,7 +65,7 @@ def release_settings(
 
 
 def bring_up_to_date(releases: Releases) -> str:
-    """Copy the newest release; a sentence on where it is, or that MLflow is behind; empty where nothing is to be done.
+    """Copy the newest release; a sentence on where it is, or that MLflow is behind; empty without a copy.
 
     Never raises: the release is in force whatever becomes of its copy.
     """
@@ -76,8 +74,6 @@ def bring_up_to_date(releases: Releases) -> str:
         if not options.enabled or options.registered_models == NONE:
             return ""
         settings = release_settings(releases)
-        if _is_copied(settings, releases, newest):
-            return ""
         error = copy_release(settings, releases, newest, PATIENCE_S)
     except (TuningError, OSError) as failure:
         error = str(failure)
@@ -103,7 +99,6 @@ def copy_release(settings: TrackingSettings, releases: Releases, newest: Release
             with quiet_mlflow(), uri, contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of what MLflow recommends
                 Registry(settings, releases).register(newest)
-            releases.directory.write(COPIED, json.dumps(_mark(settings, newest)).encode())
             return ""
         except TuningError as refusal:
             return str(refusal)
@@ -160,12 +155,12 @@ class Registry:
         """MLflow's id of a model with the release's files, found or made; a rollback has those of an earlier one."""
         content = f"{release.table}/{release.others['model_sha256']}" if release.others else str(release.table)
         key = self._logger.search.id(content)
-        new = NewModel(key, content, slug(self._name), "release", params_of({"release": release.number}))
 
         def write(folder: Path, own: Model) -> None:
             save_release(folder / "mlflow", self._releases, release, own)
 
-        return self._logger.log(new, write)
+        params = params_of({"release": release.number})
+        return self._logger.log(key, content, slug(self._name), "release", params, write)
 
     def _registered(self) -> RegisteredModel:
         """The registered model of these champions, found or made."""
@@ -193,18 +188,3 @@ def _definition(releases: Releases) -> Definition:
             with contextlib.suppress(TuningError, OSError):
                 return frozen_definition(releases.run_directory(release.run))
     raise RunError(f"no run of {releases.name} is there any more, so nothing says whether releases are copied.")
-
-
-def _mark(settings: TrackingSettings, release: Release) -> dict[str, str]:
-    place = json.dumps([settings.tracking_uri, settings.experiment])
-    return {
-        "place": hashlib.sha256(place.encode()).hexdigest(),
-        "release": hashlib.sha256(release.encoded()).hexdigest(),
-    }
-
-
-def _is_copied(settings: TrackingSettings, releases: Releases, release: Release) -> bool:
-    try:
-        return bool(json.loads(releases.directory.read(COPIED)) == _mark(settings, release))
-    except (FileNotFoundError, ValueError):
-        return False

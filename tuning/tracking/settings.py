@@ -36,7 +36,7 @@ SECRET_NAMES = "secret|token|password|key|signature"  # noqa: S105  # a pattern 
 class TrackingSettings:
     """What a copy is to do; travels to the process that makes the copy.
 
-    directory: the run directory's URI. run, token: see `identity.TrackedSearch`. artifacts: where a database's
+    directory: the run directory's URI. run, token: see `mlflow_names.TrackedSearch`. artifacts: where a database's
     experiment keeps its artifacts when we create it. The others: see `settings_for`.
     """
 
@@ -272,24 +272,13 @@ def absolute(place: str) -> str:
     return path if unquote(path) == path or is_uri(path) else PurePath(path).as_uri()
 
 
-def masked(message: str, tracking_uri: str) -> str:
-    """An error's text without the secrets of the tracking URI and of MLflow's environment, on at most three lines."""
-    lines = [line.strip() for line in without_secrets(message, tracking_uri).splitlines() if line.strip()]
-    return "\n".join(lines[:3])[:2000]
-
-
-def without_secrets(message: str, tracking_uri: str) -> str:
-    """A text without the secrets of the tracking URI and of MLflow's environment."""
-    message = message.replace(tracking_uri, mask(tracking_uri))
-    for secret in sorted(_secrets(tracking_uri), key=len, reverse=True):
-        message = message.replace(secret, "***")
-    return message
-
-
-def _secrets(tracking_uri: str) -> set[str]:
+def masked(message: str, tracking_uri: str, lines: int = 3) -> str:
+    """Return the first lines of a text without the secrets of the tracking URI and of MLflow's environment."""
     parts = urlsplit(tracking_uri)
-    values = {parts.password or "", *(os.environ.get(name, "") for name in SECRET_VARIABLES)}
-    values.update(value for name, value in parse_qsl(parts.query) if re.search(SECRET_NAMES, name, re.IGNORECASE))
-    if parts.username and not parts.password:
-        values.add(parts.username)  # a token in front of the host
-    return {text for value in values if value for text in (value, quote(value, safe=""), unquote(value))}
+    found = [parts.password or parts.username, *map(os.environ.get, SECRET_VARIABLES)]  # or a token before the host
+    found += [value for name, value in parse_qsl(parts.query) if re.search(SECRET_NAMES, name, re.IGNORECASE)]
+    secrets = {text for value in found if value for text in (value, quote(value, safe=""), unquote(value))}
+    message = message.replace(tracking_uri, mask(tracking_uri))
+    for secret in sorted(secrets, key=len, reverse=True):
+        message = message.replace(secret, "***")
+    return "\n".join([line.strip() for line in message.splitlines() if line.strip()][:lines])[:2000]

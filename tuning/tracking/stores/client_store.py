@@ -7,17 +7,13 @@ had given up waiting) `settle` finds and deletes.
 
 from __future__ import annotations
 
-import socket
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
-from urllib.request import getproxies
 
-from tuning.storage.names import mask
 from tuning.tracking.mlflow_names import TrackedSearch, experiment_name
 from tuning.tracking.models import ModelLogger
 from tuning.tracking.stores.database import client
@@ -44,23 +40,7 @@ if TYPE_CHECKING:
 
 THREADS = 4  # more wait for each other in a server on SQLite
 PAGE = 1000
-PORTS = {"http": 80, "https": 443}
-CONNECT_S = 5.0
 REFUSALS = ("INVALID_PARAMETER_VALUE", "BAD_REQUEST")
-
-
-def reach(tracking_uri: str) -> None:
-    """Raise `OSError` when nobody listens at a server's address.
-
-    MLflow would say so too, after imports of two core-seconds that the fits can use better.
-    """
-    parts = urlsplit(tracking_uri)
-    if parts.scheme not in PORTS or not parts.hostname or getproxies():
-        return
-    try:
-        socket.create_connection((parts.hostname, parts.port or PORTS[parts.scheme]), CONNECT_S).close()
-    except OSError as error:
-        raise OSError(f"The tracking server {mask(tracking_uri)} cannot be reached: {error}") from error
 
 
 class ClientStore(Store):
@@ -71,7 +51,6 @@ class ClientStore(Store):
     """
 
     batch = 100
-    niceness = 5  # a run costs 20 times what it costs in bulk: with this, all of them 2 % of two busy cores
 
     def __init__(
         self, tracking_uri: str, search: TrackedSearch, artifacts: str | None, note: str | None = None

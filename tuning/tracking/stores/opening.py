@@ -29,9 +29,8 @@ def open_store(tracking_uri: str, search: TrackedSearch, artifacts: str | None) 
                 f"In this MLflow database {other}, so runs are written by MLflow's client, which takes about 100 times "
                 "as long as in bulk: 15 to 20 ms for a trial."
             )
-    from tuning.tracking.stores.client_store import ClientStore, reach
+    from tuning.tracking.stores.client_store import ClientStore
 
-    reach(tracking_uri)
     return ClientStore(tracking_uri, search, artifacts, note)
 
 

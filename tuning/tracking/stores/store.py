@@ -33,12 +33,10 @@ class Store(ABC):
 
     Attributes:
         batch: how many runs one `write` should get, as many as take about a second.
-        niceness: how much further the copying process steps back while fits want the cores, by what a run costs here.
         note: what is to be said of how runs are written here; None when there is nothing.
     """
 
     batch: int = 1000
-    niceness: int = 0
     note: str | None = None
 
     @abstractmethod
