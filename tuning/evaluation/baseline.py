@@ -17,10 +17,11 @@ from tuning.evaluation.hold_out_error import hold_out_score
 from tuning.evaluation.metrics import Metric, needs_scores
 from tuning.evaluation.refit import Refits
 from tuning.evaluation.study_data import StudyData
+from tuning.models.base import of_positive
 from tuning.notes import DataCode, FitCode, Note
 from tuning.preprocessing.classes import Label, find_label
 from tuning.preprocessing.roles import check_predictions
-from tuning.preprocessing.task import BINARY, Prediction, Task, as_prediction, numbers_among
+from tuning.preprocessing.task import BINARY, Prediction, as_prediction, numbers_among
 from tuning.records.schema import FINISHED, TrialRecord
 
 
@@ -103,21 +104,17 @@ def given_prediction(data: StudyData, metric: Metric) -> Prediction:
     off = wrong | ~((numbers >= 0) & (numbers <= 1)).to_numpy()
     if needs_scores(metric.name, task.kind, metric.function):
         _check(values, off, DataCode.BASELINE_NO_PROBABILITY, positive=task.positive)
-        return _of_probabilities(numbers.to_numpy(), task)
+        return as_prediction(of_positive(numbers.to_numpy()), task)
     found = {value: find_label(_plain(value), task.classes) for value in values.unique()}
     unknown = values.map({value: label is None for value, label in found.items()}).to_numpy(dtype=bool)
     if task.kind == BINARY and unknown.any():
         classes = [*task.classes]
         _check(values, off & unknown, DataCode.BASELINE_NEITHER, classes=classes, positive=task.positive)
         _check(values, off, DataCode.BASELINE_NO_PROBABILITY, positive=task.positive)
-        return _of_probabilities(numbers.to_numpy(), task)
+        return as_prediction(of_positive(numbers.to_numpy()), task)
     _check(values, unknown, DataCode.BASELINE_NO_CLASS, classes=[*task.classes])
     codes = {value: task.classes.index(label) for value, label in found.items() if label is not None}
     return Prediction(values.map(codes).to_numpy(dtype=np.int64))
-
-
-def _of_probabilities(positive: np.ndarray, task: Task) -> Prediction:
-    return as_prediction(np.column_stack([1.0 - positive, positive]), task)
 
 
 def _plain(value: object) -> Label:

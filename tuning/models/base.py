@@ -14,7 +14,7 @@ import importlib.util
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias
@@ -24,7 +24,7 @@ import numpy as np
 from tuning.basics.documents import Config as Config
 from tuning.models.skops_format import dump_skops, load_skops
 from tuning.models.worker_group import GROUP_FIELDS, ActorGroup
-from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task
+from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task, as_prediction
 
 #: What a family's `fit` returns (a scikit-learn estimator, a Booster); only that family looks into it.
 Model: TypeAlias = Any
@@ -152,7 +152,7 @@ class Family(ABC):
             decision = full_decision(model.decision_function(rows.X), task)
         if hasattr(model, "predict_proba"):
             proba = full_proba(model.predict_proba(rows.X), model.classes_, task)
-            return Prediction(values=proba.argmax(axis=1), proba=proba, decision=decision)
+            return replace(as_prediction(proba, task), decision=decision)
         return Prediction(values=model.predict(rows.X), decision=decision)
 
     def save(self, model: Model) -> tuple[str, bytes]:
@@ -281,9 +281,9 @@ def raw_prediction(raw: np.ndarray, task: Task) -> Prediction:
 
     if task.kind == REGRESSION:
         return Prediction(values=raw)
-    if task.kind == BINARY:
-        positive = expit(raw)
-        proba = np.column_stack([1.0 - positive, positive])
-    else:
-        proba = softmax(raw, axis=1)
-    return Prediction(values=proba.argmax(axis=1), proba=proba)
+    return as_prediction(of_positive(expit(raw)) if task.kind == BINARY else softmax(raw, axis=1), task)
+
+
+def of_positive(positive: np.ndarray) -> np.ndarray:
+    """Return (n, 2) the probabilities of two classes, from those of the positive one."""
+    return np.column_stack([1.0 - positive, positive])

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tuning.models.base import EncodedRows
+from tuning.models.base import EncodedRows, of_positive
 from tuning.models.compute import threads
 from tuning.models.estimators import float32
-from tuning.preprocessing.task import BINARY, REGRESSION, Prediction, Task
+from tuning.preprocessing.task import BINARY, Prediction, Task, as_prediction
 
 if TYPE_CHECKING:
     from xgboost import Booster, DMatrix
@@ -44,12 +44,10 @@ def rounds_of(content: bytes | None) -> int:
 
 def prediction_of(raw: np.ndarray, task: Task) -> Prediction:
     """Return what a Booster's prediction means."""
-    if task.kind == REGRESSION:
-        return Prediction(values=raw.astype(np.float64))
+    raw = raw.astype(np.float64)
     if task.kind == BINARY:
-        raw = raw.astype(np.float64)
-        proba = np.column_stack([1.0 - raw, raw])
-    else:
-        proba = raw.astype(np.float64).reshape(-1, len(task.classes))
-        proba /= proba.sum(axis=1, keepdims=True)
-    return Prediction(values=proba.argmax(axis=1), proba=proba)
+        raw = of_positive(raw)
+    elif task.classification:
+        raw = raw.reshape(-1, len(task.classes))
+        raw /= raw.sum(axis=1, keepdims=True)
+    return as_prediction(raw, task)

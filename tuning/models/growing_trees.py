@@ -18,7 +18,7 @@ from tuning.models.compute import threads
 from tuning.models.estimators import constant, float32, lean, single_class, sklearn_seed
 from tuning.models.skops_format import dump_skops, load_skops
 from tuning.models.skops_pattern import npy, packed
-from tuning.preprocessing.task import Prediction, Task
+from tuning.preprocessing.task import Prediction, Task, as_prediction
 
 if TYPE_CHECKING:
     from sklearn.ensemble import (
@@ -159,7 +159,4 @@ def _copied(forest: Forest) -> Forest:
 
 
 def _prediction(mean: np.ndarray, forest: Forest, task: Task) -> Prediction:
-    if not task.classification:
-        return Prediction(values=mean)
-    proba = full_proba(mean, forest.classes_, task)
-    return Prediction(values=proba.argmax(axis=1), proba=proba)
+    return as_prediction(full_proba(mean, forest.classes_, task) if task.classification else mean, task)

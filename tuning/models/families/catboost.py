@@ -32,7 +32,7 @@ from tuning.models.base import (
 )
 from tuning.models.compute import threads
 from tuning.models.estimators import check_names, constant, float32, single_class
-from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task
+from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, Prediction, Task, as_prediction
 
 if TYPE_CHECKING:
     from catboost import CatBoost, Pool
@@ -193,8 +193,7 @@ def _prediction(model: CatBoost, raw: np.ndarray, task: Task) -> Prediction:
     found = raw_prediction(raw, task)
     if task.kind != MULTICLASS or found.proba is None:
         return found
-    proba = full_proba(found.proba, model.classes_, task)
-    return Prediction(values=proba.argmax(axis=1), proba=proba)
+    return as_prediction(full_proba(found.proba, model.classes_, task), task)
 
 
 def _nothing_to_learn(train: EncodedRows, task: Task) -> bool:
