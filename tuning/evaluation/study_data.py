@@ -15,7 +15,7 @@ from tuning.basics.wording import separator_options
 from tuning.definition.definition import Definition
 from tuning.errors import CustomerError
 from tuning.evaluation.metrics import Metric
-from tuning.evaluation.out_of_fold import KeptPredictions, PooledAnswers, Watch
+from tuning.evaluation.out_of_fold import KeptPredictions, PooledAnswers
 from tuning.evaluation.target_demands import demand_of, objection
 from tuning.models.base import FRAME, EncodedRows, Family, State, SteppedFamily
 from tuning.models.bounds import AUTO, Bounds, GivenBounds, bounds_of
@@ -319,54 +319,33 @@ def train(config: Config, data: StudyData, metric: Metric, seed: int, state: Sta
     """
     family, params = data.family(config[MODEL]), parameters_of(config)
     folds = data.folds(family)
+    bounds = [data.bounds_of(rows) for rows, _ in folds]
     # A trial that goes on from a state may have had its best step before.
     watch = data.kept.watch(config, seed) if data.kept is not None and state is None else None
-    bounds = [data.bounds_of(rows) for rows, _ in folds]
+
+    def scored(place: int, prediction: Prediction) -> tuple[Prediction, float]:
+        unseen, within = folds[place][1], bounds[place]
+        held = prediction if within is None else within.hold(prediction)
+        return held, metric.score(unseen.y, held, unseen.weight)
+
     if isinstance(family, SteppedFamily):
-        yield from _train_stepped(family, params, folds, bounds, data.task, metric, seed, state, watch)
+        states, done = (state["folds"], state["step"]) if state else ([None] * len(folds), 0)
+        for number, grown in enumerate(family.grow_folds(params, folds, data.task, seed, states), start=done + 1):
+            said, scores = zip(*(scored(place, prediction) for place, (prediction, _) in enumerate(grown)), strict=True)
+            score = math.fsum(scores) / len(scores)
+            if watch is not None:
+                watch(number, score, said)
+            yield Step(number, score, scores, get_state=partial(_state, number, [get_state for _, get_state in grown]))
         return
-    scores: list[float] = []
-    predictions: list[Prediction] = []
-    for number, ((rows, unseen), within) in enumerate(zip(folds, bounds, strict=True), start=1):
-        model = family.fit(params, rows, data.task, seed)
-        prediction = _held(family.predict(model, unseen, data.task), within)
-        scores.append(metric.score(unseen.y, prediction, unseen.weight))
-        score = math.fsum(scores) / number
-        if watch is not None:
-            predictions.append(prediction)
-            if number == len(folds):
-                watch(number, score, predictions)
-        yield Step(number, score, tuple(scores))
-
-
-def _train_stepped(
-    family: SteppedFamily,
-    params: Config,
-    folds: list[tuple[EncodedRows, EncodedRows]],
-    bounds: list[Bounds | None],
-    task: Task,
-    metric: Metric,
-    seed: int,
-    state: State | None,
-    watch: Watch | None,
-) -> Iterator[Step]:
-    states = state["folds"] if state else [None] * len(folds)
-    done = state["step"] if state else 0
-    for number, together in enumerate(family.grow_folds(params, folds, task, seed, states), start=done + 1):
-        said = [_held(prediction, within) for (prediction, _), within in zip(together, bounds, strict=True)]
-        scores = tuple(
-            metric.score(unseen.y, prediction, unseen.weight)
-            for (_, unseen), prediction in zip(folds, said, strict=True)
-        )
-        getters = [get_state for _, get_state in together]
+    found: list[tuple[Prediction, float]] = []
+    for place, (rows, unseen) in enumerate(folds):
+        prediction = family.predict(family.fit(params, rows, data.task, seed), unseen, data.task)
+        found.append(scored(place, prediction))
+        said, scores = zip(*found, strict=True)
         score = math.fsum(scores) / len(scores)
-        if watch is not None:
-            watch(number, score, said)
-        yield Step(number, score, scores, get_state=partial(_state, number, getters))
-
-
-def _held(prediction: Prediction, bounds: Bounds | None) -> Prediction:
-    return prediction if bounds is None else bounds.hold(prediction)
+        if watch is not None and len(found) == len(folds):
+            watch(len(found), score, said)
+        yield Step(len(found), score, scores)
 
 
 def _state(step: int, getters: list[Callable[[], object]]) -> dict[str, object]:
