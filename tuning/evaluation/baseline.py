@@ -64,7 +64,7 @@ def find_baseline(
         first = next((record for record in records if record.trial == 0), None)
         if first is None or first.state != FINISHED or first.score is None:
             return None, _why_no_trial(first)
-        said = refits.of(first)[1]
+        said = refits.of(first).prediction
         test_score, note = hold_out_score(said, data, metric)
         return ScoredBaseline(first.family, first.score, test_score, said), note
     name = baseline_name(given)

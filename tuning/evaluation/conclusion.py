@@ -117,8 +117,8 @@ def _searched(
     data, winner = refits.data, outcome.winner
     assert winner is not None
     fitted, picks = [refits.of(record) for record, _ in picked], sum(times for _, times in picked)
-    members = [replace(member, weight=times / picks) for (member, _), (_, times) in zip(fitted, picked, strict=True)]
-    said = [prediction for _, prediction in fitted]
+    members = [replace(each.member, weight=times / picks) for each, (_, times) in zip(fitted, picked, strict=True)]
+    said = [each.prediction for each in fitted]
     outcome, scores = on_hold_out(outcome, members, said, unseen, data, metric, customer)
     test_score, nothing = outcome.test_score, None if constant is None else constant.score
     leak = leak_note(data, metric, winner.score, outcome.cv_error, nothing, test_score)
@@ -127,10 +127,8 @@ def _searched(
     found = replace(
         outcome,
         notes=tuple(filter(None, (against, leak, _held_note(members, said, outcome.held_back), *outcome.notes))),
-        refit_seconds=sum(refits.fit_seconds[record.trial] for record, _ in picked),
-        predict_ms_per_row=1000
-        * sum(refits.predict_seconds[record.trial] for record, _ in picked)
-        / len(data.split.test),
+        refit_seconds=sum(each.fit_seconds for each in fitted),
+        predict_ms_per_row=1000 * sum(each.predict_seconds for each in fitted) / len(data.split.test),
     )
     return found, scores
 

@@ -5,7 +5,6 @@ On all rows nothing is left that could score it. On the rows of a search the hol
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -14,7 +13,7 @@ from tuning.evaluation.fixed import FixedConfiguration
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.out_of_fold import PooledAnswers
 from tuning.evaluation.pooling import pooled_answers
-from tuning.evaluation.refit import fitted_member
+from tuning.evaluation.refit import fitted_member, refitted
 from tuning.evaluation.scored_model import model_of, on_hold_out
 from tuning.evaluation.study_data import StudyData
 from tuning.evaluation.winner import StudyOutcome
@@ -51,11 +50,10 @@ def fit_fixed(
         elif all_rows:
             members.append(fitted_member(each, data, all_rows=True))
         else:
-            unseen = data.whole(data.family(each.family))[2]
-            start = time.perf_counter()
-            members.append(fitted_member(each, data, all_rows=False))
-            seconds += time.perf_counter() - start
-            said.append(members[-1].prediction(unseen, data.task))
+            found = refitted(each, data)
+            members.append(found.member)
+            said.append(found.prediction)
+            seconds += found.fit_seconds
     outcome = StudyOutcome(None, None, fixed=fixed)
     if all_rows:
         model = replace(model_of(members, data, customer, None), final_fit=ALL_ROWS)

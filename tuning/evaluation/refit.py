@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from tuning.evaluation.fixed import FixedMember
 from tuning.evaluation.study_data import StudyData, parameters_of
@@ -17,34 +18,39 @@ from tuning.preprocessing.task import Prediction, Task
 from tuning.records.schema import TrialRecord
 
 
+class Refit(NamedTuple):
+    """A model fitted on the search rows, what it says of the hold-out rows, and the seconds that each took."""
+
+    member: Member
+    prediction: Prediction
+    fit_seconds: float = 0.0
+    predict_seconds: float = 0.0
+
+
 @dataclass
 class Refits:
-    """The models of one study's trials, each fitted once on the search rows, and what it says about the hold-out.
-
-    fit_seconds, predict_seconds: how long each of them took for that, by the trial's number.
-    """
+    """The models of one study's trials, each fitted once."""
 
     data: StudyData
-    fit_seconds: dict[int, float] = field(default_factory=dict)
-    predict_seconds: dict[int, float] = field(default_factory=dict)
-    _members: dict[int, tuple[Member, Prediction]] = field(default_factory=dict)
+    _found: dict[int, Refit] = field(default_factory=dict)
 
-    def of(self, record: TrialRecord) -> tuple[Member, Prediction]:
-        """Return a trial's model and its predictions of the hold-out rows."""
+    def of(self, record: TrialRecord) -> Refit:
+        """Return a trial's model; that of the pool, for which the run has paid, takes no time."""
         if record.family == POOL and self.data.pooled is not None:
-            self.fit_seconds[record.trial] = self.predict_seconds[record.trial] = 0.0  # paid for by the run
-            return self.data.pooled.member, self.data.pooled.prediction
-        if record.trial not in self._members:
-            fixed = FixedMember.of(record)
-            unseen = self.data.whole(self.data.family(fixed.family))[2]
-            start = time.perf_counter()
-            member = fitted_member(fixed, self.data, all_rows=False)
-            before = time.perf_counter()
-            prediction = member.prediction(unseen, self.data.task)
-            self.predict_seconds[record.trial] = time.perf_counter() - before
-            self.fit_seconds[record.trial] = before - start
-            self._members[record.trial] = member, prediction
-        return self._members[record.trial]
+            return Refit(self.data.pooled.member, self.data.pooled.prediction)
+        if record.trial not in self._found:
+            self._found[record.trial] = refitted(FixedMember.of(record), self.data)
+        return self._found[record.trial]
+
+
+def refitted(fixed: FixedMember, data: StudyData) -> Refit:
+    """Return the model of a configuration."""
+    unseen = data.whole(data.family(fixed.family))[2]
+    start = time.perf_counter()
+    member = fitted_member(fixed, data, all_rows=False)
+    before = time.perf_counter()
+    prediction = member.prediction(unseen, data.task)
+    return Refit(member, prediction, before - start, time.perf_counter() - before)
 
 
 def on_all_rows(member: Member, record: TrialRecord, data: StudyData) -> Member:
