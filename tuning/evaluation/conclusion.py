@@ -23,12 +23,13 @@ from tuning.evaluation.fixed import FixedMember
 from tuning.evaluation.hold_out_error import gain_error, scores_without
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.pooling import pooled_answers
-from tuning.evaluation.refit import Refits, on_all_rows
+from tuning.evaluation.refit import Refits, fitted_member
 from tuning.evaluation.scored_model import model_of, on_hold_out, residuals_of
 from tuning.evaluation.study_data import StudyData
 from tuning.evaluation.winner import SimpleFirst, StudyOutcome, choose
 from tuning.models.customer_model import ALL_ROWS
 from tuning.models.member import Member
+from tuning.models.pooled import PooledMember
 from tuning.notes import FitCode, Note, PoolCode
 from tuning.notes.note import ordered
 from tuning.preprocessing.task import Prediction
@@ -213,14 +214,14 @@ def fitted_on_all(outcome: StudyOutcome, data: StudyData, alive: Callable[[], No
         return replace(outcome, model=replace(model, members=members, final_fit=ALL_ROWS))
     if ensemble is None:
         alive()
-        members = (on_all_rows(model.members[0], winner, data),)
+        members = (_on_all_rows(model.members[0], winner, data),)
         return replace(outcome, model=replace(model, members=members, final_fit=ALL_ROWS))
     found: list[tuple[Member, tuple[TrialRecord, int]]] = []
     notes = list(outcome.notes)
     for member, (record, weight) in zip(model.members, ensemble.members, strict=True):
         alive()
         try:
-            found.append((on_all_rows(member, record, data), (record, weight)))
+            found.append((_on_all_rows(member, record, data), (record, weight)))
         except Exception as error:
             notes.append(FitCode.LAST_REFIT_FAILED(trial=record.trial, family=record.family, error=raised(error)))
             if len(notes) - len(outcome.notes) >= len(ensemble.members):
@@ -231,6 +232,13 @@ def fitted_on_all(outcome: StudyOutcome, data: StudyData, alive: Callable[[], No
         notes=tuple(notes),
         ensemble=replace(ensemble, members=tuple(of for _, of in found)),
     )
+
+
+def _on_all_rows(member: Member, record: TrialRecord, data: StudyData) -> Member:
+    """Return a trial's model of the search rows, fitted on all rows; the pool is what it is."""
+    if isinstance(member, PooledMember):
+        return member
+    return fitted_member(FixedMember.of(record, member.weight), data, all_rows=True)
 
 
 def _held_note(members: Sequence[Member], said: Sequence[Prediction], count: int | None) -> Note | None:

@@ -13,16 +13,14 @@ from tuning.evaluation.fixed import FixedConfiguration
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.out_of_fold import PooledAnswers
 from tuning.evaluation.pooling import pooled_answers
-from tuning.evaluation.refit import fitted_member, refitted
+from tuning.evaluation.refit import Refit, fitted_member, refitted
 from tuning.evaluation.scored_model import model_of, on_hold_out
 from tuning.evaluation.study_data import StudyData
 from tuning.evaluation.winner import StudyOutcome
 from tuning.models.customer_model import ALL_ROWS
 from tuning.models.member import Member
-from tuning.models.pooled import POOL
 from tuning.notes import FitCode, PoolCode
 from tuning.notes.note import ordered
-from tuning.preprocessing.task import Prediction
 
 
 def fit_fixed(
@@ -38,29 +36,23 @@ def fit_fixed(
 
     all_rows: fit on the hold-out rows, too. alive: called before each fit.
     """
-    members: list[Member] = []
-    said: list[Prediction] = []
-    seconds = 0.0
+    if fixed.pooled:
+        alive()
+        data = replace(data, pooled=_answers_of_the_pool(data, customer))
+    outcome, members, found = StudyOutcome(None, None, fixed=fixed), list[Member](), list[Refit]()
     for each in fixed.members:
         alive()
-        if each.family == POOL:
-            answers = _answers_of_the_pool(data, customer)
-            members.append(replace(answers.member, weight=each.weight))
-            said.append(answers.prediction)
-        elif all_rows:
+        if all_rows:
             members.append(fitted_member(each, data, all_rows=True))
         else:
-            found = refitted(each, data)
-            members.append(found.member)
-            said.append(found.prediction)
-            seconds += found.fit_seconds
-    outcome = StudyOutcome(None, None, fixed=fixed)
+            found.append(refitted(each, data))
     if all_rows:
         model = replace(model_of(members, data, customer, None), final_fit=ALL_ROWS)
         return replace(outcome, model=model, notes=ordered([FitCode.NOT_SEARCHED(), *data.notes]))
+    members, said = [each.member for each in found], [each.prediction for each in found]
     outcome, _ = on_hold_out(outcome, members, said, None, data, metric, customer)
     notes = ordered([FitCode.NOT_SEARCHED(), *data.notes, *outcome.notes])
-    return replace(outcome, notes=notes, refit_seconds=seconds)
+    return replace(outcome, notes=notes, refit_seconds=sum(each.fit_seconds for each in found))
 
 
 def _answers_of_the_pool(data: StudyData, customer: str) -> PooledAnswers:

@@ -13,7 +13,7 @@ from tuning.evaluation.fixed import FixedMember
 from tuning.evaluation.study_data import StudyData, parameters_of
 from tuning.models.base import EncodedRows, Family, Model, Stage, SteppedFamily
 from tuning.models.member import Member
-from tuning.models.pooled import POOL, PooledMember
+from tuning.models.pooled import POOL
 from tuning.preprocessing.task import Prediction, Task
 from tuning.records.schema import TrialRecord
 
@@ -35,16 +35,16 @@ class Refits:
     _found: dict[int, Refit] = field(default_factory=dict)
 
     def of(self, record: TrialRecord) -> Refit:
-        """Return a trial's model; that of the pool, for which the run has paid, takes no time."""
-        if record.family == POOL and self.data.pooled is not None:
-            return Refit(self.data.pooled.member, self.data.pooled.prediction)
+        """Return a trial's model."""
         if record.trial not in self._found:
             self._found[record.trial] = refitted(FixedMember.of(record), self.data)
         return self._found[record.trial]
 
 
 def refitted(fixed: FixedMember, data: StudyData) -> Refit:
-    """Return the model of a configuration."""
+    """Return the model of a configuration; that of the pool, for which the run has paid, takes no time."""
+    if fixed.family == POOL and data.pooled is not None:
+        return Refit(fitted_member(fixed, data, all_rows=False), data.pooled.prediction)
     unseen = data.whole(data.family(fixed.family))[2]
     start = time.perf_counter()
     member = fitted_member(fixed, data, all_rows=False)
@@ -53,15 +53,10 @@ def refitted(fixed: FixedMember, data: StudyData) -> Refit:
     return Refit(member, prediction, before - start, time.perf_counter() - before)
 
 
-def on_all_rows(member: Member, record: TrialRecord, data: StudyData) -> Member:
-    """Return a trial's model of the search rows, fitted on all rows; the pool is what it is."""
-    if isinstance(member, PooledMember):
-        return member
-    return replace(fitted_member(FixedMember.of(record), data, all_rows=True), weight=member.weight)
-
-
 def fitted_member(fixed: FixedMember, data: StudyData, *, all_rows: bool) -> Member:
-    """Return the model of a configuration, fitted on the search rows or on all."""
+    """Return the model of a configuration, fitted on the search rows or on all; the pool is what it is."""
+    if fixed.family == POOL and data.pooled is not None:
+        return replace(data.pooled.member, weight=fixed.weight)
     family = data.family(fixed.family)
     encoder, rows = data.everything(family) if all_rows else data.whole(family)[:2]
     return Member(
