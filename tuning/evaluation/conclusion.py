@@ -212,25 +212,22 @@ def fitted_on_all(outcome: StudyOutcome, data: StudyData, alive: Callable[[], No
     if outcome.constant is not None and outcome.is_constant:
         members = (outcome.constant.member(data, all_rows=True),)
         return replace(outcome, model=replace(model, members=members, final_fit=ALL_ROWS))
-    if ensemble is None:
-        alive()
-        members = (_on_all_rows(model.members[0], winner, data),)
-        return replace(outcome, model=replace(model, members=members, final_fit=ALL_ROWS))
+    picked = ((winner, 1),) if ensemble is None else ensemble.members
     found: list[tuple[Member, tuple[TrialRecord, int]]] = []
     notes = list(outcome.notes)
-    for member, (record, weight) in zip(model.members, ensemble.members, strict=True):
+    for member, (record, times) in zip(model.members, picked, strict=True):
         alive()
         try:
-            found.append((_on_all_rows(member, record, data), (record, weight)))
+            found.append((_on_all_rows(member, record, data), (record, times)))
         except Exception as error:
             notes.append(FitCode.LAST_REFIT_FAILED(trial=record.trial, family=record.family, error=raised(error)))
-            if len(notes) - len(outcome.notes) >= len(ensemble.members):
+            if len(notes) - len(outcome.notes) >= len(picked):
                 raise
     return replace(
         outcome,
         model=replace(model, members=tuple(member for member, _ in found), final_fit=ALL_ROWS),
         notes=tuple(notes),
-        ensemble=replace(ensemble, members=tuple(of for _, of in found)),
+        ensemble=ensemble and replace(ensemble, members=tuple(of for _, of in found)),
     )
 
 
