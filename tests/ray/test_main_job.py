@@ -11,7 +11,7 @@ import pytest
 
 from tuning import RunResult, TuneRunner
 from tuning.cli.demo_customers import write_customers
-from tuning.cli.output import table
+from tuning.cli.output import lines as board_lines
 from tuning.errors import RunError
 from tuning.planning.portfolios.sources import shipped
 from tuning.records.ownership import begun_term
@@ -136,7 +136,7 @@ def test_resuming_a_finished_run_changes_nothing(demo: RunResult) -> None:
 
 
 def test_the_table_for_the_terminal_has_a_line_per_customer(demo: RunResult) -> None:
-    lines = table(demo.board()).splitlines()
+    lines = list(board_lines(demo.board()))
     assert len(lines) == CUSTOMERS + 2
     assert "customer-loyal" in lines[CUSTOMERS]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 import shutil
 import sys
@@ -134,11 +133,6 @@ SHOWN = tuple(each for each in shown_in("terminal") if not each.long)
 SPARED = tuple(each.name for each in sorted(SHOWN, key=lambda each: (each.spared, -SHOWN.index(each))) if each.spared)
 #: What it cuts then, in this order, and the characters that are left.
 CUT = {"model": 12, LAST: 10, "customer": 12}
-
-
-def table(rows: Iterable[FigureRow], width: int | None = None) -> str:
-    """The lines of `lines` as one text."""
-    return "\n".join(lines(rows, width))
 
 
 def lines(rows: Iterable[FigureRow], width: int | None = None, sort: str = "customer") -> Iterator[str]:
@@ -272,7 +266,7 @@ def show_pages(text: Iterable[str]) -> None:
     """Print lines, page by page where a window does not hold them and somebody can turn pages."""
     found = list(text)
     _, height = _window()
-    if height is not None and len(found) >= height and _has_pager():
+    if height is not None and len(found) >= height:
         click.echo_via_pager(f"{line}\n" for line in found)
     else:
         _write(f"{line}\n" for line in found)
@@ -286,13 +280,6 @@ def say_wait(what: str) -> None:
 def window_width() -> int | None:
     """Characters in a line of the terminal; None where nobody looks."""
     return _window()[0]
-
-
-def _has_pager() -> bool:
-    """Whether somebody can turn pages: else click prints all at once."""
-    if not sys.stdin.isatty() or os.environ.get("TERM", "dumb") == "dumb":
-        return False
-    return bool(os.environ.get("PAGER") or shutil.which("less") or shutil.which("more"))
 
 
 def _where(result: RunResult, names: Iterable[str]) -> list[str]:

@@ -32,7 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "delete": ("tuning.cli.results:delete", "Delete a run with everything that it has recorded."),
     "demo": ("tuning.cli.demo:demo", "Make customers to try this on, and train their models."),
     "doctor": ("tuning.cli.doctor:doctor", "Look whether runs can work here, and what to do where they cannot."),
-    "explain": ("tuning.cli.explain:explain", "Tell which columns a customer's model looks at."),
+    "explain": ("tuning.cli.customer:explain", "Tell which columns a customer's model looks at."),
     "init": ("tuning.cli.init:init", "Write a commented definition for your data."),
     "leaderboard": (
         "tuning.cli.results:leaderboard",
@@ -50,7 +50,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "runs": ("tuning.cli.results:runs", "List the runs in a folder, the newest first."),
     "schema": ("tuning.cli.editors:schema", "Print the JSON Schema of a definition, for editors."),
     "serve": ("tuning.cli.serve:serve", "Take definitions over HTTP, queue them for teams, and run them."),
-    "show": ("tuning.cli.show:show", "Tell everything about one customer."),
+    "show": ("tuning.cli.customer:show", "Tell everything about one customer."),
     "token": ("tuning.cli.token:token", "Tokens of a server: who may use it, and what they may do."),
     "validate": ("tuning.cli.plan:validate", "Check a definition and its data; train nothing."),
     "submit": ("tuning.cli.remote:submit", "Queue a run of DEFINITION on a server."),

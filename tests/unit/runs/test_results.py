@@ -15,7 +15,8 @@ from click.testing import CliRunner
 
 from search_spaces import Float, SearchSpace
 from tuning import RunResult, TuneRunner
-from tuning.cli.output import show_finished, table
+from tuning.cli.output import lines as board_lines
+from tuning.cli.output import show_finished
 from tuning.cli.program import main
 from tuning.errors import UnknownCustomerError
 from tuning.runs.customer_result import sparkline
@@ -158,7 +159,7 @@ def test_notes_say_what_was_left_out_and_why_a_score_is_missing(run: RunResult) 
 
 def test_the_table_names_the_metric_and_fits_the_window(run: RunResult, monkeypatch: pytest.MonkeyPatch) -> None:
     for width in (40, 60, 80, 100, 160, 400):
-        lines = table(run.board(), width).splitlines()
+        lines = list(board_lines(run.board(), width))
         assert lines[0].startswith("roc_auc, larger is better")
         assert max(map(len, lines)) <= width
         assert [line.split()[0] for line in lines[2:]] == ["zone-2", "zone-3", "zone-10", "zone-1"]
@@ -172,7 +173,7 @@ def test_the_end_of_a_large_run_shows_the_first_customers_only(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "0")
     show_finished(run, "table")
-    assert capsys.readouterr().out == f"{table(run.board())}\n"
+    assert capsys.readouterr().out == "".join(f"{line}\n" for line in board_lines(run.board()))
     monkeypatch.setattr("tuning.cli.output.MOST_AT_THE_END", 3)
     show_finished(run, "table")
     shown = capsys.readouterr().out.splitlines()
