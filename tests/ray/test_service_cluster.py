@@ -55,7 +55,7 @@ def test_a_cluster_of_three_nodes_is_divided_anew_when_it_grows_and_loses_a_node
     cluster.say("remove")
     wait_for(lambda: slots.ask() or slots() == 2, 120, "the loss of two nodes")
     assert news[:2] == [3, 4]
-    assert supervisor.hindered() == "The Ray cluster does not answer, so no run begins."
+    assert supervisor.unhealthy_reason() == "The Ray cluster does not answer, so no run begins."
     fields = {key: value for key, value in definition(tmp_path / "data").items() if key != "slots"}
     supervisor.start()
     run = supervisor.requests.submit(Submission("churn", "week", fields), 1.0)

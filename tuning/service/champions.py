@@ -46,7 +46,7 @@ class Champions:
         raise MissingError(f"there are no champions called {name[:100]!r}. Make a release of a run: tuning promote.")
 
     def predictions(self, team: str, name: str, sent: SentRows) -> Future[BinaryIO]:
-        """Rows with predictions, as of `Extracts.predictions`, and columns that say what has answered."""
+        """Rows with predictions, as of `RunArtifacts.predictions`, and columns that say what has answered."""
         return self._children.submit(KIND, team, lambda: self._predict(team, name, sent))
 
     def _predict(self, team: str, name: str, sent: SentRows) -> BinaryIO:

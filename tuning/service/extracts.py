@@ -45,7 +45,7 @@ class SentRows:
         (folder / (ROWS_CSV if self.form == "csv" else ROWS_JSON)).write_bytes(self.rows)
 
 
-class Extracts:
+class RunArtifacts:
     """What is taken out of runs. Answers are open files whose names are gone: closing one deletes it."""
 
     def __init__(self, settings: ServiceSettings, children: Children) -> None:

@@ -86,7 +86,7 @@ def _work(
         children,
         wake=supervisor.wake,
         slots=supervisor.slots,
-        hindered=supervisor.hindered,
+        unhealthy_reason=supervisor.unhealthy_reason,
         closing=end,
     )
     server = _Server(_uvicorn(settings, service), end, ready)

@@ -20,14 +20,14 @@ from tuning.service.children import Children
 from tuning.service.database.connection import Database
 from tuning.service.database.runs import Runs, SubmittedRun, check_ended
 from tuning.service.database.tokens import Tokens
-from tuning.service.extracts import Extracts
+from tuning.service.extracts import RunArtifacts
 from tuning.service.plans import Plans
 from tuning.service.queue.claim import Places
 from tuning.service.requests import Requests
 from tuning.service.schedules import Schedules
 from tuning.service.settings import ServiceSettings
 from tuning.service.states import RunState
-from tuning.service.views.views import Views
+from tuning.service.views.views import LeaderboardCache
 from tuning.serving.kept_runs import refusal
 from tuning.storage.run_directory import RunDirectory
 
@@ -44,7 +44,7 @@ class Service:
         clock: seconds since 1970.
         wake: tells the supervisor that there may be something to do.
         slots: how many all runs share; None while a cluster has not said it.
-        hindered: why runs are not looked after at the moment; None while they are.
+        unhealthy_reason: why runs are not looked after at the moment; None while they are.
         closing: set once the server ends, so that streams do.
         stream_s: the longest time for which a stream of events goes on; a client then asks again.
         look_s: between two looks of a stream at the database.
@@ -56,7 +56,7 @@ class Service:
     clock: Callable[[], float] = time.time
     wake: Callable[[], None] = _nobody
     slots: Callable[[], int | None] = _nobody
-    hindered: Callable[[], str | None] = _nobody
+    unhealthy_reason: Callable[[], str | None] = _nobody
     closing: threading.Event = field(default_factory=threading.Event)
     stream_s: float = 3600.0
     look_s: float = 0.5
@@ -66,8 +66,8 @@ class Service:
         self.runs, self.tokens = Runs(database), Tokens(database)
         self.requests, self.schedules = Requests(database, settings, self.slots), Schedules(database)
         self.plans = Plans(database, settings, children, self.slots)
-        self.views = Views(settings, children, self.clock)
-        self.extracts, self.champions = Extracts(settings, children), Champions(settings, children)
+        self.views = LeaderboardCache(settings, children, self.clock)
+        self.extracts, self.champions = RunArtifacts(settings, children), Champions(settings, children)
         self._places = Places(database, settings)
         self._submitting = threading.Lock()
 
@@ -78,7 +78,7 @@ class Service:
     def remarked(self, run: SubmittedRun) -> SubmittedRun:
         """The run, of one that waits with what keeps the server from beginning any."""
         waits = run.state is RunState.QUEUED and not run.reason
-        return replace(run, reason=self.hindered() or "") if waits else run
+        return replace(run, reason=self.unhealthy_reason() or "") if waits else run
 
     def work_folder(self, run: str) -> Path:
         """Where the service keeps what is its own of a run: definition, log, tables for pages."""

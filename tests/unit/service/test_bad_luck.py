@@ -1,7 +1,7 @@
 """Bad luck of the server's own: each is a sentence in a state or an answer, and nothing is lost.
 
-What happens to real drivers is in `tests/service/test_bad_luck.py`, silent ones in `test_silence.py`, and a database
-that is restarted in `tests/service/test_postgres.py`.
+What happens to real drivers is in `tests/service/test_bad_luck.py`, silent ones in `test_progress_watchdog.py`, and a
+database that is restarted in `tests/service/test_postgres.py`.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ def test_of_five_thousand_queued_runs_a_claim_and_a_list_read_a_few(
 
 @pytest.mark.parametrize("why", ["The Ray cluster does not answer, so no run begins.", None])
 def test_readyz_says_what_hinders_the_server(service: Service, why: str | None) -> None:
-    hindered = replace(service, hindered=lambda: why)
-    answer = TestClient(create_app(hindered)).get("/readyz", headers=bearer(service))
+    unhealthy = replace(service, unhealthy_reason=lambda: why)
+    answer = TestClient(create_app(unhealthy)).get("/readyz", headers=bearer(service))
     assert answer.status_code == (200 if why is None else 503)
     assert answer.json().get("detail") == why

@@ -35,7 +35,7 @@ def all_ended(server: Supervised, runs: list[str]) -> bool:
 def held(server: Supervised, runs: list[str]) -> bool:
     """Whether no run works and the queue waits."""
     server.supervisor.look()
-    return "The queue waits" in (server.supervisor.hindered() or "") and all(
+    return "The queue waits" in (server.supervisor.unhealthy_reason() or "") and all(
         server.get(run).state is RunState.QUEUED for run in runs
     )
 
@@ -59,7 +59,7 @@ def test_an_outage_holds_the_queue_costs_no_tries_and_all_go_on_after_it(
         later(server, pause - 1)
         assert held(server, runs)
         assert server.starts() == begun
-        assert SHARED[code] in (server.supervisor.hindered() or "")
+        assert SHARED[code] in (server.supervisor.unhealthy_reason() or "")
         later(server, 1)
         wait_for(lambda begun=begun: held(server, runs) and server.starts() > begun, what="a try")
         begun += 1
@@ -68,7 +68,7 @@ def test_an_outage_holds_the_queue_costs_no_tries_and_all_go_on_after_it(
     later(server, PAUSES_S[-1])
     wait_for(lambda: all_ended(server, runs), what="their ends")
     assert sum(server.get(run).attempts for run in runs) <= 1
-    assert "The queue waits" not in (server.supervisor.hindered() or "")
+    assert "The queue waits" not in (server.supervisor.unhealthy_reason() or "")
 
 
 def test_a_run_that_is_tried_and_works_on_lets_the_others_go(database: Database, tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_a_run_that_is_tried_and_works_on_lets_the_others_go(database: Database,
         server.supervisor.look()
         states = [server.get(run).state for run in runs]
         assert states.count(RunState.RUNNING) == 1
-    assert "is tried now" in (server.supervisor.hindered() or "")
+    assert "is tried now" in (server.supervisor.unhealthy_reason() or "")
     later(server, 1)
     server.supervisor.look()
     assert {server.get(run).state for run in runs} == {RunState.RUNNING}
@@ -122,7 +122,7 @@ def test_an_outage_in_which_nobody_waits_is_over(database: Database, tmp_path: P
         server.supervisor.requests.cancel(run, "churn", server.now)
     later(server, PAUSES_S[0])
     server.supervisor.look()
-    assert "The queue waits" not in (server.supervisor.hindered() or "")
+    assert "The queue waits" not in (server.supervisor.unhealthy_reason() or "")
 
 
 def test_a_folder_without_room_for_a_process_is_an_outage(database: Database, tmp_path: Path) -> None:

@@ -386,11 +386,11 @@ def test_the_thread_starts_what_is_submitted_and_says_what_hinders_it(database: 
         run = server.submit()
         server.supervisor.wake()
         wait_for(lambda: server.get(run).state is RunState.FINISHED)
-        assert server.supervisor.hindered() is None
+        assert server.supervisor.unhealthy_reason() is None
         server.later = 1000.0
         server.supervisor.wake()
-        wait_for(lambda: server.supervisor.hindered() is None)
+        wait_for(lambda: server.supervisor.unhealthy_reason() is None)
     finally:
         server.supervisor.close()
     server.later = 2000.0
-    assert "ago" in (server.supervisor.hindered() or "")
+    assert "ago" in (server.supervisor.unhealthy_reason() or "")

@@ -22,7 +22,7 @@ from tuning.service.database.runs import SubmittedRun
 from tuning.service.settings import ServiceSettings
 from tuning.service.states import RunState
 from tuning.service.views.tables import STUDIES_FILE, SUMMARY_FILE, TRIALS_FILE, UNSORTED, RunTables
-from tuning.service.views.views import FRESH_S, Views
+from tuning.service.views.views import FRESH_S, LeaderboardCache
 from tuning.service.views.write import write
 
 RUN = SubmittedRun("r1", "churn", "week", {}, "runs/churn/r1", 1.0, 1.0, RunState.RUNNING, slots=1, started=1.0)
@@ -126,7 +126,7 @@ def test_tables_of_a_run_that_works_are_made_anew_only_when_somebody_looks_and_t
     tables: RunTables, tmp_path: Path
 ) -> None:
     now, writer = [100.0], Writer(tables)
-    views = Views(settings(tmp_path), writer, lambda: now[0])
+    views = LeaderboardCache(settings(tmp_path), writer, lambda: now[0])
     first = views.ask(RUN).result()
     now[0] += FRESH_S
     assert views.ask(RUN).result() is first
@@ -144,7 +144,7 @@ def test_tables_of_a_run_that_works_are_made_anew_only_when_somebody_looks_and_t
 
 def test_tables_that_were_begun_before_the_end_are_not_those_of_an_ended_run(tables: RunTables, tmp_path: Path) -> None:
     now, writer = [100.0], Writer(tables)
-    views = Views(settings(tmp_path), writer, lambda: now[0])
+    views = LeaderboardCache(settings(tmp_path), writer, lambda: now[0])
     writer.may_go_on.clear()
     early = views.ask(RUN)
     wait_for(lambda: writer.written == 1, what="the first child")
@@ -160,8 +160,8 @@ def test_tables_that_were_begun_before_the_end_are_not_those_of_an_ended_run(tab
 def test_a_new_server_finds_the_tables_of_the_one_before(tables: RunTables, tmp_path: Path) -> None:
     writer = Writer(tables)
     ended = dataclasses.replace(RUN, state=RunState.FINISHED, ended=90.0)
-    Views(settings(tmp_path), writer, lambda: 100.0).ask(ended).result()
-    assert Views(settings(tmp_path), writer, lambda: 200.0).ask(ended).result().written == 100.0
+    LeaderboardCache(settings(tmp_path), writer, lambda: 100.0).ask(ended).result()
+    assert LeaderboardCache(settings(tmp_path), writer, lambda: 200.0).ask(ended).result().written == 100.0
     assert writer.written == 1
 
 
@@ -169,17 +169,17 @@ def test_tables_of_another_version_are_written_anew(tables: RunTables, tmp_path:
     """They may lack a column that is shown now."""
     writer = Writer(tables)
     ended = dataclasses.replace(RUN, state=RunState.FINISHED, ended=90.0)
-    older = Views(settings(tmp_path), writer, lambda: 100.0).ask(ended).result().folder / SUMMARY_FILE
+    older = LeaderboardCache(settings(tmp_path), writer, lambda: 100.0).ask(ended).result().folder / SUMMARY_FILE
     summary = json.loads(older.read_text())
     older.write_text(json.dumps({**summary, "written_by": {**summary["written_by"], "columns": ["customer"]}}))
-    assert Views(settings(tmp_path), writer, lambda: 200.0).ask(ended).result().written == 200.0
+    assert LeaderboardCache(settings(tmp_path), writer, lambda: 200.0).ask(ended).result().written == 200.0
     assert not older.exists()
 
 
 def test_a_run_without_records_has_no_tables_and_gets_them_later(tables: RunTables, tmp_path: Path) -> None:
     writer = Writer(tables)
     writer.fails = True
-    views = Views(settings(tmp_path), writer, lambda: 100.0)
+    views = LeaderboardCache(settings(tmp_path), writer, lambda: 100.0)
     with pytest.raises(MissingError, match="not a run directory"):
         views.ask(RUN).result()
     assert not (tmp_path / RUN.id).exists()  # as after a run was deleted while somebody looked

@@ -36,7 +36,7 @@ def _without_gaps(value: object) -> object:
     return [_without_gaps(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
-class ToldText(TypeDecorator[object]):
+class SanitizedText(TypeDecorator[object]):
     """What a process has said, which may hold names of files and rows as they are."""
 
     impl, cache_ok = Text, True
@@ -45,10 +45,10 @@ class ToldText(TypeDecorator[object]):
         return _without_gaps(value)
 
 
-class ToldDocument(TypeDecorator[object]):
+class SanitizedDocument(TypeDecorator[object]):
     """The same of JSON."""
 
-    impl, cache_ok, process_bind_param = JSON, True, ToldText.process_bind_param
+    impl, cache_ok, process_bind_param = JSON, True, SanitizedText.process_bind_param
 
 
 METADATA = MetaData(
@@ -73,7 +73,7 @@ RUNS = Table(
     Column("team", String(64), nullable=False),
     Column("name", String(255), nullable=False),
     Column("state", String(16), nullable=False),
-    Column("reason", ToldText, nullable=False, default=""),
+    Column("reason", SanitizedText, nullable=False, default=""),
     Column("definition", JSON, nullable=False),
     Column("run_directory", Text, nullable=False),
     Column("priority", Integer, nullable=False, default=0),
@@ -87,7 +87,7 @@ RUNS = Table(
     Column("attempts", Integer, nullable=False, default=0),
     Column("stop_asked", Float),
     Column("ending", String(16)),
-    Column("outcome", ToldDocument),
+    Column("outcome", SanitizedDocument),
     Column("schedule", String(32)),
     Column("bytes", BigInteger, nullable=False, default=0),
     Column("submitted_by", String(255)),
@@ -103,7 +103,7 @@ EVENTS = Table(
     Column("run", String(32), ForeignKey("runs.id", ondelete="CASCADE"), nullable=False),
     Column("at", Float, nullable=False),
     Column("state", String(16), nullable=False),
-    Column("reason", ToldText, nullable=False, default=""),
+    Column("reason", SanitizedText, nullable=False, default=""),
     Index(None, "run", "id"),
     sqlite_autoincrement=True,
 )
@@ -143,8 +143,8 @@ PLANS = Table(
     Column("team", String(64), nullable=False),
     Column("state", String(16), nullable=False),
     Column("definition", JSON, nullable=False),
-    Column("result", ToldDocument),
-    Column("problem", ToldText),
+    Column("result", SanitizedDocument),
+    Column("problem", SanitizedText),
     Column("at", Float, nullable=False),
     Column("typed", Text),
     Index(None, "team", "at"),
@@ -165,7 +165,7 @@ SCHEDULES = Table(
     Column("priority", Integer, nullable=False, default=0),
     Column("next", Float, nullable=False),
     Column("last", Float),
-    Column("problem", ToldText),
+    Column("problem", SanitizedText),
     Index(None, "next"),
 )
 

@@ -23,7 +23,7 @@ LONGEST = 2_000
 
 
 @dataclass(frozen=True)
-class Sequel:
+class NextState:
     """The next state of a run, its reason, and further columns."""
 
     to: RunState
@@ -31,32 +31,34 @@ class Sequel:
     values: Mapping[str, object] = field(default_factory=dict)
 
 
-def sequel(run: SubmittedRun, gone: Gone, settings: ServiceSettings, now: float, outages: Outages) -> Sequel:
+def next_state(run: SubmittedRun, gone: Gone, settings: ServiceSettings, now: float, outages: Outages) -> NextState:
     """Return the next state of a run after the end of its driver. outages: is told of a failure of the machine."""
     names = settings.names(run.team, run.run_directory)
     told: Json = names.document(gone.told)
     said = shorten(str(told.get("reason") or names.text(gone.reason)), LONGEST)
     values = {"outcome": told or None}
     if run.state is RunState.STOPPING and run.ending == RunState.CANCELLED:
-        return Sequel(RunState.CANCELLED, _how(gone.code, "cancelled"), values)
+        return NextState(RunState.CANCELLED, _how(gone.code, "cancelled"), values)
     if gone.code in ENDED_BY_ITSELF:
-        return Sequel(RunState.FINISHED, _summary(told), values)
+        return NextState(RunState.FINISHED, _summary(told), values)
     if gone.code in WRONG:
-        return Sequel(RunState.FAILED, said or f"its process ended with {gone.code}", values)
+        return NextState(RunState.FAILED, said or f"its process ended with {gone.code}", values)
     if run.state is RunState.STOPPING:
-        return Sequel(RunState.STOPPED, _how(gone.code, "stopped"), values)
+        return NextState(RunState.STOPPED, _how(gone.code, "stopped"), values)
     if gone.code == OWNED:
         reason = f"{said or 'another process runs it'} (looked at again in {duration(OWNED_S)})"
-        return Sequel(RunState.QUEUED, reason, {"not_before": now + OWNED_S})
+        return NextState(RunState.QUEUED, reason, {"not_before": now + OWNED_S})
     reason = _machine_failed(gone, said)
     if outages.failed(run.id, str(told.get("code") or "")):
-        return Sequel(RunState.QUEUED, f"{reason}; other runs have failed alike, so this was no try of its own", values)
+        return NextState(
+            RunState.QUEUED, f"{reason}; other runs have failed alike, so this was no try of its own", values
+        )
     if run.attempts >= len(PAUSES_S):
         tries = f"{reason}. It was tried again {amount(len(PAUSES_S), 'time')}. Resume it when the cause is gone."
-        return Sequel(RunState.FAILED, tries, values)
+        return NextState(RunState.FAILED, tries, values)
     pause = PAUSES_S[run.attempts]
     reason = f"{reason}; tried again in {duration(pause)} (try {run.attempts + 1} of {len(PAUSES_S)})"
-    return Sequel(RunState.QUEUED, reason, {"attempts": run.attempts + 1, "not_before": now + pause})
+    return NextState(RunState.QUEUED, reason, {"attempts": run.attempts + 1, "not_before": now + pause})
 
 
 def _machine_failed(gone: Gone, said: str) -> str:

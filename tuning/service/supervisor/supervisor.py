@@ -25,9 +25,9 @@ from tuning.service.schedules import Schedules
 from tuning.service.settings import ServiceSettings
 from tuning.service.states import WORKING, RunState
 from tuning.service.supervisor.drivers import STARTING, Drivers, Gone, Stopping, search_command, send
-from tuning.service.supervisor.endings import WRONG, sequel
+from tuning.service.supervisor.endings import WRONG, next_state
 from tuning.service.supervisor.outages import Outages
-from tuning.service.supervisor.silence import SILENT_S, Silence
+from tuning.service.supervisor.progress_watchdog import SILENT_S, ProgressWatchdog
 from tuning.service.supervisor.slots import Slots
 
 logger = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class Supervisor:
     Attributes:
         slots: says how many there are.
         requests: what may be asked of it.
-        silence: whether its drivers still say how far they are.
+        watchdog: whether its drivers still say how far they are.
     """
 
     def __init__(
@@ -61,7 +61,8 @@ class Supervisor:
         self._database, self._settings, self._clock, self._monotonic = database, settings, clock, monotonic
         self._runs, self._schedules = Runs(database), Schedules(database)
         self._drivers = Drivers(settings, command)
-        self._stopping, self.silence, self._outages = Stopping(monotonic), Silence(monotonic), Outages(monotonic)
+        self._stopping, self._outages = Stopping(monotonic), Outages(monotonic)
+        self.watchdog = ProgressWatchdog(monotonic)
         self._children = children
         self.slots = Slots(settings, children, self.wake, monotonic)
         self.requests = Requests(database, settings, self.slots)
@@ -88,7 +89,7 @@ class Supervisor:
         if self._thread is not None:
             self._thread.join()
 
-    def hindered(self) -> str | None:
+    def unhealthy_reason(self) -> str | None:
         """Why the runs are not looked after at the moment, for anybody; None while they are."""
         if self._problem is not None:
             return "The runs cannot be looked after; the server's log says why."
@@ -104,7 +105,7 @@ class Supervisor:
         self._busy = bool(working)
         for run in working:
             self._look_at(run)
-        self.silence.look(working)
+        self.watchdog.look(working)
         self.slots.look()
         self._schedules.submit_due(self._submit_again, self._clock())
         while not (self._over.is_set() or self._outages.hold()):
@@ -173,7 +174,7 @@ class Supervisor:
             return
         elif run.state is RunState.STOPPING:
             self._stopping.ask(run.id, found)
-        elif self.silence.hangs(run):
+        elif self.watchdog.hangs(run):
             self._killed[run.id] = f"its process said nothing for {duration(SILENT_S)} and was killed"
             send(found, signal.SIGKILL)
 
@@ -184,7 +185,7 @@ class Supervisor:
             current = one(connection, run.id, None)
             if current.state not in WORKING or current.started != run.started:
                 return
-            after = sequel(current, gone, self._settings, now, self._outages)
+            after = next_state(current, gone, self._settings, now, self._outages)
             changed = change(connection, current, after.to, now, after.reason, **after.values)
         self._outages.ended(run.id)
         self._stopping.forget(run.id)

@@ -25,7 +25,7 @@ KIND = Kind("tables of runs", at_once=2, most_open=8)
 LIMITS = ChildLimits(seconds=600.0)
 
 
-class Views:
+class LeaderboardCache:
     """The tables of all runs, in a folder of each below the service's own. Safe for threads."""
 
     def __init__(self, settings: ServiceSettings, children: Children, clock: Callable[[], float] = time.time) -> None:

@@ -35,9 +35,9 @@ def readyz(service: ServiceOf) -> HealthMessage:
     """Whether the server can use its database and looks after runs; 503 where not."""
     with service.database.read() as connection:
         connection.execute(text("SELECT 1"))
-    hindered = service.hindered()
-    if hindered is not None:
-        raise HTTPException(503, hindered, {"Retry-After": "10"})
+    reason = service.unhealthy_reason()
+    if reason is not None:
+        raise HTTPException(503, reason, {"Retry-After": "10"})
     return HealthMessage(status="ok")
 
 

@@ -29,7 +29,7 @@ class _Word:
     reported: bool
 
 
-class Silence:
+class ProgressWatchdog:
     """Looks at the progress of the runs that work. clock: seconds that only go forward."""
 
     def __init__(self, clock: Callable[[], float]) -> None:

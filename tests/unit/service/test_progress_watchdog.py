@@ -12,7 +12,7 @@ from tuning.runs.progress import Progress, write_progress
 from tuning.service.database.connection import Database
 from tuning.service.database.runs import SubmittedRun
 from tuning.service.states import RunState
-from tuning.service.supervisor.silence import SILENT_S, Silence
+from tuning.service.supervisor.progress_watchdog import SILENT_S, ProgressWatchdog
 from tuning.storage.run_directory import RunDirectory
 
 WORKS = "touch begun; while :; do sleep 0.05; done"
@@ -52,13 +52,13 @@ class Listened:
 
     def __init__(self, database: Database, folder: Path) -> None:
         self.server = Supervised(database, folder, WORKS)
-        self.silence = Silence(lambda: self.server.later)
-        self.server.supervisor.silence = self.silence
+        self.watchdog = ProgressWatchdog(lambda: self.server.later)
+        self.server.supervisor.watchdog = self.watchdog
         self.id = self.server.begun()
 
     def listen(self, after: float) -> SubmittedRun:
         self.server.later += after
-        self.silence.read([self.server.get(self.id)])
+        self.watchdog.read([self.server.get(self.id)])
         return self.server.look(self.id)
 
 
