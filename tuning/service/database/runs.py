@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, Select, delete, func, insert, select, tuple_, update
@@ -135,11 +135,11 @@ class Runs:
         with self._database.write() as connection:
             connection.execute(update(RUNS).where(RUNS.c.id == run).values(values))
 
-    def in_states(self, states: frozenset[RunState], team: str | None = None) -> list[SubmittedRun]:
+    def in_states(self, states: Iterable[RunState]) -> list[SubmittedRun]:
         """The runs in some states, the first submitted first."""
         wanted = select(RUNS).where(RUNS.c.state.in_(states)).order_by(RUNS.c.submitted, RUNS.c.id)
         with self._database.read() as connection:
-            return _read(connection, wanted if team is None else wanted.where(RUNS.c.team == team))
+            return _read(connection, wanted)
 
     def page(
         self,
@@ -167,13 +167,11 @@ class Runs:
         with self._database.read() as connection:
             return _read(connection, wanted.limit(limit))
 
-    def counts(self, team: str | None = None) -> dict[RunState, int]:
+    def counts(self) -> dict[RunState, int]:
         """How many runs are in each state."""
-        wanted = select(RUNS.c.state, func.count()).group_by(RUNS.c.state)
         with self._database.read() as connection:
-            found = connection.execute(wanted if team is None else wanted.where(RUNS.c.team == team))
-            counted = {RunState(state): number for state, number in found}
-        return {state: counted.get(state, 0) for state in RunState}
+            rows = connection.execute(select(RUNS.c.state, func.count()).group_by(RUNS.c.state)).all()
+        return dict.fromkeys(RunState, 0) | {RunState(state): number for state, number in rows}
 
     def delete(self, run: str, team: str | None = None) -> SubmittedRun:
         """Forget a run that has ended, its events with it; its directory is the caller's matter."""
