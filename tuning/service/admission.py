@@ -76,7 +76,7 @@ def admit(
     digest: str = "",
     now: float = 0.0,
 ) -> Admitted:
-    """What a team's document asks for; nothing is opened.
+    """Return what a team's document asks for; nothing is opened.
 
     key, digest: of a submission that may be repeated. `DefinitionError` for what is wrong, `NotAllowedError` for what
     the server's configuration does not allow; both begin with the key.
@@ -103,7 +103,7 @@ def admit(
 
 
 def check_again(definition: Json, team: str, settings: ServiceSettings) -> None:
-    """`NotAllowedError` where a definition holds code or places that its team may not use, or not any more."""
+    """Raise `NotAllowedError` where a definition holds code or places that its team may not use, or not any more."""
     allowed, roots = settings.team(team), settings.roots(team)
     for reference in Definition.references(definition):
         if reference.kind == "code":
@@ -123,7 +123,7 @@ def check_again(definition: Json, team: str, settings: ServiceSettings) -> None:
 
 
 def _without_constraints(value: object, key: str = "") -> object:
-    """A document without the constraints of its search spaces. key: whose value it is; none of the user's own names."""
+    """Return a document without the constraints of its search spaces. key: that the document is the value of."""
     if isinstance(value, list):
         return [_without_constraints(each, key) for each in value]
     if not isinstance(value, Mapping):
@@ -133,7 +133,7 @@ def _without_constraints(value: object, key: str = "") -> object:
 
 
 def _check_code(reference: Reference, allowed: Team) -> None:
-    """`NotAllowedError` for code that the server's configuration does not list for the team."""
+    """Raise `NotAllowedError` for code that the server's configuration does not list for the team."""
     text = shorten(repr(reference.text))
     if reference.key == "allow_code":
         if allowed.allow_pickle:
@@ -151,7 +151,7 @@ def _check_code(reference: Reference, allowed: Team) -> None:
 
 
 def _placed(name: str, value: object, roots: tuple[str, ...]) -> object:
-    """A key's value with every path in it absolute, below one of the roots."""
+    """Return a key's value with every path in it absolute, below one of the roots."""
 
     def placed(item: object, key: str) -> object:
         if isinstance(item, str):
@@ -170,7 +170,7 @@ def _placed(name: str, value: object, roots: tuple[str, ...]) -> object:
 
 
 def place_of(text: str, roots: tuple[str, ...], key: str) -> str:
-    """Where a name is below the roots that a team may read; `NotAllowedError` where it is not below them.
+    """Return the place of a name below the roots that a team may read; `NotAllowedError` where it is not below them.
 
     roots: absolute folders, and URIs. Of several folders a relative name is in the first one that has it.
     """
@@ -200,14 +200,14 @@ def place_of(text: str, roots: tuple[str, ...], key: str) -> str:
 
 
 def _expected(folders: list[str]) -> str:
-    """What to give; where folders are on the server's machine is no matter of who asks."""
+    """Return what to give, without the places of folders on the server's machine."""
     if not folders:
         return "Name a file once the server's owner has given your team a folder by --data."
     return f"Give a name below {'your folder' if len(folders) == 1 else 'one of your folders'}, such as churn.csv."
 
 
 def _check_grid(definition: Definition) -> None:
-    """A grid that is too large is refused before it waits in the queue; `DefinitionError`."""
+    """Raise `DefinitionError` for a grid that is too large, before it waits in the queue."""
     if not isinstance(definition.algorithm, Grid):
         return
     spaces = [definition.search_space, *(entry.search_space for entry in definition.models)]

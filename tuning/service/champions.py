@@ -1,4 +1,4 @@
-"""Predictions by a team's champions, whose models stay in memory between requests."""
+"""Predictions by a team's champions; their models stay in memory between requests."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Champions:
         self._there: set[tuple[str, str]] = set()
 
     def check(self, team: str, name: str) -> None:
-        """`MissingError` unless a team has champions of that name; it looks at the storage."""
+        """Raise `MissingError` unless a team has champions of that name; this looks at the storage."""
         if (team, name) in self._there:
             return  # releases are never deleted
         if re.fullmatch(NAME, name):
@@ -46,7 +46,7 @@ class Champions:
         raise MissingError(f"there are no champions called {name[:100]!r}. Make a release of a run: tuning promote.")
 
     def predictions(self, team: str, name: str, sent: SentRows) -> Future[BinaryIO]:
-        """Rows with predictions, as of `RunArtifacts.predictions`, and columns that say what has answered."""
+        """Predict rows, with columns that say what has answered; errors are those of `RunArtifacts`."""
         return self._children.submit(KIND, team, lambda: self._predict(team, name, sent))
 
     def _predict(self, team: str, name: str, sent: SentRows) -> BinaryIO:

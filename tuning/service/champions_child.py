@@ -31,7 +31,7 @@ class ServedChampions:
         self._newest: dict[str, tuple[float, int]] = {}  # when somebody looked, and the number that was seen
 
     def predict(self, name: str, file: str, customer: str | None, interval: float | None) -> PredictedRows:
-        """The rows of a file by the champions of a name. Columns say what has answered, and of which release."""
+        """Predict the rows of a file by the champions of a name. Columns say what has answered, and its release."""
         return predict_by(self._models(name), file, customer, interval=interval, marked=True)
 
     def _models(self, name: str) -> ReleaseModels:
@@ -60,7 +60,7 @@ def write_champions_predictions(
     formulas: str,
     interval: float | None,
 ) -> None:
-    """Leave the rows of a folder there with predictions. Arguments as of `ServedChampions` and `write_predictions`."""
+    """Write predictions for the rows in a folder; see `ServedChampions` and `write_predictions`."""
     os.chdir(folder)
     served = served_champions(storage, size)
     write_predictions(lambda file: served.predict(name, file, customer, interval), most, formulas)

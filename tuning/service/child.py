@@ -26,7 +26,7 @@ DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 
 def answer(question: Json) -> Json:
-    """Return `made`, what a function has returned, or `error`, as of `tuning.errors.failure`."""
+    """Return `made`, what a function has returned, or `error`, the `tuning.errors.failure` of what it has raised."""
     try:
         with advice_for_the_shell():  # of which the readers of a server get requests
             made = pkgutil.resolve_name(question["function"])(**question["values"])

@@ -72,7 +72,7 @@ def write_report(run: str, customer: str) -> None:
 
 
 def write_run_predictions(run: str, customer: str | None, most: int, formulas: str, interval: float | None) -> None:
-    """The rows with predictions by the models of a run. Arguments as of `write_predictions` and `RunResult.predict`."""
+    """Predict rows by the models of a run; see `write_predictions` and `RunResult.predict`."""
     from tuning.runs.results import RunResult
 
     write_predictions(lambda file: RunResult(run).predicted(file, customer, interval=interval), most, formulas)

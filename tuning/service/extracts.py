@@ -36,7 +36,7 @@ class SentRows:
     interval: float | None = None
 
     def values(self, settings: ServiceSettings) -> dict[str, object]:
-        """What a child is asked."""
+        """Return what a child is asked."""
         told = {"customer": self.customer, "formulas": self.formulas, "interval": self.interval}
         return {**told, "most": settings.prediction_rows}
 
@@ -46,29 +46,31 @@ class SentRows:
 
 
 class RunArtifacts:
-    """What is taken out of runs. Answers are open files whose names are gone: closing one deletes it."""
+    """What is taken out of runs. Answers are open files without a name: closing one deletes it."""
 
     def __init__(self, settings: ServiceSettings, children: Children) -> None:
         self._settings, self._children = settings, children
 
     def model(self, run: SubmittedRun, customer: str | None) -> Future[BinaryIO]:
-        """A ZIP archive of a customer's saved model; None where the run has a single one. `QuotaError` for too many
-        at once; the child's errors are those of `tuning.errors`."""
+        """Make a ZIP archive of a customer's saved model; None where the run has a single one.
+
+        `QuotaError` for too many at once; other errors are those that the child raises.
+        """
         return self._children.submit(KIND, run.team, lambda: self._file(run, "write_model", {"customer": customer}))
 
     def predictions(self, run: SubmittedRun, sent: SentRows) -> Future[BinaryIO]:
-        """Rows with predictions, in the form in which they were sent; errors as of `model`."""
+        """Predict rows, and answer in the form in which they were sent; the same errors as `model`."""
         values = sent.values(self._settings)
         return self._children.submit(KIND, run.team, lambda: self._file(run, "write_run_predictions", values, sent))
 
     def report(self, run: SubmittedRun, customer: str) -> Future[BinaryIO]:
-        """A customer's page; errors as of `model`."""
+        """Make a customer's page; the same errors as `model`."""
         return self._children.submit(KIND, run.team, lambda: self._file(run, "write_report", {"customer": customer}))
 
     def _file(
         self, run: SubmittedRun, function: str, values: Mapping[str, object], sent: SentRows | None = None
     ) -> BinaryIO:
-        """The answer of a function of `extract_child`."""
+        """Return the answer of a function of `extract_child`."""
         work = self._settings.work / run.id
         work.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=work, prefix="extract-") as name:

@@ -20,7 +20,7 @@ from tuning.service.states import CHANGES, ENDED, RunState
 class Requests:
     """What may be asked of a server. slots: says how many it has, None while its cluster has not said them.
 
-    Each takes the team that asks, whose run it must be (`MissingError`), and the time; the supervisor is to be woken.
+    Each takes the team that asks, which must have the run (`MissingError`), and the time. Wake the supervisor then.
     """
 
     def __init__(self, database: Database, settings: ServiceSettings, slots: Callable[[], int | None]) -> None:

@@ -100,7 +100,7 @@ class Schedules:
             connection.execute(delete(SCHEDULES).where(SCHEDULES.c.id == schedule))
 
     def submit_due(self, submit: Callable[[Submission, float], object], now: float) -> None:
-        """Submit what is due, each once however many of its times were missed; not beside a run that goes on.
+        """Submit what is due, each once however many of its times were missed; not while its last run goes on.
 
         submit: takes what is to be queued, and the time. The schedule's `problem` says why a time made no run: the run
         before, a refusal, or a row that cannot be used, which is tried again in an hour and keeps no other schedule.

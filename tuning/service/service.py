@@ -87,8 +87,7 @@ class Service:
     def submit(self, admitted: Admitted, by: str) -> SubmittedRun:
         """Queue what was admitted, and again at the times of its timetable. by: the name of the token that asks.
 
-        A repeated submission whose run is there without its schedule, because the server was killed between the two,
-        gets it now.
+        If the server was killed between the two, a repeated submission adds the schedule now.
         """
         submission, timetable = replace(admitted.submission, submitted_by=by), admitted.timetable
         with self._submitting if timetable else contextlib.nullcontext():

@@ -41,7 +41,7 @@ class Team(_Settings):
     """What one team may do.
 
     Attributes:
-        share: of the slots, beside the other teams' shares.
+        share: of the slots, in proportion to the other teams' shares.
         data: roots that the team may read, in place of the server's; a URI prefix such as `s3://bucket/churn` too.
         code: import paths that its definitions may name, such as `ours.metrics:profit`. They run as the server's user.
         allow_pickle: whether its definitions may say `allow_code`.
@@ -60,7 +60,7 @@ def default_database() -> str:
 
 
 class ServiceSettings(_Settings):
-    """One server: what its configuration file says. A key with a title is an option, too, whose value is called so."""
+    """One server: what its configuration file says. A key with a title is an option, too: the title names its value."""
 
     database: str = Field(
         default_factory=default_database,

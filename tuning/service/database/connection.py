@@ -1,8 +1,8 @@
 """Transactions on SQLite and PostgreSQL: short ones, one writer at a time.
 
-SQLite's write-ahead log lets readers go on beside the writer. A write begins with `BEGIN IMMEDIATE`, so that it waits
-for its turn at the beginning and cannot fail in its middle because another was quicker; on PostgreSQL an advisory lock
-does the same.
+SQLite's write-ahead log lets readers go on while somebody writes. A write begins with `BEGIN IMMEDIATE`, so that it
+waits for its turn at the beginning and cannot fail in its middle because another was quicker; on PostgreSQL an advisory
+lock does the same.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Database:
 
 
 def _keep_private(file: Path) -> None:
-    """Begin a database that there is not yet as a file for its owner alone, as SQLite makes those beside it, too."""
+    """Begin a new database as a file for its owner alone; SQLite makes its further files alike."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(OSError):  # what is wrong with the place is said when it is used
         os.close(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600))

@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class SubmittedRun:
-    """A row of `tables.RUNS`, whose comment tells the columns."""
+    """A row of `tables.RUNS`; the comment there tells the columns."""
 
     id: str
     team: str
@@ -90,14 +90,14 @@ class Runs:
         self._database = database
 
     def get(self, run: str, team: str | None = None) -> SubmittedRun:
-        """team: whose run it must be. `MissingError` for another team's as for one that is not there."""
+        """Return a run of a team, or of any; `MissingError` for another team's as for one that is not there."""
         with self._database.read() as connection:
             return one(connection, run, team)
 
     def submit(
         self, submission: Submission, storage: str, now: float, check: Callable[[Connection], None] = lambda _: None
     ) -> SubmittedRun:
-        """Queue a run, whose directory is `<storage>/<team>/<run>`; for a key that came before, return what it made.
+        """Queue a run in the directory `<storage>/<team>/<run>`; for a key that came before, return what it made.
 
         check: raises what refuses a new run, within the transaction. `RefusedChangeError` when the same key came with
         another body.

@@ -1,4 +1,4 @@
-"""Whose run is next, and with how many slots: that of the team with the fewest slot-seconds per share in the last day.
+"""The next run and its slots: that of the team with the fewest slot-seconds per share in the last day.
 
 Within a team priority decides, then age. The run that is next waits for room, and no other overtakes it: so a large one
 is not kept waiting by many small ones. A team that has as much at once, or in a day, as it may is passed over.

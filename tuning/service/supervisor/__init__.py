@@ -1,1 +1,1 @@
-"""Whose process works on a run, how it is asked to end, and what came of it?"""
+"""Which process works on a run, how is it asked to end, and what came of it?"""

@@ -52,7 +52,7 @@ def main(folder: str, ray_folder: str, host: str, machine: str, *command: str) -
     except FileExistsError:  # another one was quicker
         return 0
     if ray_folder:
-        _delete(ray_folder)  # that of an earlier driver of the run, whose launcher was killed
+        _delete(ray_folder)  # of an earlier driver of the run, after its launcher was killed
         os.mkdir(ray_folder, 0o700)
     with contextlib.suppress(BrokenPipeError):  # it was killed meanwhile
         os.write(go, b"1")

@@ -84,7 +84,7 @@ class RunTables:
     def page(
         self, *, sort: str = "customer", search: str = "", status: str = "", start: int = 0, rows: int = 50
     ) -> LeaderboardPage:
-        """Rows from `start` on, in the order of a column; `DefinitionError` for a column that there is not.
+        """Return rows from `start` on, in the order of a column; `DefinitionError` for an unknown column.
 
         search: part of a customer's id, in any case. status: such as "ok"; empty for all.
         """
@@ -96,7 +96,7 @@ class RunTables:
         return LeaderboardPage([_row(row) for row in taken], found, len(self))
 
     def all_rows(self, sort: str = "customer") -> pa.Table:
-        """The whole leaderboard in the order of a column, `params` as JSON; `DefinitionError` as of `page`."""
+        """Return the whole leaderboard in the order of a column, `params` as JSON; the same error as `page`."""
         rows = self._board.select(LEADERBOARD)
         found = rows if sort == "customer" else rows.take(pa.array(self._order(sort)))
         cells = {name: as_cells(found[name], name) for name in LEADERBOARD}
@@ -127,7 +127,7 @@ class RunTables:
         return chosen
 
     def customer(self, customer: str) -> dict[str, object]:
-        """Its row of the leaderboard, its studies and its trials; `MissingError` for somebody else.
+        """Return the row of a customer, its studies and its trials; `MissingError` for somebody else.
 
         `trials` is None where the run has too many trials to be kept here.
         """

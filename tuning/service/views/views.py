@@ -20,7 +20,7 @@ from tuning.service.states import WORKING
 from tuning.service.views.tables import SUMMARY_FILE, RunTables
 
 FRESH_S = 10.0  # tables of a run that goes on are at most so old, where somebody looks
-OPEN_RUNS = 100  # whose files stay mapped
+OPEN_RUNS = 100  # with files that stay mapped
 KIND = Kind("tables of runs", at_once=2, most_open=8)
 LIMITS = ChildLimits(seconds=600.0)
 
