@@ -193,7 +193,7 @@ def test_of_five_thousand_queued_runs_a_claim_and_a_list_read_a_few(
     with counted(database) as of_many:
         page = web.get("/api/v1/runs", headers=headers).json()
     assert len(page["runs"]) == 50
-    assert len(of_many) == len(of_one)
+    assert len(of_many) <= len(of_one)  # the places in the queue are known by then
     assert len(read) == 51  # and one that says whether there is another page
     claimed = queue.claim(database, service.settings, 4, 10_000.0)
     assert claimed is not None
