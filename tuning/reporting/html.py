@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from markupsafe import Markup, escape
+
 from tuning.reporting.data_table import SCRIPT, STYLE, DataTable
 
 if TYPE_CHECKING:
@@ -119,11 +121,22 @@ class Page:
 
         environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
         environment.globals["kind"] = _kind
-        environment.filters |= {"cells": _cells, "styles": _styles}
+        environment.filters |= {"cells": _cells, "styles": _styles, "marked": marked}
         searched = any(isinstance(block, DataTable) for section in self.sections for block in section.blocks)
         environment.globals |= {"script": SCRIPT if searched else "", "style": STYLE if searched else ""}
         environment.globals["allowed"] = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
         return environment.from_string(TEMPLATE).render(page=self)
+
+
+def marked(text: object) -> Markup:
+    """Return a sentence in which what stands between backticks looks like what can be typed."""
+    parts = str(text).split("`")
+    closed = len(parts) - (len(parts) % 2 == 0)  # without a partner, the last backtick is one
+    words = (
+        Markup("<code>{}</code>").format(part) if number % 2 else escape(part)
+        for number, part in enumerate(parts[:closed])
+    )
+    return Markup("").join(words) + "".join(f"`{part}" for part in parts[closed:])
 
 
 def _kind(block: Block) -> str:

@@ -15,6 +15,7 @@ from markupsafe import Markup, escape
 from starlette.responses import FileResponse, HTMLResponse, Response
 
 from tuning.basics.wording import better_text, shorten
+from tuning.reporting.html import marked
 from tuning.service.database.tokens import Role, TokenHolder
 from tuning.service.web.problems import ProblemMessage
 
@@ -43,17 +44,6 @@ def _environment() -> Environment:
 def moment(at: datetime) -> Markup:
     """Return a time as people and programs read it, UTC."""
     return Markup('<time datetime="{}">{:%Y-%m-%d %H:%M}</time>').format(at.isoformat(timespec="seconds"), at)
-
-
-def marked(text: object) -> Markup:
-    """Return a sentence in which what stands between backticks looks like what can be typed."""
-    parts = str(text).split("`")
-    closed = len(parts) - (len(parts) % 2 == 0)  # without a partner, the last backtick is one
-    words = (
-        Markup("<code>{}</code>").format(part) if number % 2 else escape(part)
-        for number, part in enumerate(parts[:closed])
-    )
-    return Markup("").join(words) + "".join(f"`{part}" for part in parts[closed:])
 
 
 def short(text: object) -> str:
