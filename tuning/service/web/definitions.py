@@ -33,10 +33,11 @@ YAML = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml")
 
 @dataclass(frozen=True)
 class SentDocument:
-    """A mapping that was sent. digest: SHA-256 of the body."""
+    """A mapping that was sent. digest: SHA-256 of the body. typed: the body, where somebody typed it on the page."""
 
     values: Mapping[str, object]
     digest: str
+    typed: str | None = None
 
 
 async def sent_document(request: Request) -> SentDocument:

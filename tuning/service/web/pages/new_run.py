@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal
@@ -20,8 +21,8 @@ from tuning.service.web.auth import Asking, ServiceOf
 from tuning.service.web.definitions import YAML_EXAMPLE, as_yaml, read_document
 from tuning.service.web.pages.rendering import Render
 from tuning.service.web.problems import LONGEST
-from tuning.service.web.routes.plans import TeamPlan, plan_document
-from tuning.service.web.routes.runs import submit_document
+from tuning.service.web.routes.plans import TeamPlan, ask_plan
+from tuning.service.web.routes.runs import submit
 from tuning.storage.names import is_uri, mask, mask_in
 
 router = APIRouter(include_in_schema=False)
@@ -48,11 +49,12 @@ def send(
     """Plan what was typed, or submit it. What is wrong is said above the form, which keeps the text."""
     typed = definition.replace("\r\n", "\n")
     try:
-        sent = read_document(typed.encode("utf-8", "replace"), is_json=False)  # what is JSON is YAML
+        body = read_document(typed.encode("utf-8", "replace"), is_json=False)  # what is JSON is YAML
         if action == "plan":
-            return RedirectResponse(f"/plans/{plan_document(service, holder, sent, typed=typed).id}", 303)
-        once = f"page-{key or secrets.token_hex(16)}-{sent.digest}"
-        return RedirectResponse(f"/runs/{submit_document(service, holder, sent, once).id}", 303)
+            plan = ask_plan(service, holder, replace(body, typed=typed), Response())
+            return RedirectResponse(f"/plans/{plan.id}", 303)
+        run = submit(service, holder, body, Response(), f"page-{key or secrets.token_hex(16)}-{body.digest}")
+        return RedirectResponse(f"/runs/{run.id}", 303)
     except (DefinitionError, NotAllowedError, QuotaError) as error:
         problem = shorten(mask_in(str(error)), LONGEST)
         return render("new.html", 422, **_form(service.settings, holder.team, typed), problem=problem)

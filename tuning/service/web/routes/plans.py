@@ -7,12 +7,10 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Response
 
 from tuning.service.admission import admit
-from tuning.service.database.tokens import TokenHolder
 from tuning.service.plans import AskedPlan
-from tuning.service.service import Service
 from tuning.service.web import definitions
 from tuning.service.web.auth import Asking, ServiceOf
-from tuning.service.web.definitions import IdempotencyKey, SentDefinition, SentDocument
+from tuning.service.web.definitions import IdempotencyKey, SentDefinition
 from tuning.service.web.messages import WITHOUT_NUL, PlanMessage
 
 router = APIRouter(tags=["plans"])
@@ -40,18 +38,11 @@ def ask_plan(
     service: ServiceOf, holder: Asking, sent: SentDefinition, response: Response, idempotency_key: IdempotencyKey = None
 ) -> PlanMessage:
     """Plan a definition. The answer says where the plan will be, since making it reads data."""
-    plan = plan_document(service, holder, sent, idempotency_key)
+    now = service.clock()
+    admitted = admit(sent.values, holder.team, service.settings, key=idempotency_key, digest=sent.digest, now=now)
+    plan = show_plan(service.plans.ask(admitted.submission, now, sent.typed))
     response.headers["Location"] = plan.links["self"]
     return plan
-
-
-def plan_document(
-    service: Service, holder: TokenHolder, sent: SentDocument, key: str | None = None, typed: str | None = None
-) -> PlanMessage:
-    """Begin the plan of a document; the same plan for the same key. typed: the document as somebody typed it."""
-    now = service.clock()
-    admitted = admit(sent.values, holder.team, service.settings, key=key, digest=sent.digest, now=now)
-    return show_plan(service.plans.ask(admitted.submission, now, typed))
 
 
 @router.get("/api/v1/plans/{plan}")

@@ -13,12 +13,11 @@ from tuning.errors import TuningError
 from tuning.runs.progress import read_progress
 from tuning.service.admission import admit
 from tuning.service.database.runs import SubmittedRun
-from tuning.service.database.tokens import TokenHolder
 from tuning.service.service import Service
 from tuning.service.states import WORKING, RunState
 from tuning.service.web import definitions
 from tuning.service.web.auth import Asking, ServiceOf
-from tuning.service.web.definitions import IdempotencyKey, SentDefinition, SentDocument
+from tuning.service.web.definitions import IdempotencyKey, SentDefinition
 from tuning.service.web.messages import RUN_ID, WITHOUT_NUL, ProgressMessage, ResumeMessage, RunMessage, RunPage
 
 router = APIRouter(tags=["runs"])
@@ -130,16 +129,11 @@ def submit(
     service: ServiceOf, holder: Asking, sent: SentDefinition, response: Response, idempotency_key: IdempotencyKey = None
 ) -> RunMessage:
     """Queue a definition. With `Idempotency-Key` a repeated submission is the same run."""
-    run = submit_document(service, holder, sent, idempotency_key)
-    response.headers["Location"] = run.links["self"]
-    return run
-
-
-def submit_document(service: Service, holder: TokenHolder, sent: SentDocument, key: str | None) -> RunMessage:
-    """Queue the run of a document; the same run for the same key."""
     now = service.clock()
-    admitted = admit(sent.values, holder.team, service.settings, key=key, digest=sent.digest, now=now)
-    return _changed(service, service.submit(admitted, holder.name))
+    admitted = admit(sent.values, holder.team, service.settings, key=idempotency_key, digest=sent.digest, now=now)
+    run = service.submit(admitted, holder.name)
+    response.headers["Location"] = f"/api/v1/runs/{run.id}"
+    return _changed(service, run)
 
 
 @router.get("/api/v1/runs/{run}", responses={200: {"links": definitions.RUN_LINKS}})
