@@ -104,7 +104,7 @@ def leak_note(
         return None
     target, columns = pd.Series(data.y), dict(_columns(data)) if 2 <= len(data.columns) <= MOST_COLUMNS else {}
     if telling := [name for name, values in columns.items() if tells(values, target, data.task.kind)]:
-        return FitCode.LEAK(columns=telling, drop=drop_text(telling))
+        return FitCode.LEAK(", ".join(telling), columns=telling, drop=drop_text(telling))
     return FitCode.TOO_GOOD(metric=metric.name, score=score + 0.0) if perfect else None
 
 

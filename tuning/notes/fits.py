@@ -17,6 +17,7 @@ class FitCode(NoteCode):
         "tells the target of every row: {columns:names}; leave out what is not known before the target: {drop}",
         "Leave the columns out with drop, unless they are known before the target.",
         Shown.END,
+        True,
     )
     TOO_GOOD = (
         "{metric} is exactly {score} on every fold: a column may tell the target",

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tuning.basics.public import is_interactive
 from tuning.basics.wording import (
     amount,
     better_direction,
     better_text,
-    command,
     gain_text,
     params_text,
     score_text,
     size_text,
-    some_names,
     value_text,
 )
 from tuning.definition.baselines import GivenBaseline, baseline_name
 from tuning.records.columns import FigureRow
 from tuning.records.gains import is_error
+from tuning.runs.note_groups import notes_at_the_end
 from tuning.runs.verdicts import CONSTANT, ToUse, rival
 
 if TYPE_CHECKING:
@@ -57,32 +55,13 @@ def answer(result: RunResult, counts: RunCounts) -> list[str]:
 
 def remarks(result: RunResult, counts: RunCounts) -> list[str]:
     """Return what is to be known beside the answer."""
-    return [
-        *_contradicted(counts),
-        *_pool(counts),
-        *_ensembles(counts),
-        *_too_good(counts),
-        *_without_target(counts),
-        *_notes(counts, result.directory.shown),
-    ]
+    notes = notes_at_the_end(result.board().standings.best_studies(["customer", "notes"]))
+    return [*(group.sentence for group in notes), *_pool(counts), *_ensembles(counts), *_without_target(counts)]
 
 
 def report_line(result: RunResult) -> list[str]:
     """Return where the run's report is, as the last line of what is said of a run; nothing without one."""
     return [f"report       {result.directory.display(REPORT)}"] if result.directory.exists(REPORT) else []
-
-
-def _contradicted(counts: RunCounts) -> list[str]:
-    """Say what to know before a model is used, so it is said first."""
-    found = counts["contradicted"]
-    if not found:
-        return []
-    who = f"{amount(found, 'model')} {'is' if found == 1 else 'are'}"
-    it, its_note = ("it", "its note") if found == 1 else ("them", "their notes")
-    return [
-        f"{who} contradicted by the hold-out rows: much worse there than the folds promised, and not by chance. Before "
-        f"you use {it}, find out why; {its_note} and the report say what to look at."
-    ]
 
 
 def _pool(counts: RunCounts) -> list[str]:
@@ -99,54 +78,19 @@ def _ensembles(counts: RunCounts) -> list[str]:
     found, size = counts["ensembles"], counts["model_bytes"]
     if not found:
         return []
-    pooled = counts["pool_members"]
-    of = "several trials, or of trials and the pool" if pooled else "several trials"
-    models = f"{amount(found, 'model')} {'is an ensemble' if found == 1 else 'are ensembles'} of {of}."
+    models = f"{amount(found, 'model')} {'is an ensemble' if found == 1 else 'are ensembles'} of several trials."
     if not size:  # none is saved
         return [models]
-    alone = "`ensemble: none` with `pool: off`" if pooled else "`ensemble: none`"
     return [
-        f"{models} The models take {size_text(size)} in all; {alone} keeps the winners alone, which are smaller and "
-        "predict faster."
+        f"{models} The models take {size_text(size)} in all; `ensemble: none` keeps the winners alone, which are "
+        "smaller and predict faster."
     ]
-
-
-def _too_good(counts: RunCounts) -> list[str]:
-    """Say which columns may tell the target; one is left out for all only where most customers show it."""
-    found, leaking, models = counts["too_good"], counts["leaking"], counts["succeeded"]
-    told = [f"{amount(found, 'model')} {'is' if found == 1 else 'are'} perfect on every fold."] * bool(found)
-    if everywhere := [name for name, leak in leaking.items() if 2 * leak["customers"] > models]:
-        from tuning.evaluation.doubts import drop_text  # with pandas, which the copy into MLflow does without
-
-        names = ", ".join(
-            f"{name!r} ({leaking[name]['customers']:,} of {amount(models, 'model')})" for name in everywhere
-        )
-        told.append(f"A column alone tells the target of every row: {names}.")
-        told.append(f"What is not known before it: leave it out with {drop_text(everywhere)}.")
-    for name, leak in leaking.items():
-        if name not in everywhere:
-            more = leak["customers"] - len(leak["first"])
-            whose = some_names(leak["first"]) + (f" and {more:,} more" if more else "")
-            told.append(
-                f"{name!r} alone tells the target of every row of {whose}: look at it there before you use that model."
-            )
-    if found and not leaking:
-        told.append("A column may tell the target: find it, and leave it out with `drop`.")
-    return [" ".join(told)] if told else []
 
 
 def _without_target(counts: RunCounts) -> list[str]:
     found = counts["without_target"]
     said = f"{amount(found, 'row')} without a target {'is' if found == 1 else 'are'} left out"
     return [f"{said}: the leaderboard's column `without_target` has them by customer."] if found else []
-
-
-def _notes(counts: RunCounts, run: str) -> list[str]:
-    if not counts["with_notes"]:
-        return []
-    where = "`result.leaderboard()`" if is_interactive() else f"`{command('leaderboard', run, '--output', 'csv')}`"
-    noted = f"{counts['with_notes']:,} of {amount(counts['customers'], 'customer')}"
-    return [f"Notes are on {noted}: the column `notes` of {where}."]
 
 
 def of_many(typical: Typical, metric: str, mode: str, baseline: GivenBaseline = None) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import TypedDict, cast
 
@@ -13,8 +11,7 @@ import pyarrow.compute as pc
 
 from tuning.basics.wording import amount, some_names
 from tuning.definition.baselines import GivenBaseline, baseline_name, column_of
-from tuning.evaluation.doubts import is_too_good
-from tuning.notes import FitCode, Shown, codes_shown
+from tuning.notes import FitCode
 from tuning.records.gains import LEAST_OF_CLASS
 from tuning.records.schema import OK, POOLED, TrialRecord
 from tuning.records.tables import has_note
@@ -25,18 +22,9 @@ from tuning.runs.verdicts import CONSTANT, JUDGED, LEAST_ROWS, ToUse, is_constan
 #: What the typical customer is known by.
 ANSWERED = ["test_score", "cv_score", "constant_test_score", "gain", "gain_over_constant"]
 TOO_FEW = f"fewer than {LEAST_ROWS}, or than {LEAST_OF_CLASS} of a class"
-MOST_NAMED = 5  # columns, and customers of each
-_TOLD_BY = ["cv_score", "cv_error", "rows", "test_score", "rare_rows"]
 #: What is needed of customers' best studies.
 _OWN = ("customer", "cv_error", "rows", "without_target", "family", "ensemble", "notes", "model_bytes")
 COUNTED = list(dict.fromkeys((*_OWN, *ANSWERED, *JUDGED)))
-
-
-class Leak(TypedDict):
-    """customers: for whom a column alone tells the target; first: some of these."""
-
-    customers: int
-    first: list[str]
 
 
 class Typical(TypedDict):
@@ -62,11 +50,10 @@ class RunCounts(TypedDict):
     `without_model`. baseline: what it is, in words. verdicts: customers by `ToUse`. few_hold_out_rows: of the undecided
     those with too few hold-out rows. model_bytes: of the winners' models in all. fixed: models whose configuration
     was known, so that no trial was run. constants: models that are one. contradicted: models that are much worse on the
-    hold-out rows than the folds promised, and not by chance. leaking: columns that alone do as well as the model.
-    too_good: models that are perfect on every fold. with_notes: customers with a note that is worth a line at the end
-    of a run. pool_members: models that have the pool as a member. pool_customers: whose rows it was trained on.
-    without_pool: why there is none, where one was wanted: a note in plain values. without_target: rows that are left
-    out for lack of one. fit_seconds: CPU seconds of all trials, last fits and the pool.
+    hold-out rows than the folds promised, and not by chance. pool_members: models that have the pool as a member.
+    pool_customers: whose rows it was trained on. without_pool: why there is none, where one was wanted: a note in plain
+    values. without_target: rows that are left out for lack of one. fit_seconds: CPU seconds of all trials, last fits
+    and the pool.
     """
 
     run: str
@@ -86,10 +73,7 @@ class RunCounts(TypedDict):
     fixed: int
     constants: int
     contradicted: int
-    leaking: dict[str, Leak]
-    too_good: int
     typical: Typical
-    with_notes: int
     without_target: int
     trials: int
     wall_seconds: float
@@ -129,10 +113,7 @@ def run_counts(
         "fixed": _count(pc.and_(ok, fixed)),
         "constants": _count(pc.and_(ok, constant)),
         "contradicted": _count(has_note(best["notes"], FitCode.CONTRADICTED)),
-        "leaking": _leaking(best),
-        "too_good": 0 if plan.of_objective else _too_good(plan.metric, best),
         "typical": typical_of(best),
-        "with_notes": _count(has_note(best["notes"], *codes_shown(Shown.END))),
         "without_target": _count(best["without_target"]),
         "trials": trials,
         "wall_seconds": round(wall_seconds, 3),
@@ -183,26 +164,6 @@ def to_use(counts: RunCounts, standings: Standings, baseline: GivenBaseline) -> 
 def _count(values: pa.ChunkedArray) -> int:
     """Return how many are true, or the sum of numbers."""
     return int(pc.sum(values, min_count=0).as_py())
-
-
-def _too_good(metric: str, studies: pa.Table) -> int:
-    """Return how many models are perfect on folds and hold-out, which may mean that a column tells the target."""
-    found = studies.filter(pc.equal(studies["cv_error"], 0.0))
-    return sum(is_too_good(metric, *row.values()) for row in found.select(_TOLD_BY).to_pylist())
-
-
-def _leaking(studies: pa.Table) -> dict[str, Leak]:
-    """Return the columns that alone tell the target, those of the most customers first."""
-    notes = studies["notes"].combine_chunks()
-    code, values = (pc.struct_field(pc.list_flatten(notes), name) for name in ("code", "values"))
-    leaks = pc.equal(code, FitCode.LEAK.id)
-    values, customers = values.filter(leaks), studies["customer"].take(pc.list_parent_indices(notes).filter(leaks))
-    found: dict[str, list[str]] = defaultdict(list)
-    for each in pc.unique(values).to_pylist():
-        for column in json.loads(each)["columns"]:
-            found[column] += customers.filter(pc.equal(values, each)).to_pylist()
-    most = sorted(found.items(), key=lambda each: -len(each[1]))[:MOST_NAMED]
-    return {column: {"customers": len(names), "first": names[:MOST_NAMED]} for column, names in most}
 
 
 def typical_of(best: pa.Table) -> Typical:

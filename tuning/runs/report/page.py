@@ -8,8 +8,7 @@ from __future__ import annotations
 import importlib
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from functools import partial
 from itertools import islice
 
@@ -19,15 +18,15 @@ import pyarrow.compute as pc
 
 from tuning.basics.wording import amount, command, is_served, shorten
 from tuning.definition.baselines import baseline_name
-from tuning.notes import FitCode, Note, NoteCode, from_row
+from tuning.notes import FitCode
 from tuning.records.columns import Figure, View
 from tuning.records.figures import shown_in
 from tuning.records.gains import is_error
 from tuning.records.schema import FAILED, OK, POOLED
-from tuning.records.tables import has_note
 from tuning.reporting.data_table import DataColumn, DataTable
 from tuning.reporting.html import Block, HtmlTable, Page, Picture, PictureRow, Points, Section, Text, drawn
 from tuning.runs.leaderboard import SCHEMA, as_recorded_notes
+from tuning.runs.note_groups import MOST_NOTED, Group, grouped, noted, notes_at_the_end
 from tuning.runs.optuna_study import MOST_TRIALS, NEEDED, TOO_FEW, parameter_effects
 from tuning.runs.outcome import REPORT, answer, remarks
 from tuning.runs.plan_file import frozen_definition, read_spec
@@ -37,39 +36,11 @@ from tuning.runs.results import RunResult
 LEAST_DRAWN = 5  # customers; of fewer the table says as much as pictures
 MOST_CUSTOMERS = 50_000  # in the table
 MOST_DRAWN = 100_000  # customers that pictures are of, from all over
-MOST_NOTED = 10_000  # customers whose notes are counted
 MOST_GROUPS = 15  # of reasons and notes
-EXAMPLES = 3  # ids that are named of a group
 MOST_TEXT = 240  # characters of a cell
 REPORT_VIEWS: tuple[View, ...] = ("report", "details")
 # What the pictures need of customers' best studies; `seconds` are of all their studies.
 _DRAWN = ("customer", "status", "family", "ensemble", "test_score", "baseline_test_score", "gain", "rows", "seconds")
-
-
-@dataclass
-class Group:
-    """Notes of one code, which differ in names and numbers.
-
-    Attributes:
-        note: the first of them.
-        count: how often they occur.
-        examples: the first ids that have them.
-    """
-
-    note: Note
-    count: int = 0
-    examples: list[str] = field(default_factory=list)
-
-
-def grouped(notes: Iterable[tuple[str, Note]]) -> list[Group]:
-    """Return groups of notes, the most frequent first. notes: pairs of a customer's id and a note."""
-    found: dict[tuple[NoteCode, str], Group] = {}
-    for customer, note in notes:
-        group = found.setdefault((note.code, note.subject if note.code.by_subject else ""), Group(note))
-        group.count += 1
-        if len(group.examples) < EXAMPLES and customer not in group.examples:
-            group.examples.append(customer)
-    return sorted(found.values(), key=lambda group: -group.count)
 
 
 def write_report(result: RunResult, *, quick: bool = False) -> str:
@@ -204,26 +175,17 @@ def customers_without(result: RunResult) -> list[Group]:
     studies = board.standings.best_studies(["customer", "status", "reason"])
     without = studies.filter(pc.invert(pc.is_in(studies["status"], value_set=pa.array([OK, POOLED]))))
     pending = len(board) - len(studies)
-    groups = grouped(_with_notes(without, "reason"))
+    groups = grouped(noted(without, "reason"))
     return [Group(board.unfinished.reason, pending), *groups] if pending and not result.goes_on else groups
-
-
-def _with_notes(rows: pa.Table, column: str) -> Iterator[tuple[str, Note]]:
-    """Yield each customer with each note that a column has for it."""
-    for customer, found in zip(rows["customer"].to_pylist(), rows[column].to_pylist(), strict=True):
-        for note in found if isinstance(found, list) else filter(None, [found]):
-            yield customer, from_row(note)
 
 
 def _contradicted(result: RunResult) -> list[Section]:
     """Return the models that the hold-out contradicts; before all else, since nobody should use them unread."""
-    studies = result.board().standings.best_studies(["customer", "notes"])
-    found = studies.filter(has_note(studies["notes"], FitCode.CONTRADICTED))
-    told = [(name, note) for name, note in _with_notes(found, "notes") if note.code is FitCode.CONTRADICTED]
-    if not told:
-        return []
+    groups = notes_at_the_end(result.board().standings.best_studies(["customer", "notes"]))
+    found = [group for group in groups if group.note.code is FitCode.CONTRADICTED]
     what = "models that are much worse on the hold-out rows than the folds promised, and not by chance"
-    return [Section("Contradicted, and what to do", [_table(grouped(told), "customers", f"{len(told):,} {what}")])]
+    tables = [_table([group], "customers", f"{group.count:,} {what}") for group in found]
+    return [Section("Contradicted, and what to do", tables)] if tables else []
 
 
 def _failures(result: RunResult, trials: pa.Table) -> list[Section]:
@@ -234,7 +196,7 @@ def _failures(result: RunResult, trials: pa.Table) -> list[Section]:
     failed = trials.filter(pc.equal(trials["state"], FAILED))
     if len(failed):
         among = f"{len(failed):,} failed trials, among {len(trials):,}"
-        blocks.append(_table(grouped(_with_notes(failed, "reason")), "trials", among))
+        blocks.append(_table(grouped(noted(failed, "reason")), "trials", among))
     return [Section("Failures, and what to do", blocks)] if blocks else []
 
 
@@ -264,7 +226,7 @@ def _settled(result: RunResult) -> list[Section]:
     if given.drop:
         facts.append(f"Left out by drop: {', '.join(map(repr, given.drop))}.")
     notes = result.board().standings.best_studies(["customer", "notes"])[:MOST_NOTED]
-    groups = grouped(_with_notes(notes, "notes"))
+    groups = grouped(noted(notes, "notes"))
     facts += [shorten(str(note), 2 * MOST_TEXT) for note in result.notes]
     blocks: list[Block] = [Points(facts)] if facts else []
     if groups:

@@ -20,8 +20,9 @@ from tuning.records.tables import no_rows
 from tuning.reporting.html import PictureRow
 from tuning.runs import optuna_study
 from tuning.runs.leaderboard import LEADERBOARD, SCHEMA
+from tuning.runs.note_groups import Group
 from tuning.runs.outcome import sentences
-from tuning.runs.report.page import Group, customers_without, pictures
+from tuning.runs.report.page import customers_without, pictures
 from tuning.runs.results import RunResult
 from tuning.service.views.tables import (
     LEADERBOARD_FILE,
