@@ -20,8 +20,9 @@ from tuning.evaluation.study_data import StudyData
 from tuning.models.base import of_positive
 from tuning.notes import DataCode, FitCode, Note
 from tuning.preprocessing.classes import Label, find_label
+from tuning.preprocessing.notations import numbers_among
 from tuning.preprocessing.roles import check_predictions
-from tuning.preprocessing.task import BINARY, Prediction, as_prediction, numbers_among
+from tuning.preprocessing.task import BINARY, Prediction, as_prediction
 from tuning.records.schema import FINISHED, TrialRecord
 
 

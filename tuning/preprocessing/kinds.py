@@ -14,7 +14,7 @@ import pandas as pd
 from tuning.errors import CustomerError
 from tuning.notes import DataCode, Note
 from tuning.preprocessing.dates import ISO, UNDECIDED, date_format, parse_dates
-from tuning.preprocessing.notations import IS_NUMBER, MISSING, nearly_numbers
+from tuning.preprocessing.notations import IS_NUMBER, MISSING, nearly_numbers, numbers_among
 from tuning.preprocessing.storable import storable
 
 NUMBER, DATE, DURATION, TEXT = "number", "date", "duration", "text"
@@ -146,16 +146,13 @@ class Values:
     def _numbers(self) -> np.ndarray:
         if isinstance(self.dtype, np.dtype) and self.dtype.kind in "biuf":
             return self.values.to_numpy(dtype=np.float64)
-        texts = self.values.dropna() if self._typed() is None else self.values[:0]
-        if len(texts) and isinstance(texts.iloc[0], str):
-            if not nearly_numbers(texts.astype(str)):
-                wrong = texts[~texts.astype(str).str.fullmatch(IS_NUMBER)]
-                raise self._changed(NUMBER, TEXT, (wrong if len(wrong) else texts).iloc[0])
-            return pd.to_numeric(self.values, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-        try:
-            return pd.to_numeric(self.values).to_numpy(dtype=np.float64, na_value=np.nan)
-        except (ValueError, TypeError) as error:
-            raise self._changed(NUMBER, "other value", self.values.dropna().iloc[0]) from error
+        numbers, wrong = numbers_among(self.values)
+        if self.holds_text and not nearly_numbers(texts := self.values.dropna().astype(str)):
+            odd = texts[~texts.str.fullmatch(IS_NUMBER)]
+            raise self._changed(NUMBER, TEXT, (odd if len(odd) else texts).iloc[0])
+        if wrong.any() and not self.holds_text:
+            raise self._changed(NUMBER, "other value", self.values[wrong].iloc[0])
+        return numbers.to_numpy()
 
     def _seconds(self) -> np.ndarray:
         values = self.values

@@ -35,6 +35,28 @@ def nearly_numbers(texts: pd.Series, counts: np.ndarray | None = None) -> bool:
     return bool(np.average(numbers, weights=counts) >= NEARLY_ALL)
 
 
+def numbers_among(values: pd.Series) -> tuple[pd.Series, np.ndarray]:
+    """Return the values as float64, NaN where there is no number, and a mask of values that are no numbers.
+
+    A single cell that is no number makes text of a CSV's whole column. Durations are their seconds.
+    """
+    plain = values.astype(object) if isinstance(values.dtype, pd.CategoricalDtype) else values
+    if is_duration(values):
+        plain = values.infer_objects().dt.total_seconds()
+    try:
+        numbers = pd.to_numeric(plain, errors="coerce").astype(np.float64)
+    except (TypeError, ValueError):
+        numbers = pd.Series(np.nan, index=values.index)
+    return numbers, (numbers.isna() & values.notna()).to_numpy()
+
+
+def is_duration(values: pd.Series) -> bool:
+    """Return whether values are durations, by their type or each as an object of Python."""
+    if values.dtype == object:
+        return pd.api.types.infer_dtype(values, skipna=True) in ("timedelta", "timedelta64")
+    return getattr(values.dtype, "kind", "") == "m"
+
+
 def nearly_dates(texts: Sequence[str]) -> bool:
     """Return whether nearly all of some texts look like dates."""
     return _nearly_all(texts, is_like_a_date)

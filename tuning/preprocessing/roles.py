@@ -10,8 +10,8 @@ from tuning.errors import CustomerError
 from tuning.notes import DataCode, Note
 from tuning.preprocessing.classes import Label, find_label, guess_positive, read_classes
 from tuning.preprocessing.dates import ISO, NEARLY_ALL, UNDECIDED, date_format, parse_dates
-from tuning.preprocessing.notations import seeming
-from tuning.preprocessing.task import BINARY, REGRESSION, Task, numbers_among
+from tuning.preprocessing.notations import numbers_among, seeming
+from tuning.preprocessing.task import BINARY, REGRESSION, Task, is_comparable
 
 LARGEST = 1e150  # of a target
 FAR, FEW = 1000.0, 0.02  # how many interquartile ranges from the median a target is odd, if at most so many rows are
@@ -167,9 +167,5 @@ def read_moments(values: pd.Series, dates: str | None = None) -> np.ndarray:
 
 def check_plain(values: pd.Series) -> None:
     """Raise `CustomerError` for a column with a role that holds lists or the like."""
-    if isinstance(values.dtype, np.dtype) and values.dtype != object:
-        return
-    try:
-        pd.factorize(values)
-    except TypeError:
-        raise CustomerError(DataCode.LISTS(str(values.name))) from None
+    if not is_comparable(values):
+        raise CustomerError(DataCode.LISTS(str(values.name)))

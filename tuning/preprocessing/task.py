@@ -13,7 +13,7 @@ import pandas as pd
 from tuning.notes import DataCode, Note
 from tuning.preprocessing.classes import Label
 from tuning.preprocessing.dates import NEARLY_ALL
-from tuning.preprocessing.notations import IS_CODE, seeming
+from tuning.preprocessing.notations import IS_CODE, is_duration, numbers_among, seeming
 
 REGRESSION, BINARY, MULTICLASS = "regression", "binary", "multiclass"
 FEW = 20  # different whole numbers
@@ -101,30 +101,10 @@ def as_prediction(answer: np.ndarray, task: Task) -> Prediction:
     return Prediction(answer.argmax(axis=1), answer) if task.classification else Prediction(answer)
 
 
-def numbers_among(values: pd.Series) -> tuple[pd.Series, np.ndarray]:
-    """Return the values as float64, NaN where there is no number, and a mask of values that are no numbers.
-
-    A single cell that is no number makes text of a CSV's whole column. Durations are their seconds.
-    """
-    plain = values.astype(object) if isinstance(values.dtype, pd.CategoricalDtype) else values
-    if is_duration(values):
-        plain = values.infer_objects().dt.total_seconds()
-    try:
-        numbers = pd.to_numeric(plain, errors="coerce").astype(np.float64)
-    except (TypeError, ValueError):
-        numbers = pd.Series(np.nan, index=values.index)
-    return numbers, (numbers.isna() & values.notna()).to_numpy()
-
-
-def is_duration(values: pd.Series) -> bool:
-    """Return whether values are durations, by their type or each as an object of Python."""
-    if values.dtype == object:
-        return pd.api.types.infer_dtype(values, skipna=True) in ("timedelta", "timedelta64")
-    return getattr(values.dtype, "kind", "") == "m"
-
-
 def is_comparable(values: pd.Series) -> bool:
     """Return whether one value can be told from another; lists and the like cannot."""
+    if isinstance(values.dtype, np.dtype) and values.dtype != object:
+        return True
     try:
         values.nunique()
     except TypeError:
