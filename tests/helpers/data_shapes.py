@@ -11,8 +11,10 @@ import pandas as pd
 from tuning.basics.columnar import Columnar
 from tuning.data.customers import Customer, find_customers, places_of
 from tuning.data.fingerprints import differ, digested, touched
+from tuning.data.formats.memory_frame import to_arrow
 from tuning.data.loading import Loader
 from tuning.data.partition import partition
+from tuning.data.registry import file_source
 from tuning.definition.definition import Definition, define
 from tuning.planning.placement import make_batches
 from tuning.planning.plan import make_plan
@@ -50,6 +52,13 @@ def changed_since(made: Definition, before: dict[str, Customer]) -> list[str]:
     """Whose rows are not what they were."""
     now = touched(made, list(before.values()), find_customers(made).take(places_of(list(before), find_customers(made))))
     return now.take(differ(Columnar.of(Customer, [before[one.id] for one in now]), now)).texts("id").to_pylist()
+
+
+def write_frame(frame: pd.DataFrame, path: object) -> None:
+    """Write a frame into a file of the format that its name has."""
+    table = to_arrow(frame)
+    with open(str(path), "wb") as stream:
+        file_source(str(path), {}).write(stream, [table])
 
 
 def trips(rows: int = 300, zones: int = 7, seed: int = 0) -> pd.DataFrame:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from builders import definition, write_customers
+from data_shapes import write_frame
 from file_events import IN_CLOSE_NOWRITE, IN_OPEN, FileEvents
 from without_ray import refuse_ray
 
@@ -48,7 +49,7 @@ def test_a_file_is_opened_at_most_twice_before_its_first_fit(
     for path in (tmp_path / "data").glob("*.csv"):
         frame = pd.read_csv(path)
         path.unlink()
-        file_source(str(path.with_suffix(suffix)), {}).write(frame, str(path.with_suffix(suffix)))
+        write_frame(frame, path.with_suffix(suffix))
     given = definition(tmp_path / "data", data=f"{tmp_path}/data/*{suffix}", placement="auto", task="auto", trials=1)
     with closing(FileEvents(tmp_path / "data", IN_OPEN | IN_CLOSE_NOWRITE)) as events:
         result = TuneRunner(**given).run(tmp_path / "run", progress=False)
@@ -65,7 +66,7 @@ def test_a_large_file_is_opened_once_for_its_header_and_its_rows(
     for suffix in (".csv", ".csv.gz"):
         source = file_source(str(tmp_path / f"c0000{suffix}"), {})
         if suffix == ".csv.gz":
-            source.write(pd.read_csv(tmp_path / "c0000.csv"), source.path)
+            write_frame(pd.read_csv(tmp_path / "c0000.csv"), source.path)
         with closing(FileEvents(tmp_path, IN_OPEN | IN_CLOSE_NOWRITE)) as events:
             assert len(source.read()) == 40
             assert [mask for mask, name in events.read() if name] == [IN_OPEN, IN_CLOSE_NOWRITE]

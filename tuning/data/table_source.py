@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from typing import BinaryIO, ClassVar, Protocol, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import BinaryIO, ClassVar, TypeAlias
 
 import pandas as pd
 import pyarrow as pa
@@ -20,16 +20,6 @@ from tuning.notes import FileCode
 ColumnChoice: TypeAlias = Callable[[Sequence[str]], Sequence[str] | None]  # of a table's names, None for all
 
 PIECE_ROWS = 1 << 17  # of a table that is read piece by piece
-
-
-class TableWriter(Protocol):
-    """Writes tables of one schema, one after the other, into a stream that it does not close."""
-
-    def write_table(self, table: pa.Table) -> None:
-        """Write the next rows."""
-
-    def close(self) -> None:
-        """End the file."""
 
 
 def all_columns(_: Sequence[str]) -> None:
@@ -93,7 +83,7 @@ class FileSource(TableSource):
     """A table that is a file, on any filesystem; a new format is a subclass in a file of `tuning/data/formats/`.
 
     Around all reading are `reading_errors` and `opened`; text passes `with_sound_text`, names `check_names` and
-    `check_present`. `columns`, `pieces`, `write` and `writer` are all that a format must have; the rest of
+    `check_present`. `columns`, `pieces` and `write` are all that a format must have; the rest of
     `tuning/data/formats/parquet_file.py`, the shortest example, makes it faster.
 
     Attributes:
@@ -114,18 +104,9 @@ class FileSource(TableSource):
     def named(self) -> str:
         return f"the file {file_name(self.path)}"
 
-    @classmethod
     @abstractmethod
-    def write(cls, frame: pd.DataFrame, path: str) -> None:
-        """Write a frame as such a file; `OSError` where it cannot be written, `CustomerError` for doubled names.
-
-        `to_arrow` of `tuning.data.formats.memory_frame` gives types that Parquet holds; what this format lacks becomes
-        text or a wider number.
-        """
-
-    @abstractmethod
-    def writer(self, stream: BinaryIO) -> TableWriter:
-        """Return a writer of such a file, as the suffix says, piece by piece into a stream."""
+    def write(self, stream: BinaryIO, tables: Iterable[pa.Table]) -> None:
+        """Write tables of one schema as such a file, piece by piece, into a stream that stays open."""
 
 
 def check_names(names: Sequence[str], what: str) -> None:

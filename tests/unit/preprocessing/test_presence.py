@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from data_shapes import write_frame
 from prepared_rows import prepare_data
 
 from tuning import tune
@@ -74,7 +75,7 @@ def test_one_value_without_gaps_where_the_search_looks_is_constant(name: str) ->
 def test_every_format_keeps_such_a_column(format: str, chosen: list[str] | None, tmp_path: Path) -> None:
     frame = pd.DataFrame({name: VALUES[name] for name in WRITTEN} | {"y": np.where(FLAG, 1.0, 2.0) + np.arange(200)})
     for each in (each for each in file_formats() if each.title == format):
-        each.write(frame, path := str(tmp_path / f"t{each.suffixes[0]}"))
+        write_frame(frame, path := str(tmp_path / f"t{each.suffixes[0]}"))
         frame = file_source(path, {}).read()
     for name in WRITTEN:
         rows = FrameSource(frame.rename(columns={name: "c"})[["c", "y"]]).read()

@@ -18,12 +18,11 @@ import pyarrow.compute as pc
 from tuning.basics.wording import guarded, separator_options
 from tuning.data.cells import LABELS, missing_texts, with_gaps, written_table
 from tuning.data.column_types import cast_to_text
-from tuning.data.file_access import file_name, located, open_file, reading_errors
+from tuning.data.file_access import file_name, open_file, reading_errors
 from tuning.data.table_source import (
     PIECE_ROWS,
     ColumnChoice,
     FileSource,
-    TableWriter,
     all_columns,
     check_names,
     check_present,
@@ -88,16 +87,14 @@ class CsvSource(FileSource):
         with self._opened() as file:
             return file.read(most)
 
-    @classmethod
-    def write(cls, frame: pd.DataFrame, path: str) -> None:
-        filesystem, inner = located(path)
-        with filesystem.open_output_stream(inner, compression=_compression(path)) as stream:
-            stream.write(csv_text(frame).encode("utf-8"))
-
-    def writer(self, stream: BinaryIO) -> TableWriter:
-        sink = pa.PythonFile(_LeftOpen(stream), "w")
-        compression = _compression(self.path)
-        return _CsvWriter(sink if compression is None else pa.CompressedOutputStream(sink, compression))
+    def write(self, stream: BinaryIO, tables: Iterable[pa.Table]) -> None:
+        sink, compression = pa.PythonFile(_LeftOpen(stream), "w"), _compression(self.path)
+        with sink if compression is None else pa.CompressedOutputStream(sink, compression) as lines:
+            for number, table in enumerate(tables):
+                if number == 0:
+                    lines.write(_lines([pa.array([name], pa.string()) for name in table.column_names]))
+                for batch in table.to_batches():
+                    lines.write(_lines([_text_of(column) for column in batch.columns]))
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[io.BufferedReader]:
@@ -170,28 +167,6 @@ class CsvSource(FileSource):
 FORMAT = CsvSource
 
 
-class _CsvWriter:
-    """Writes tables as CSV."""
-
-    def __init__(self, sink: pa.NativeFile) -> None:
-        self._sink = sink
-        self._begun = False
-
-    def write_table(self, table: pa.Table) -> None:
-        if not self._begun:
-            self._write([pa.array([name], pa.string()) for name in table.column_names])
-            self._begun = True
-        for batch in table.to_batches():
-            self._write([_text_of(column) for column in batch.columns])
-
-    def _write(self, columns: Sequence[pa.Array]) -> None:
-        lines = pc.binary_join_element_wise(*map(_quoted, columns), ",", null_handling="replace")
-        self._sink.write(pc.binary_join_element_wise(lines, "", "\n").buffers()[2])
-
-    def close(self) -> None:
-        self._sink.close()
-
-
 class _LeftOpen(io.RawIOBase):
     """A stream that stays open when pyarrow closes what it writes into."""
 
@@ -203,6 +178,12 @@ class _LeftOpen(io.RawIOBase):
 
     def write(self, data: bytes) -> int:  # type: ignore[override]  # pyarrow gives bytes alone
         return self._stream.write(data)
+
+
+def _lines(columns: Sequence[pa.Array]) -> pa.Buffer:
+    """Return the lines of a CSV. columns: of text."""
+    lines = pc.binary_join_element_wise(*map(_quoted, columns), ",", null_handling="replace")
+    return pc.binary_join_element_wise(lines, "", "\n").buffers()[2]
 
 
 def _text_of(column: pa.Array) -> pa.Array:

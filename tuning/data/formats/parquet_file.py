@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import BinaryIO
 
 import pandas as pd
@@ -11,13 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tuning.data.column_types import check_refusal, to_frame, with_sound_text
-from tuning.data.file_access import located, open_file, reading_errors
-from tuning.data.formats.memory_frame import to_arrow
+from tuning.data.file_access import open_file, reading_errors
 from tuning.data.table_source import (
     PIECE_ROWS,
     ColumnChoice,
     FileSource,
-    TableWriter,
     all_columns,
     check_names,
     check_present,
@@ -60,15 +58,13 @@ class ParquetSource(FileSource):
             for batch in file.iter_batches(batch_size=PIECE_ROWS, columns=columns):
                 yield with_sound_text(pa.Table.from_batches([batch]))
 
-    @classmethod
-    def write(cls, frame: pd.DataFrame, path: str) -> None:
-        filesystem, inner = located(path)
-        table = to_arrow(frame)
-        with filesystem.open_output_stream(inner) as stream:
-            pq.write_table(table, stream)
-
-    def writer(self, stream: BinaryIO) -> TableWriter:
-        return _ParquetWriter(stream)
+    def write(self, stream: BinaryIO, tables: Iterable[pa.Table]) -> None:
+        writer: pq.ParquetWriter | None = None
+        for table in tables:
+            writer = writer or pq.ParquetWriter(stream, table.schema)
+            writer.write_table(table)
+        if writer is not None:
+            writer.close()
 
     @contextlib.contextmanager
     def _open(self, *, streamed: bool = False) -> Iterator[pq.ParquetFile]:
@@ -88,22 +84,6 @@ class ParquetSource(FileSource):
 
 
 FORMAT = ParquetSource
-
-
-class _ParquetWriter:
-    """Begins the file with the first table, which has the types."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-        self._writer: pq.ParquetWriter | None = None
-
-    def write_table(self, table: pa.Table) -> None:
-        self._writer = self._writer or pq.ParquetWriter(self._stream, table.schema)
-        self._writer.write_table(table)
-
-    def close(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
 
 
 def _names(file: pq.ParquetFile) -> list[str]:

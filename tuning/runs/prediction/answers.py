@@ -225,10 +225,7 @@ def write_rows(stream: BinaryIO, name: str, tables: Iterable[pa.Table], *, formu
 
     formulas: "guard" puts an apostrophe before texts of a CSV that a spreadsheet would run.
     """
-    writer = file_source(name, {}).writer(stream)
-    for table in tables:
-        writer.write_table(_guarded(table) if formulas == "guard" else table)
-    writer.close()
+    file_source(name, {}).write(stream, map(_guarded, tables) if formulas == "guard" else tables)
 
 
 def _guarded(table: pa.Table) -> pa.Table:
