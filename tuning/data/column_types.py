@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
 import pyarrow as pa
 
 from tuning.data.cells import ReadCsvOptions, is_marked, marked, typed
-from tuning.errors import CustomerError
-from tuning.notes import Note, from_row
 
 MISMATCH = (pa.ArrowInvalid, pa.ArrowTypeError)  # what pyarrow raises when columns of one name have types that differ
-REFUSAL = b"tuning.refusal"
 
 
 def to_frame(table: pa.Table, csv: ReadCsvOptions | None = None) -> pd.DataFrame:
@@ -21,7 +17,6 @@ def to_frame(table: pa.Table, csv: ReadCsvOptions | None = None) -> pd.DataFrame
 
     csv: the definition's options of `pandas.read_csv`.
     """
-    check_refusal(table.schema)
     cells = [field.name for field in table.schema if is_marked(field)]
     if cells:
         found, others = typed(table.select(cells), csv or {}), to_frame(table.drop_columns(cells))
@@ -98,18 +93,6 @@ def _plain(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
         except pa.ArrowInvalid:  # no UTF-8: nobody's text
             return column
     return column
-
-
-def refusal(reason: Note) -> pa.Table:
-    """Return a table that stands for rows which could not be written. Reading it raises the reason."""
-    return pa.table({}).replace_schema_metadata({REFUSAL: json.dumps(reason.to_row()).encode()})
-
-
-def check_refusal(schema: pa.Schema) -> None:
-    """Raise `CustomerError` where the rows could not be written."""
-    reason = (schema.metadata or {}).get(REFUSAL)
-    if reason is not None:
-        raise CustomerError(from_row(json.loads(reason)))
 
 
 def cast_to_text(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -12,13 +12,12 @@ from itertools import pairwise
 from uuid import uuid4
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tuning.basics.columnar import Columnar, DictionaryColumn
 from tuning.data.balancing import balance, batch_count
-from tuning.data.column_types import refusal, runs_of_one_schema
+from tuning.data.column_types import runs_of_one_schema
 from tuning.data.customers import Customer, Customers, unpartitioned
 from tuning.data.formats.memory_frame import to_arrow
 from tuning.data.keyed_tables import KeyedTable, find_tables
@@ -51,7 +50,10 @@ def partition(definition: Definition, customers: Sequence[Customer], directory: 
     if not definition.by or isinstance(definition.data, Mapping):
         for number, customer in enumerate(coming):
             frame = definition.data[customer.id] if isinstance(definition.data, Mapping) else definition.data
-            written.append((_write(directory, f"{folder}/{number:05d}.parquet", _rows_or_reason(frame)),))
+            try:
+                written.append((_write(directory, f"{folder}/{number:05d}.parquet", to_arrow(frame)),))
+            except CustomerError as error:
+                raise DataError(f"data: customer {customer.id!r}: {error}") from error
         files = np.arange(len(coming))
     else:
         for table in find_tables(definition.data, definition.by):
@@ -140,11 +142,3 @@ def pieces(table: KeyedTable, definition: Definition) -> Iterator[pa.Table]:
             yield from part.pieces()
     except CustomerError as error:
         raise DataError(f"data: {error}") from error
-
-
-def _rows_or_reason(frame: pd.DataFrame) -> pa.Table:
-    """Return a customer's own frame; the reason in its place where it cannot be written."""
-    try:
-        return to_arrow(frame)
-    except CustomerError as error:
-        return refusal(error.note)

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tuning.data.column_types import check_refusal, to_frame, with_sound_text
+from tuning.data.column_types import to_frame, with_sound_text
 from tuning.data.file_access import open_file, reading_errors
 from tuning.data.table_source import (
     PIECE_ROWS,
@@ -37,7 +37,6 @@ class ParquetSource(FileSource):
 
     def read(self, *, rows: int | None = None, limits: Limits = UNLIMITED) -> pd.DataFrame:
         with reading_errors(self.path), self._open(streamed=rows is not None) as file:
-            check_refusal(file.schema_arrow)
             count, names = file.metadata.num_rows, _names(file)
             limits.check(self.named, Extent(count, len(names)))
             check_names(names, self.named)
