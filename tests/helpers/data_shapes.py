@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pandas as pd
 from tuning.basics.columnar import Columnar
 from tuning.data.customers import Customer, find_customers, places_of
 from tuning.data.fingerprints import differ, digested, touched
+from tuning.data.formats.csv_file import csv_text
 from tuning.data.formats.memory_frame import to_arrow
 from tuning.data.loading import Loader
 from tuning.data.partition import partition
@@ -55,10 +57,13 @@ def changed_since(made: Definition, before: dict[str, Customer]) -> list[str]:
 
 
 def write_frame(frame: pd.DataFrame, path: object) -> None:
-    """Write a frame into a file of the format that its name has."""
+    """Write a frame into a file of the format that its name has; CSV as pandas does."""
+    source = file_source(str(path), {})
+    if source.title == "CSV":
+        frame = pd.read_csv(io.StringIO(csv_text(frame)), dtype=str, keep_default_na=False)
     table = to_arrow(frame)
     with open(str(path), "wb") as stream:
-        file_source(str(path), {}).write(stream, [table])
+        source.write(stream, [table])
 
 
 def trips(rows: int = 300, zones: int = 7, seed: int = 0) -> pd.DataFrame:

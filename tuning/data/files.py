@@ -71,8 +71,8 @@ def find_files(data: str | os.PathLike[str] | Sequence[str]) -> list[File]:
             f"data: no file matches {shown}.{_neighbour(patterns(data))} A glob such as 'customers/*.csv', a folder, "
             f"or one file with `by` is expected; in folders files end in {', '.join(suffixes())}."
         )
-    paths = sorted(found)
-    return [File(path, found[path].size, name) for path, name in zip(paths, _ids(paths), strict=True)]
+    files = [found[path] for path in sorted(found)]
+    return [replace(file, id=name) for file, name in zip(files, _ids([file.path for file in files]), strict=True)]
 
 
 def _neighbour(names: Sequence[str]) -> str:
