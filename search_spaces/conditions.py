@@ -19,7 +19,7 @@ _MISSING = object()
 
 
 def holds(when: Mapping[str, Sequence[Scalar]], config: Point) -> bool:
-    """Whether a condition holds for the part of a configuration that is already known."""
+    """Return whether a condition holds for the part of a configuration that is already known."""
     return all(config.get(parent, _MISSING) in allowed for parent, allowed in when.items())
 
 
@@ -45,7 +45,7 @@ def branches(labelled: Mapping[str, Parameter]) -> list[Branch]:
 
 
 def labels(parameters: Sequence[Parameter]) -> dict[str, Parameter]:
-    """A unique label for every parameter: its name, with the condition where branches share the name."""
+    """Return a unique label for every parameter: its name, with the condition where branches share the name."""
     count = Counter(parameter.name for parameter in parameters)
     return {
         parameter.name if count[parameter.name] == 1 else f"{parameter.name}[{text(parameter.when)}]": parameter
@@ -151,7 +151,7 @@ def _check_shared_names(parameters: Sequence[Parameter]) -> None:
 def _closure(
     parameter: Parameter, before: Sequence[Parameter], closures: Sequence[dict[str, tuple[Scalar, ...]]]
 ) -> dict[str, tuple[Scalar, ...]]:
-    """The parameter's condition together with those of its parents."""
+    """Return the parameter's condition together with those of its parents."""
     closure: dict[str, tuple[Scalar, ...]] = {name: tuple(allowed) for name, allowed in parameter.when.items()}
     for name, allowed in parameter.when.items():
         parents = [i for i, p in enumerate(before) if p.name == name and any(p.contains(v) for v in allowed)]

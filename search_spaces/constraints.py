@@ -27,13 +27,13 @@ def constraint_name(constraint: Callable[..., object]) -> str:
 
 
 def importable(constraint: Constraint) -> bool:
-    """Whether the name alone brings the function back in another process."""
+    """Return whether the name alone brings the function back in another process."""
     module, _, name = constraint_name(constraint).partition(":")
     return module != "__main__" and getattr(sys.modules.get(module), name, None) is constraint
 
 
 def load_constraint(text: object, path: str) -> Constraint:
-    """The function that a file names.
+    """Return the function that a file names.
 
     Raises:
         SpaceError: no such name, or the name of something that is not a function.
@@ -83,7 +83,7 @@ def code_digest(constraint: Constraint) -> str:
 
 
 def _parts(value: object, above: frozenset[int]) -> Iterator[str]:
-    """A value as lines of text: a function's code, defaults and closure, an object's class and fields."""
+    """Yield a value as lines of text: a function's code, defaults and closure, an object's class and fields."""
     if value is None or isinstance(value, str | bytes | int | float | complex):
         yield repr(value)
     elif id(value) in above:
@@ -102,7 +102,7 @@ def _parts(value: object, above: frozenset[int]) -> Iterator[str]:
 
 
 def _inside(value: Any) -> list[object] | None:
-    """What a value consists of; None where nothing is known."""
+    """Return what a value consists of; None where nothing is known."""
     if isinstance(value, list | tuple):
         return list(value)
     if isinstance(value, Mapping):

@@ -34,7 +34,7 @@ KINDS: dict[str, tuple[Callable[..., Parameter], tuple[str, ...], tuple[str, ...
 
 
 def parameter_to_dict(parameter: Parameter, prose: bool = True) -> Document:
-    """One parameter as plain values, with its name; what equals the rule for leaving out is left out."""
+    """Return one parameter as plain values, with its name; what equals the rule for leaving out is left out."""
     _, required, optional = KINDS[parameter.kind]
     result: Document = {"name": parameter.name, "type": parameter.kind}
     result |= {name: _plain(getattr(parameter, name)) for name in required}
@@ -55,7 +55,7 @@ def _plain(value: Any) -> PlainValue:
 
 
 def parameter_from_dict(name: object, fields: object) -> Parameter:
-    """One parameter; the path of an error starts with its name.
+    """Return one parameter; the path of an error starts with its name.
 
     Raises:
         SpaceError: an unknown type or field, a missing field, or what the class itself refuses.
@@ -103,7 +103,7 @@ def space_to_dict(
     prose: bool = True,
     code: bool = False,
 ) -> Document:
-    """A whole space; `code` adds the digest of each constraint's code (for fingerprints)."""
+    """Return a whole space; `code` adds the digest of each constraint's code (for fingerprints)."""
     # A list, because the order matters and many a writer of YAML or JSON sorts the keys of a mapping.
     document: Document = {"parameters": [parameter_to_dict(parameter, prose) for parameter in parameters]}
     if constraints:
@@ -115,7 +115,7 @@ def space_to_dict(
 
 
 def space_from_dict(mapping: object) -> tuple[list[Parameter], list[Constraint]]:
-    """The parameters and constraints of a space's YAML form.
+    """Return the parameters and constraints of a space's YAML form.
 
     Raises:
         SpaceError: names the path of the field, the value and the way out.

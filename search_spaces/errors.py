@@ -23,7 +23,7 @@ class SpaceError(ValueError):
         return (_rebuild, (self.problem, self.path))  # crosses process borders with its path
 
     def under(self, prefix: str) -> SpaceError:
-        """The same mistake seen from one level further out."""
+        """Return the same mistake seen from one level further out."""
         return SpaceError(self.problem, path=f"{prefix}.{self.path}" if self.path else prefix)
 
 
@@ -64,7 +64,7 @@ _RULES = {
 
 
 def switch_for_number(value: object, annotation: object) -> bool:
-    """Whether true or false stands where a number belongs, and pydantic would take it for 1 or 0."""
+    """Return whether true or false stands where a number belongs, and pydantic would take it for 1 or 0."""
     if not isinstance(value, bool):
         return False
     kinds, unseen = set(), [annotation]
@@ -75,14 +75,14 @@ def switch_for_number(value: object, annotation: object) -> bool:
 
 
 def _figure(value: object) -> object:
-    """A bound as people write it: 1,000,000 and 0.01."""
+    """Return a bound as people write it: 1,000,000 and 0.01."""
     if not isinstance(value, int | float):
         return value
     return f"{int(value):,}" if value == int(value) else f"{value:g}"
 
 
 def rule(complaint: Mapping[str, object]) -> str:
-    """The rule that a value breaks, from one of pydantic's errors: `must be at least 1`."""
+    """Return the rule that a value breaks, from one of pydantic's errors: `must be at least 1`."""
     kind = str(complaint["type"])
     for name in sorted(_RULES, key=len, reverse=True):
         if kind == name or kind.startswith(f"{name}_"):

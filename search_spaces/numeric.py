@@ -101,11 +101,11 @@ class _Numeric(ParameterBase, ABC, Generic[Number]):
             )
 
     def _decimal(self, index: int) -> Number:
-        """A place among the steps, as one would write it: .3 and not .30000000000000004."""
+        """Return a place among the steps, as one would write it: .3 and not .30000000000000004."""
         return type(self.low)(Decimal(repr(self.low)) + index * Decimal(repr(self.step)))
 
     def _works(self, low: float, high: float) -> bool:
-        """Whether the same parameter with these bounds is accepted, so that they can be advised."""
+        """Return whether the same parameter with these bounds is accepted, so that they can be advised."""
         try:
             replace(self, low=low, high=high)  # type: ignore[call-arg]  # of both subclasses
         except SpaceError:
@@ -129,26 +129,26 @@ class _Numeric(ParameterBase, ABC, Generic[Number]):
 
     @abstractmethod
     def value(self, index: int) -> Number:
-        """The value at a place among those of an int or of a stepped float, from 0."""
+        """Return the value at a place among those of an int or of a stepped float, from 0."""
 
     def index(self, value: float) -> int:
-        """The place of the value nearest to a number, among those of an int or of a stepped float."""
+        """Return the place of the value nearest to a number, among those of an int or of a stepped float."""
         size = self.size
         assert size is not None
         step = self.step if self.step is not None else 1
         return min(max(round((value - self.low) / step), 0), size - 1)
 
     def nearest(self, value: float) -> Number:
-        """The value nearest to a number, of an int or a stepped float."""
+        """Return the value nearest to a number, of an int or a stepped float."""
         return self.value(self.index(value))
 
     @abstractmethod
     def contains(self, value: object) -> bool:
-        """Whether it is one of the values."""
+        """Return whether it is one of the values."""
 
     @abstractmethod
     def at(self, u: float) -> Number:
-        """The value for a number of the half-open unit interval."""
+        """Return the value for a number of the half-open unit interval."""
 
     def levels(self, count: int) -> list[Number]:
         """`count` values evenly spaced in the parameter's scale, both ends included; one level: the default."""
@@ -162,7 +162,7 @@ class _Numeric(ParameterBase, ABC, Generic[Number]):
         return list(dict.fromkeys(values))
 
     def _along(self, fraction: float) -> Number:
-        """The value at a fraction of the way from low to high, both included."""
+        """Return the value at a fraction of the way from low to high, both included."""
         if self.log:
             raw = math.exp(math.log(self.low) + fraction * (math.log(self.high) - math.log(self.low)))
         else:
@@ -178,7 +178,7 @@ class _Numeric(ParameterBase, ABC, Generic[Number]):
         return text + (", log" if self.log else "")
 
     def describe(self) -> str:
-        """One line without the name: the range, the scale and the default."""
+        """Return one line without the name: the range, the scale and the default."""
         return f"{self._range()}, default {self.default!r}"
 
 
@@ -225,7 +225,7 @@ class Float(_Numeric[float]):
         return self.high if index == self.size - 1 else self._decimal(index)  # type: ignore[operator]  # as in `at`
 
     def at(self, u: float) -> float:
-        """The value at `u` of the unit interval; 1 itself is the highest value."""
+        """Return the value at `u` of the unit interval; 1 itself is the highest value."""
         if self.single:
             return self.low
         if self.log:
@@ -250,7 +250,7 @@ class Float(_Numeric[float]):
         return (value - self.low) / (self.high - self.low)
 
     def contains(self, value: object) -> bool:
-        """Whether a value is inside the bounds and on a step."""
+        """Return whether a value is inside the bounds and on a step."""
         if isinstance(value, bool) or not isinstance(value, int | float) or not self.low <= value <= self.high:
             return False
         return self.step is None or math.isclose(self.nearest(value), value, rel_tol=1e-9, abs_tol=1e-12 * self.step)
@@ -280,7 +280,7 @@ class Int(_Numeric[int]):
         return self.low + index * (self.step or 1)
 
     def at(self, u: float) -> int:
-        """The value at `u` of the unit interval; 1 itself is the highest value."""
+        """Return the value at `u` of the unit interval; 1 itself is the highest value."""
         if self.log:
             # Half a unit on either side, so that the end points get their share (as Optuna does).
             low = math.log(self.low - 0.5)
@@ -295,7 +295,7 @@ class Int(_Numeric[int]):
         return (self.index(value) + 0.5) / self.size
 
     def contains(self, value: object) -> bool:
-        """Whether a value is whole, inside the bounds and on a step."""
+        """Return whether a value is whole, inside the bounds and on a step."""
         if isinstance(value, bool) or not isinstance(value, int | float) or not self.low <= value <= self.high:
             return False
         return value == int(value) and (int(value) - self.low) % (self.step or 1) == 0

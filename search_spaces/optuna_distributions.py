@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def has_log_step(parameter: Float | Int) -> bool:
-    """Whether it has a step on a log scale, which Optuna does not know."""
+    """Return whether it has a step on a log scale, which Optuna does not know."""
     return parameter.log and parameter.step is not None and (parameter.kind == "float" or parameter.step > 1)
 
 
@@ -24,7 +24,7 @@ def _by_index(parameter: Parameter) -> bool:
 
 
 def distributions(space: SearchSpace) -> dict[str, BaseDistribution]:
-    """Label -> Optuna distribution for every parameter that varies.
+    """Return label -> Optuna distribution for every parameter that varies.
 
     Choices are given by index unless all values are text, because Optuna mixes up 1, 1.0 and true and has
     no lists.
@@ -49,12 +49,12 @@ def _distribution(parameter: Parameter) -> BaseDistribution:
 
 
 def to_optuna(parameter: Parameter, value: Any) -> float:
-    """The value in Optuna's internal form: a choice's index, or the number."""
+    """Return the value in Optuna's internal form: a choice's index, or the number."""
     return float(parameter.index(value) if _by_index(parameter) else value)  # type: ignore[union-attr]  # it has one
 
 
 def from_optuna(parameter: Parameter, distribution: BaseDistribution, value: Any) -> PlainValue:
-    """A value that Optuna has drawn, as the parameter has it."""
+    """Return a value that Optuna has drawn, as the parameter has it."""
     if isinstance(parameter, Choice):
         return parameter.value(int(distribution.to_internal_repr(value)))
     assert not isinstance(parameter, Constant)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def is_distribution(entry: object) -> bool:
-    """Whether something is a `FloatDistribution` or the like; by name, so that Optuna is not imported for it."""
+    """Return whether something is a `FloatDistribution` or the like; by name, so that Optuna is not imported for it."""
     return any(
         kind.__name__ == "BaseDistribution" and kind.__module__ == "optuna.distributions"
         for kind in type(entry).__mro__
@@ -23,7 +23,7 @@ def is_distribution(entry: object) -> bool:
 
 
 def parameter_of(name: str, distribution: Distribution, when: When, nested: tuple[str, ...]) -> Parameter:
-    """The parameter of that name; `SpaceError` for a distribution that Optuna itself has given up."""
+    """Return the parameter of that name; `SpaceError` for a distribution that Optuna itself has given up."""
     kind = type(distribution).__name__
     if kind == "CategoricalDistribution":
         return Choice(name, list(distribution.choices), when=when, nested=nested)

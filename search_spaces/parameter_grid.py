@@ -81,7 +81,7 @@ class ParameterGrid:
         return sum(states.values())
 
     def __contains__(self, config: Point) -> bool:
-        """Whether a configuration of the space is one of the combinations, without going through them."""
+        """Return whether a configuration of the space is one of the combinations, without going through them."""
         return all(not holds(when, config) or config[name] in values for name, values, when in self._columns)
 
     def __iter__(self) -> Iterator[Configuration]:
@@ -120,7 +120,7 @@ class Untried:
         self._outcomes[_key(config)] = outcome
 
     def outcome(self, config: Point) -> Outcome | None:
-        """How its trial ended, failed while the trial runs; None where there is none."""
+        """Return how its trial ended, failed while the trial runs; None where there is none."""
         return self._outcomes.get(_key(config))
 
     def next(self) -> Configuration | None:

@@ -77,25 +77,25 @@ class Choice(ParameterBase):
         return len(self.values)
 
     def at(self, u: float) -> PlainValue:
-        """The value at `u` of the unit interval; 1 itself is the highest value."""
+        """Return the value at `u` of the unit interval; 1 itself is the highest value."""
         return self.value(min(int(u * len(self.values)), len(self.values) - 1))
 
     def position(self, value: object) -> float:
-        """The middle of a value's share of the unit interval."""
+        """Return the middle of a value's share of the unit interval."""
         return (self.index(value) + 0.5) / len(self.values)
 
     def value(self, index: int) -> PlainValue:
-        """The value itself; a list is copied, so that nobody can change the space through a configuration."""
+        """Return the value itself; a list is copied, so that nobody can change the space through a configuration."""
         return own_copy(self.values[index])
 
     def index(self, value: object) -> int:
-        """The position of a value in the list, which must have it."""
+        """Return the position of a value in the list, which must have it."""
         found = self._place(value)
         assert found is not None
         return found
 
     def contains(self, value: object) -> bool:
-        """Whether a value is listed."""
+        """Return whether a value is listed."""
         return self._place(value) is not None
 
     def _place(self, value: object) -> int | None:
@@ -108,11 +108,11 @@ class Choice(ParameterBase):
         return next((index for index, each in enumerate(self.values) if same(each, value)), None)  # 1 for 1.0
 
     def levels(self, count: int) -> list[PlainValue]:
-        """All values."""
+        """Return all values."""
         return [self.value(index) for index in range(len(self.values))]
 
     def describe(self) -> str:
-        """One line without the name: the values and the default."""
+        """Return one line without the name: the values and the default."""
         shown = ", ".join(map(_text, self.values[:SHOWN]))
         more = f", … ({len(self.values):,} values)" if len(self.values) > SHOWN else ""
         return f"one of {shown}{more}, default {_text(self.default)}"
@@ -138,23 +138,23 @@ class Constant(ParameterBase):
         return own_copy(self.value)
 
     def at(self, u: float) -> PlainValue:
-        """The value."""
+        """Return the value."""
         return self.default
 
     def position(self, value: object) -> float:
-        """The middle of the unit interval."""
+        """Return the middle of the unit interval."""
         return 0.5
 
     def contains(self, value: object) -> bool:
-        """Whether this is the value."""
+        """Return whether this is the value."""
         return same(self.value, value)
 
     def levels(self, count: int) -> list[PlainValue]:
-        """The value."""
+        """Return the value."""
         return [self.default]
 
     def describe(self) -> str:
-        """One line without the name."""
+        """Return one line without the name."""
         return f"always {_text(self.value)}"
 
 
@@ -162,7 +162,7 @@ Parameter: TypeAlias = Float | Int | Choice | Constant
 
 
 def _key(value: object) -> Hashable:
-    """The same for values that are equal, 1 and 1.0 apart; `TypeError` for what no list of values holds."""
+    """Return the same for values that are equal, 1 and 1.0 apart; `TypeError` for what no list of values holds."""
     if isinstance(value, list | tuple):
         return tuple(map(_key, value))
     if isinstance(value, Mapping):
@@ -172,5 +172,5 @@ def _key(value: object) -> Hashable:
 
 
 def _text(value: object) -> str:
-    """A value as YAML has it: a text that would be read as something else is in quotes."""
+    """Return a value as YAML has it: a text that would be read as something else is in quotes."""
     return value if isinstance(value, str) and _WORD.fullmatch(value) else json.dumps(value, ensure_ascii=False)

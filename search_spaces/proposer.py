@@ -32,7 +32,7 @@ FAILED = Outcome("failed", None, 0)
 
 
 def read_outcome(result: Result | None, metric: str, error: bool) -> Outcome:
-    """The outcome in the result of `on_trial_complete`; a missing or non-finite objective is a failure.
+    """Return the outcome in the result of `on_trial_complete`; a missing or non-finite objective is a failure.
 
     A result with a true `stopped` says that the scheduler ended the trial early; without it the trial is
     complete.
@@ -57,7 +57,7 @@ class Proposer(Protocol):
     """
 
     def propose(self, number: int) -> Configuration | None:
-        """The configuration of trial `number`, inside the space; None when there will never be another one."""
+        """Return the configuration of trial `number`, inside the space; None when there will never be another one."""
 
     def adopt(self, number: int, config: Point) -> None:
         """Trial `number` evaluates a point that was given, not proposed."""

@@ -30,7 +30,7 @@ HIDDEN = ("",)  # which branch was taken: a value that no training function aske
 
 
 def convert(param_space: object) -> list[Parameter]:
-    """The parameters of a Ray Tune space.
+    """Return the parameters of a Ray Tune space.
 
     Raises:
         SpaceError: a normal distribution, `sample_from`, `eval`, a domain inside a list, a pair of numbers, a key
@@ -143,7 +143,7 @@ def _choice(path: tuple[str, ...], categories: Entry, when: When) -> Iterator[Pa
 
 
 def _telling_key(categories: Sequence[Mapping[str, Entry]]) -> str | None:
-    """The first key under which every branch has a scalar of its own."""
+    """Return the first key under which every branch has a scalar of its own."""
     if not all(isinstance(category, Mapping) for category in categories):
         return None
     for key in categories[0]:
@@ -165,7 +165,7 @@ def _is_domain(entry: Entry) -> bool:
 
 
 def has_domain(entry: Entry) -> bool:
-    """Whether something holds `tune.uniform`, a distribution of Optuna or `tune.grid_search`, at any depth."""
+    """Return whether something holds `tune.uniform`, a distribution of Optuna or `tune.grid_search`, at any depth."""
     if isinstance(entry, Mapping):
         return set(entry) == {"grid_search"} or any(map(has_domain, entry.values()))
     return (

@@ -45,7 +45,7 @@ _NUMBERS = {"float": "number", "int": "integer"}
 
 
 def _kind(kind: str) -> Schema:
-    """The schema of one type of parameter, with the fields that `documents.KINDS` gives it."""
+    """Return the schema of one type of parameter, with the fields that `documents.KINDS` gives it."""
     _, required, optional = KINDS[kind]
     fields = {name: _FIELDS[name] for name in (*required, *optional)}
     if kind in _NUMBERS:
@@ -61,7 +61,7 @@ def _kind(kind: str) -> Schema:
 
 
 def definitions() -> dict[str, Schema]:
-    """The parts that `space_schema` refers to, for the `$defs` of a schema that holds it."""
+    """Return the parts that `space_schema` refers to, for the `$defs` of a schema that holds it."""
     return {
         "parameter": {"oneOf": [_kind(kind) for kind in KINDS]},
         "parameters_by_name": {
@@ -74,7 +74,7 @@ def definitions() -> dict[str, Schema]:
 
 
 def space_schema() -> Schema:
-    """A search space without the parts it refers to, see `definitions`."""
+    """Return a search space without the parts it refers to, see `definitions`."""
     constraint = {"type": "string", "description": "package.module:function"}
     return {
         "type": "object",
@@ -101,7 +101,7 @@ def space_schema() -> Schema:
 
 
 def json_schema() -> Schema:
-    """A JSON Schema (draft 2020-12) of what `SearchSpace.from_dict` accepts.
+    """Return a JSON Schema (draft 2020-12) of what `SearchSpace.from_dict` accepts.
 
     What a schema cannot say (a default inside its bounds, conditions on parameters declared before) is
     checked by `from_dict` itself.

@@ -70,7 +70,7 @@ class StudySearcher:
         return self._points[number]
 
     def _propose(self, number: int) -> Configuration | None:
-        """What the algorithm proposes; if it keeps to points that have been tried, one that has not."""
+        """Return what the algorithm proposes; if it keeps to points that have been tried, one that has not."""
         if self._untried is None:
             return self.proposer.propose(number)
         for _ in range(PATIENCE):

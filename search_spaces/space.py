@@ -85,7 +85,7 @@ class SearchSpace:
     # --- points ---------------------------------------------------------------------------------
 
     def sample(self, rng: np.random.Generator) -> Configuration:
-        """One configuration, each existing parameter uniform in its own scale.
+        """Return one configuration, each existing parameter uniform in its own scale.
 
         Consumes the same number of draws whatever the branch (times the number of attempts under
         constraints), so that a stream stays comparable between configurations.
@@ -104,7 +104,7 @@ class SearchSpace:
         )
 
     def at(self, units: Sequence[float]) -> Configuration:
-        """The configuration at a point of the unit cube, a coordinate per parameter, constraints unasked."""
+        """Return the configuration at a point of the unit cube, a coordinate per parameter, constraints unasked."""
         config: Configuration = {}
         for (name, at, when), u in zip(self._draws, units, strict=True):
             if when is None or conditions.holds(when, config):
@@ -112,7 +112,7 @@ class SearchSpace:
         return config
 
     def allows(self, config: Configuration) -> bool:
-        """Whether the constraints allow a configuration.
+        """Return whether the constraints allow a configuration.
 
         Raises:
             SpaceError: a constraint raised; its own error is the cause.
@@ -132,7 +132,7 @@ class SearchSpace:
         return True
 
     def existing(self, config: Point) -> dict[str, Parameter]:
-        """Label -> parameter for those that exist in a (complete) configuration, in order."""
+        """Return label -> parameter for those that exist in a (complete) configuration, in order."""
         known: Configuration = {}
         found: dict[str, Parameter] = {}
         for label, parameter in self.labelled.items():
@@ -172,7 +172,7 @@ class SearchSpace:
         return f"does not exist here: it needs {needed}, and the configuration has {known}; remove it"
 
     def contains(self, config: Point) -> bool:
-        """Whether a configuration holds exactly the parameters that exist, within bounds and constraints."""
+        """Return whether a configuration holds exactly the parameters that exist, within bounds and constraints."""
         try:
             self.check(config)
         except SpaceError:
@@ -180,7 +180,7 @@ class SearchSpace:
         return True
 
     def complete(self, point: Point) -> Configuration:
-        """A point with the defaults of whatever it leaves out, as plain Python values in the space's order.
+        """Return a point with the defaults of whatever it leaves out, as plain Python values in the space's order.
 
         Raises:
             SpaceError: the result is not in the space.
@@ -197,7 +197,7 @@ class SearchSpace:
         return config
 
     def default(self) -> Configuration:
-        """The default configuration.
+        """Return the default configuration.
 
         Raises:
             SpaceError: the constraints do not allow it.
@@ -208,7 +208,7 @@ class SearchSpace:
             raise error.under("default") from error
 
     def grid(self, levels: int | Mapping[str, int] = 5) -> ParameterGrid:
-        """All combinations in a fixed order, made one at a time; its size is known without making them.
+        """Return all combinations in a fixed order, made one at a time; its size is known without making them.
 
         Args:
             levels: values per float or int (of which a stepped or small one may have fewer), for all or by
@@ -217,7 +217,7 @@ class SearchSpace:
         return ParameterGrid(self.parameters, self.allows, levels)
 
     def nest(self, config: Point) -> Configuration:
-        """A configuration in the shape of the Ray Tune space it came from; otherwise a plain copy."""
+        """Return a configuration in the shape of the Ray Tune space it came from; otherwise a plain copy."""
         nested: Configuration = {}
         for parameter in self.existing(config).values():
             path = parameter.nested or (parameter.name,)
@@ -254,7 +254,7 @@ class SearchSpace:
         return any(parameter.when for parameter in self.parameters)
 
     def describe(self) -> str:
-        """One line per parameter, indented below the condition under which it exists."""
+        """Return one line per parameter, indented below the condition under which it exists."""
         width = max(len(parameter.name) for parameter in self.parameters)
         lines: list[str] = []
         for branch in self.branches:
@@ -269,12 +269,12 @@ class SearchSpace:
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, PlainValue]:
-        """The YAML form: plain values only (see `search_spaces.json_schema`)."""
+        """Return the YAML form: plain values only (see `search_spaces.json_schema`)."""
         return documents.space_to_dict(self.parameters, self.constraints)
 
     @classmethod
     def from_dict(cls, mapping: object) -> SearchSpace:
-        """A space from its YAML form.
+        """Return a space from its YAML form.
 
         Raises:
             SpaceError: names the path of the field, the value and the way out.
@@ -302,7 +302,7 @@ class SearchSpace:
 
     @classmethod
     def from_ray_tune(cls, param_space: Mapping[str, object]) -> SearchSpace:
-        """A space from `tune.uniform` and the like; `nest` gives configurations back in the original shape.
+        """Return a space from `tune.uniform` and the like; `nest` gives configurations back in the original shape.
 
         Raises:
             SpaceError: a domain without bounds (`randn`), `sample_from`, `grid_search` over something

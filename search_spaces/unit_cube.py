@@ -40,10 +40,10 @@ class Library(Protocol):
     has_choices: ClassVar[bool]
 
     def domains(self, space: SearchSpace) -> Domains:
-        """Key -> Ray Tune domain, one for each parameter that varies."""
+        """Return key -> Ray Tune domain, one for each parameter that varies."""
 
     def make(self, domains: Domains, mode: Mode, seed: int, n_trials: int) -> Searcher:
-        """The library's searcher."""
+        """Return the library's searcher."""
 
     def tell(self, searcher: Searcher, trial: str, point: Place, value: float) -> bool:
         """Tell the value of a point that the searcher did not propose; False where that has to wait."""
@@ -186,7 +186,7 @@ class Adapter:
 
 
 def as_result(point: Place, value: float) -> dict[str, object]:
-    """What a wrapper wants to see; one unit of cost for every trial, so that no clock decides anything."""
+    """Return what a wrapper wants to see; one unit of cost for every trial, so that no clock decides anything."""
     return {METRIC: value, "training_iteration": 1, "time_total_s": 1.0, "config": dict(point)}
 
 

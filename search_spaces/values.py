@@ -42,7 +42,7 @@ _RESERVED = {
 
 
 def check_name(name: object) -> str:
-    """The name itself, or an error: names are flat keys in Ray, MLflow and Parquet alike."""
+    """Return the name itself, or an error: names are flat keys in Ray, MLflow and Parquet alike."""
     if not isinstance(name, str) or not name:
         raise SpaceError(f"parameter name {name!r} must be a non-empty text", path=str(name))
     if "/" in name or "." in name:
@@ -63,7 +63,7 @@ def check_name(name: object) -> str:
 
 
 def usable_name(name: object) -> str:
-    """A name like this one that a parameter may have."""
+    """Return a name like this one that a parameter may have."""
     clean = re.sub(r"[^\w-]", "_", str(name))
     return clean if _NAME.fullmatch(clean) else f"p_{clean}"
 
@@ -88,7 +88,7 @@ def check_when(when: object) -> dict[str, tuple[Scalar, ...]]:
 
 
 def plain(value: object, path: str) -> PlainValue:
-    """A JSON value: numpy scalars become Python numbers and tuples become lists; anything else is refused."""
+    """Return a JSON value: numpy scalars become Python numbers and tuples become lists; anything else is refused."""
     if value is None or isinstance(value, str | bool):
         return str(value) if isinstance(value, str) else value
     if isinstance(value, int):

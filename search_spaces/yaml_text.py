@@ -65,7 +65,7 @@ for _name, (_pattern, _first) in _OURS.items():
 
 
 def parse_yaml(text: str, source: str = "the text") -> Any:
-    """The values of a YAML text.
+    """Return the values of a YAML text.
 
     Raises:
         SpaceError: names the line; a syntax error, a tag, an alias, a key given twice.
@@ -109,7 +109,7 @@ def _refuse(text: str) -> None:
 
 
 def read_yaml(path: Path) -> Any:
-    """The values of a YAML file (UTF-8)."""
+    """Return the values of a YAML file (UTF-8)."""
     return parse_yaml(path.read_text(encoding="utf-8"), str(path))
 
 

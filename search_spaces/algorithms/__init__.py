@@ -36,17 +36,17 @@ def registry() -> dict[str, type[Algorithm]]:
 
 
 def names() -> list[str]:
-    """All algorithms, those whose library is missing here included."""
+    """Return all algorithms, those whose library is missing here included."""
     return list(registry())
 
 
 def unlearning() -> list[str]:
-    """The algorithms that learn nothing from trials."""
+    """Return the algorithms that learn nothing from trials."""
     return [name for name, kind in registry().items() if kind.learns.startswith("nothing")]
 
 
 def parse(definition: object) -> Algorithm:
-    """A validated specification from a name, from a mapping with `name` and options, or itself.
+    """Return a validated specification from a name, from a mapping with `name` and options, or itself.
 
     Raises:
         SpaceError: an unknown algorithm or option (naming the nearest valid one), or an option's wrong value.

@@ -74,7 +74,7 @@ class Algorithm(BaseModel, ABC):
         return 0
 
     def start_points(self, space: SearchSpace) -> list[Configuration]:
-        """What the algorithm itself wants tried after the given points, before it proposes anything."""
+        """Return what the algorithm itself wants tried after the given points, before it proposes anything."""
         return []
 
     @property
@@ -88,7 +88,7 @@ class Algorithm(BaseModel, ABC):
 
     @classmethod
     def installed(cls) -> bool:
-        """Whether the libraries it needs are here (their versions are not asked)."""
+        """Return whether the libraries it needs are here (their versions are not asked)."""
         return all(importlib.util.find_spec(module) is not None for module in cls.requires)
 
     def _check_installed(self) -> None:
@@ -128,7 +128,7 @@ class Algorithm(BaseModel, ABC):
         evaluated: Sequence[tuple[Point, float]] = (),
         once: bool = False,
     ) -> StudySearcher:
-        """A searcher for one study; cheap enough to make thousands.
+        """Return a searcher for one study; cheap enough to make thousands.
 
         Args:
             space: the search space.
@@ -162,7 +162,7 @@ class Algorithm(BaseModel, ABC):
 
     @abstractmethod
     def _proposer(self, space: SearchSpace, mode: Mode, seed: int, n_trials: int | None) -> Proposer:
-        """What suggests and learns; the library is there by now."""
+        """Return what suggests and learns; the library is there by now."""
 
 
 def _inside(space: SearchSpace, point: Point, path: str) -> Configuration:

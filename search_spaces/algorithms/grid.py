@@ -38,7 +38,7 @@ class Grid(Algorithm):
     learns: ClassVar[str] = "nothing; leaves given and evaluated points out"
 
     def size(self, space: SearchSpace) -> int:
-        """The number of combinations, those that constraints refuse not counted.
+        """Return the number of combinations, those that constraints refuse not counted.
 
         Raises:
             SpaceError: more than `limit`, constraints not considered.

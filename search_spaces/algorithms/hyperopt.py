@@ -66,7 +66,7 @@ class _HyperOptBranch(NamedTuple):
 
 @lru_cache(maxsize=64)
 def _branches(space: SearchSpace) -> list[_HyperOptBranch]:
-    """A HyperOpt domain per branch; building one takes longer than a suggestion, so equal spaces share them."""
+    """Return a HyperOpt domain per branch; building one takes longer than a suggestion, so equal spaces share them."""
     from hyperopt.base import Domain
 
     found = []

@@ -144,11 +144,11 @@ class _Study(ABC):
 
     @abstractmethod
     def _draw(self, trial_id: int) -> Configuration:
-        """A configuration of the space, drawn for a trial and stored in it."""
+        """Return a configuration of the space, drawn for a trial and stored in it."""
 
     @abstractmethod
     def _heeds(self, state: str) -> bool:
-        """Whether the sampler takes trials that ended in this way into account."""
+        """Return whether the sampler takes trials that ended in this way into account."""
 
     def _ask(self) -> int:
         trial = self.study.ask()

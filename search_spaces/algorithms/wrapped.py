@@ -43,7 +43,7 @@ class _Wrapped(Algorithm):
     has_choices: ClassVar[bool] = True
 
     def domains(self, space: SearchSpace) -> Domains:
-        """Key -> Ray Tune domain, one for each parameter that varies."""
+        """Return key -> Ray Tune domain, one for each parameter that varies."""
         from ray import tune
 
         return {
@@ -55,7 +55,7 @@ class _Wrapped(Algorithm):
 
     @abstractmethod
     def make(self, domains: Domains, mode: Mode, seed: int, n_trials: int) -> Searcher:
-        """The library's searcher."""
+        """Return the library's searcher."""
 
     def feed(self, searcher: Searcher, point: Place) -> None:
         """Make `searcher.suggest` answer this point next, where `tell` needs that."""
@@ -305,7 +305,7 @@ class _Flaml(_Wrapped):
     )
 
     def start_points(self, space: SearchSpace) -> list[Configuration]:
-        """The default configuration with everything at its cheap end."""
+        """Return the default configuration with everything at its cheap end."""
         try:
             default = space.default()
         except SpaceError:  # the constraints refuse it
@@ -337,7 +337,7 @@ class _Flaml(_Wrapped):
         searcher._points_to_evaluate.insert(0, dict(point))
 
     def tell(self, searcher: Searcher, trial: str, point: Place, value: float) -> bool:
-        """A point with its value is heard of in `suggest`, which then answers nothing."""
+        """Tell a point with its value in `suggest`, which then answers nothing."""
         self.feed(searcher, point)
         searcher._evaluated_rewards.insert(0, value)
         searcher.suggest(trial)

@@ -47,12 +47,12 @@ def names() -> list[str]:
 
 
 def families(task: str | None = None) -> list[str]:
-    """The model families that have a preset, or those that fit a task."""
+    """Return the model families that have a preset, or those that fit a task."""
     return [name for name in _names() if "parameters" in _document(name) and fits(name, task)]
 
 
 def fits(name: str, task: str | None) -> bool:
-    """Whether a preset can do a task ("regression", "binary" or "multiclass"; None asks nothing)."""
+    """Return whether a preset can do a task ("regression", "binary" or "multiclass"; None asks nothing)."""
     if task is not None and task not in TASKS:
         raise SpaceError(f"{task!r} is not a task{did_you_mean(task, list(TASKS))}; it is one of {', '.join(TASKS)}")
     return task is None or task in _known(name)["tasks"]
@@ -64,7 +64,7 @@ def title(name: str) -> str:
 
 
 def load(name: str, task: str | None = None, optional: Collection[str] = ()) -> SearchSpace:
-    """A preset's search space. Its default configuration is the first family at its library's defaults.
+    """Return a preset's search space. Its default configuration is the first family at its library's defaults.
 
     Args:
         name: one of `names()`.
