@@ -263,7 +263,7 @@ def _described(estimator: object) -> tuple[str, Config] | None:
         return None
     defaults = {key: item.default for key, item in inspect.signature(kind).parameters.items()}
     given = estimator.get_params(deep=False)
-    changed = {key: value for key, value in given.items() if not _same(value, defaults.get(key))}
+    changed = {key: value for key, value in given.items() if repr(value) != repr(defaults.get(key))}
     if not all(isinstance(value, str | int | float | bool | None) for value in changed.values()):
         return None
     return path, changed
@@ -274,13 +274,6 @@ def _public(module: str, name: str) -> str:
     outer = module.split("._")[0]
     found = getattr(sys.modules.get(outer), name.partition(".")[0], None)
     return outer if found is not None and found.__module__ == module else module
-
-
-def _same(value: object, default: object) -> bool:
-    try:
-        return type(value) is type(default) and bool(value == default or (value != value and default != default))
-    except (TypeError, ValueError):
-        return False
 
 
 def freeze_models(entries: Sequence[ModelEntry], directory: RunDirectory) -> tuple[ModelEntry, ...]:
