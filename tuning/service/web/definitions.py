@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Annotated
@@ -22,6 +23,7 @@ from tuning.errors import DefinitionError
 
 MOST_VALUES = 20_000  # keys and values of a document
 LONGEST_TEXT = 10_000
+NO_TEXT = re.compile("[\0\ud800-\udfff]")  # NUL, or half of a pair
 TOO_LONG = (
     f"The definition holds more than {MOST_VALUES} keys and values. Many customers have room in a manifest that is CSV "
     "or Parquet."
@@ -61,7 +63,8 @@ def read_document(body: bytes, is_json: bool) -> SentDocument:
     values = _json(text) if is_json else _yaml(text)
     if not isinstance(values, dict):
         raise DefinitionError("The definition holds no mapping of keys to values, such as `target: churned`.")
-    _check(values)
+    if _checked(values) > MOST_VALUES:
+        raise DefinitionError(TOO_LONG)
     return SentDocument(values, sha256(body).hexdigest())
 
 
@@ -94,17 +97,21 @@ def _yaml(text: str) -> object:
         raise DefinitionError(f"{error}.") from error
 
 
-def _check(values: object) -> None:
-    """Nothing that no database, no YAML file and no later look at it can hold."""
-    for number, value in enumerate(_all_in(values)):
-        if number >= MOST_VALUES:
-            raise DefinitionError(TOO_LONG)
-        if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
-            raise DefinitionError(f"The definition holds {value!r}; finite numbers are expected.")
-        if isinstance(value, int) and abs(value) >= 2**63:
-            raise DefinitionError("The definition holds a number of more than 63 bits; write it as a text, or smaller.")
-        if isinstance(value, str):
-            _check_text(value)
+def _checked(value: object, depth: int = 0) -> int:
+    """Return the number of keys and values, of which none is what no database and no YAML file can hold.
+
+    depth: levels around the value.
+    """
+    if depth > DEEPEST:
+        raise DefinitionError(TOO_DEEP)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise DefinitionError(f"The definition holds {value!r}; finite numbers are expected.")
+    if isinstance(value, int) and abs(value) >= 2**63:
+        raise DefinitionError("The definition holds a number of more than 63 bits; write it as a text, or smaller.")
+    if isinstance(value, str):
+        _check_text(value)
+    inside = (*value, *value.values()) if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + sum(_checked(inner, depth + 1) for inner in inside)
 
 
 def _check_text(value: str) -> None:
@@ -112,24 +119,8 @@ def _check_text(value: str) -> None:
         raise DefinitionError(
             f"{shorten(repr(value))} has {amount(len(value), 'character')}; at most {LONGEST_TEXT} are taken."
         )
-    if "\0" in value or (not value.isprintable() and any("\ud800" <= sign <= "\udfff" for sign in value)):
+    if NO_TEXT.search(value):
         raise DefinitionError(f"{shorten(ascii(value))} holds a character that no text has: NUL, or half of a pair.")
-
-
-def _all_in(values: object) -> Iterator[object]:
-    """Every key and value, without recursion."""
-    waiting: list[tuple[object, int]] = [(values, 0)]
-    while waiting:
-        value, depth = waiting.pop()
-        if depth > DEEPEST:
-            raise DefinitionError(TOO_DEEP)
-        yield value
-        if isinstance(value, Mapping):
-            for key, inner in value.items():
-                yield key
-                waiting.append((inner, depth + 1))
-        elif isinstance(value, list):
-            waiting += [(inner, depth + 1) for inner in value]
 
 
 def _visible(value: object) -> object:
