@@ -8,8 +8,11 @@ keeps its incumbent. Where a method has no finished trial yet, or none at all, i
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -122,64 +125,51 @@ def anytime(curves: Curves, axis: str = "trials", bounds: pd.DataFrame | None = 
     if axis not in curves.axes:
         known = f"it has {', '.join(curves.axes)}" if axis in AXES else f"axes are {', '.join(AXES)}"
         raise DataError(f"The curves table has no figures for the axis {axis!r}; {known}.")
-    column = {"trials": "trial"}.get(axis, axis)
-    positions, losses = _arrays(curves, column)
-    budget, notes = _budgets(curves, axis, positions, losses, unequal)
+    runs = _runs(curves, {"trials": "trial"}.get(axis, axis))
+    budget, notes = _budgets(curves, axis, runs, unequal)
     share = _points(axis, budget)
     best, scale = _scales(curves, bounds)
-    seeds = []
-    for m in range(len(curves.methods)):
-        row = []
-        for t in range(len(curves.tasks)):
-            found = [
-                _at(x, loss, share * budget[t]) for x, loss in zip(positions[m][t], losses[m][t], strict=True)
-            ] or [np.full(len(share), np.inf)]
-            row.append((np.array(found) - best[t]) / scale[t])
-        seeds.append(row)
+    seeds = [
+        [
+            (_incumbents(runs[method, task], share * most) - least) / unit
+            for task, most, least, unit in zip(curves.tasks, budget, best, scale, strict=True)
+        ]
+        for method in curves.methods
+    ]
     return Anytime(axis, curves.methods, curves.tasks, budget, share, _worst_for_missing(seeds), scale, tuple(notes))
 
 
-def _arrays(curves: Curves, column: str) -> tuple[list[list[list[np.ndarray]]], list[list[list[np.ndarray]]]]:
-    """Positions on the axis and incumbent losses of every curve, as nested lists method, task, seed."""
-    frame = curves.frame
-    method_of = {name: index for index, name in enumerate(curves.methods)}
-    task_of = {name: index for index, name in enumerate(curves.tasks)}
-    positions: list[list[list[np.ndarray]]] = [[[] for _ in curves.tasks] for _ in curves.methods]
-    losses: list[list[list[np.ndarray]]] = [[[] for _ in curves.tasks] for _ in curves.methods]
-    keys = frame[CURVE].to_numpy()
+#: By method and task, each seed's positions on the axis and the losses of its best trial so far.
+Runs: TypeAlias = Mapping[tuple[str, str], Sequence[tuple[np.ndarray, np.ndarray]]]
+
+
+def _runs(curves: Curves, column: str) -> Runs:
+    found: dict[tuple[str, str], list[tuple[np.ndarray, np.ndarray]]] = defaultdict(list)
+    keys = curves.frame[CURVE].to_numpy()
     starts = np.flatnonzero(np.r_[True, (keys[1:] != keys[:-1]).any(axis=1)])
-    x_all, loss_all = frame[column].to_numpy(float), frame["loss"].to_numpy(float)
-    for start, end in zip(starts, [*starts[1:], len(frame)], strict=True):
-        m, t = method_of[keys[start][0]], task_of[keys[start][1]]
-        positions[m][t].append(x_all[start:end])
-        losses[m][t].append(np.fmin.accumulate(loss_all[start:end]))
-    return positions, losses
+    x, loss = curves.frame[column].to_numpy(float), curves.frame["loss"].to_numpy(float)
+    for start, end in zip(starts, [*starts[1:], len(keys)], strict=True):
+        method, task, _ = keys[start]
+        found[method, task].append((x[start:end], np.fmin.accumulate(loss[start:end])))
+    return found
 
 
-def _budgets(
-    curves: Curves,
-    axis: str,
-    positions: list[list[list[np.ndarray]]],
-    losses: list[list[list[np.ndarray]]],
-    unequal: str,
-) -> tuple[np.ndarray, list[Note]]:
-    """Per task what every method could spend: the least over methods of the median over seeds."""
+def _budgets(curves: Curves, axis: str, runs: Runs, unequal: str) -> tuple[np.ndarray, list[Note]]:
+    """Return per task what every method could spend: the least over methods of the median over seeds."""
     spent = np.full((len(curves.methods), len(curves.tasks)), np.nan)
-    for m, row in enumerate(positions):
-        for t, runs in enumerate(row):
-            ends = [x[-1] for x, loss in zip(runs, losses[m][t], strict=True) if not np.isnan(loss[-1])]
-            if ends:
+    for m, method in enumerate(curves.methods):
+        for t, task in enumerate(curves.tasks):
+            if ends := [x[-1] for x, loss in runs[method, task] if not np.isnan(loss[-1])]:
                 spent[m, t] = np.floor(np.median(ends)) if axis == "trials" else np.median(ends)
     least, most = np.nanmin(spent, axis=0), np.nanmax(spent, axis=0)
     notes = []
     if axis == "trials" and (most > least).any():
         worst = int(np.argmax(most / least))
-        short = curves.methods[int(np.nanargmin(spent[:, worst]))]
         note = ComparisonCode.UNEQUAL_TRIALS(
             curves.tasks[worst],
             unequal=int((most > least).sum()),
             tasks=len(least),
-            method=short,
+            method=curves.methods[int(np.nanargmin(spent[:, worst]))],
             least=int(least[worst]),
             most=int(most[worst]),
         )
@@ -196,10 +186,12 @@ def _points(axis: str, budget: np.ndarray) -> np.ndarray:
     return np.arange(1, POINTS + 1) / POINTS
 
 
-def _at(x: np.ndarray, loss: np.ndarray, budget: np.ndarray) -> np.ndarray:
-    """Incumbent loss at each budget; infinite before the first finished trial."""
-    index = np.searchsorted(x, budget * (1 + 1e-12), side="right") - 1
-    found = np.where(index >= 0, loss[np.maximum(index, 0)], np.inf)
+def _incumbents(runs: Sequence[tuple[np.ndarray, np.ndarray]], budget: np.ndarray) -> np.ndarray:
+    """Return the best loss of each seed at each budget; infinite before its first finished trial, or without a seed."""
+    found = np.full((max(1, len(runs)), len(budget)), np.inf)
+    for row, (x, loss) in zip(found, runs, strict=False):
+        index = np.searchsorted(x, budget * (1 + 1e-12), side="right") - 1
+        row[:] = np.where(index >= 0, loss[np.maximum(index, 0)], np.inf)
     return np.where(np.isnan(found), np.inf, found)
 
 
