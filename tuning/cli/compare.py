@@ -49,7 +49,7 @@ class CompareCall(Overrides):
 
 
 def _optional_definition(command: C) -> C:
-    """The options of a definition, which is then not asked for."""
+    """Add the options of a definition, which may then be missing."""
     command = definition_options(command)
     for param in vars(command)["__click_params__"]:
         if isinstance(param, click.Argument):
@@ -96,12 +96,12 @@ def compare(definition: str | None, **asked: Unpack[CompareCall]) -> None:
 
 
 def _given(asked: Mapping[str, object], names: Iterable[str]) -> dict[str, object]:
-    """Those of the options that are given."""
+    """Return the options that are not None."""
     return {name: asked[name] for name in names if asked[name] is not None}
 
 
 def _source(definition: str | None, asked: Mapping[str, object]) -> str:
-    """What is compared: a definition's customers, or one of the `--from-…`; a usage error where it is not just one."""
+    """Return what is compared: a definition, or one of the `--from-…`; a usage error unless it is exactly one."""
     given = [*_given(asked, FROM), *(["definition"] if definition is not None else [])]
     if len(given) != 1:
         raise click.UsageError(

@@ -69,7 +69,7 @@ def _lines(result: CustomerResult, width: int | None) -> Iterator[str]:
 
 
 def _wrapped(texts: Iterable[str], width: int | None) -> Iterator[str]:
-    """Texts whose lines fit the window, broken between words; lines of code keep their indent."""
+    """Break texts between words so that they fit the window; lines of code keep their indent."""
     for text in texts:
         for line in text.splitlines():
             indent = line[: len(line) - len(line.lstrip())]
@@ -84,7 +84,7 @@ def _wrapped(texts: Iterable[str], width: int | None) -> Iterator[str]:
 
 
 def _tracebacks(result: CustomerResult) -> list[str]:
-    """The lines of the user's own code in those that the records keep, each once."""
+    """Return the lines of the user's own code in recorded tracebacks, each once."""
     records = (*result.trial_records, result.study)
     return list(dict.fromkeys(users_lines(each.error) for each in records if each is not None and each.error))
 

@@ -41,7 +41,7 @@ def demo(folder: Path, progress: str, output: str) -> None:
 
 
 def make_demo(folder: Path) -> Path:
-    """The demo's definition in a folder, written with its customers where it is not there yet."""
+    """Return the demo's definition, after writing it and its customers where it is missing."""
     from tuning.cli.demo_customers import write_customers
 
     definition = folder / "demo.yaml"

@@ -17,7 +17,7 @@ REGIONS = np.array(["north", "south", "east", "west", "islands"])
 
 
 def make_customer(rng: np.random.Generator, rows: int) -> pd.DataFrame:
-    """One customer's accounts with the column `churned` (yes/no)."""
+    """Return one customer's accounts with the column `churned` (yes/no)."""
     plan = rng.choice(PLANS, rows, p=[0.5, 0.3, 0.2])
     tenure = rng.gamma(2.0, 10.0, rows).round(1)
     price = rng.normal(40, 12, rows).clip(5).round(2)

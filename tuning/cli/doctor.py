@@ -94,7 +94,7 @@ def _versions() -> Finding:
 
 
 def _extras() -> Finding:
-    """Name models and algorithms whose libraries are missing, and how to install them."""
+    """Name models and algorithms without their libraries, and how to install these."""
     from search_spaces.algorithms import registry
     from tuning.models.registry import families
 
@@ -154,7 +154,7 @@ def _ray() -> Iterator[Finding]:
 
 
 def different_nodes(nodes: Sequence[Json]) -> Iterator[str]:
-    """Yield a sentence for each node that cannot work or has other versions. nodes: as of `ray.nodes`."""
+    """Yield a sentence for each node that cannot work or has other versions. nodes: those of `ray.nodes`."""
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 

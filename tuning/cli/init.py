@@ -146,7 +146,7 @@ def _reasons(plan: Plan) -> dict[str, object]:
 
 
 def _key_columns(frame: pd.DataFrame, target: str) -> list[str]:
-    """Return columns of a single table that are called like an id and whose values come again."""
+    """Return columns of a single table that are called like an id and have repeated values."""
     found = []
     for name in (name for name in frame.columns if name != target):
         distinct = frame[name].nunique()

@@ -90,7 +90,7 @@ def show_leaderboard(
 ) -> None:
     """Print a leaderboard. A table that a terminal's window does not hold is shown by its first and last rows.
 
-    sort: as of `RunResult.leaderboard`. most: rows of a table elsewhere; None is no limit. formulas: as of
+    sort: see `RunResult.leaderboard`. most: rows of a table elsewhere; None is no limit. formulas: see
     `formulas_option`, in CSV.
     """
     board = result.board(sort)
@@ -120,7 +120,7 @@ def _write(texts: Iterable[str]) -> None:
     sys.stdout.flush()
 
 
-AROUND = 5  # lines of a window beside the rows: what is better, the columns, the line between, the prompt
+AROUND = 5  # lines of a window other than rows: what is better, the columns, the line between, the prompt
 MOST_AT_THE_END = 50  # customers that a run's end shows in a pipe or a file; a command shows all
 _FIGURES = named(STUDY_FIGURES)
 PARAMS, REASON = _FIGURES["params"], _FIGURES["reason"]
@@ -136,7 +136,7 @@ CUT = {"model": 12, LAST: 10, "customer": 12}
 
 
 def lines(rows: Iterable[FigureRow], width: int | None = None, sort: str = "customer") -> Iterator[str]:
-    """A leaderboard for a terminal: the metric, then a line per customer with its parameters, or why it has no model.
+    """Yield a leaderboard for a terminal: the metric, then a line per customer with parameters or reason.
 
     A column that no row has anything in is left out.
 
@@ -164,7 +164,7 @@ def lines(rows: Iterable[FigureRow], width: int | None = None, sort: str = "cust
 
 
 def _cells(line: dict[str, str], names: list[str], widths: dict[str, int]) -> str:
-    """A line of the table. A reason that does not fit into its column begins where those before it are empty."""
+    """Return a line of the table. A long reason begins where the columns before it are empty."""
     shown, room = names[:-1], widths[LAST]
     while shown and len(line[LAST]) > room and not line[shown[-1]]:
         room += widths[shown.pop()] + 2
@@ -174,7 +174,7 @@ def _cells(line: dict[str, str], names: list[str], widths: dict[str, int]) -> st
 
 
 def brief_model(model: str, room: int) -> str:
-    """An ensemble that does not fit by its best member and the number of the others: `catboost +3`."""
+    """Shorten an ensemble to its best member and the number of the others: `catboost +3`."""
     found = _ENSEMBLE.match(model) if len(model) > room else None
     if found is None:
         return model
@@ -208,7 +208,7 @@ def _cut(line: str, width: int | None) -> str:
 
 
 def _positive(found: Counter[str]) -> str:
-    """The positive class of most customers, which is what probability, precision and recall are about."""
+    """Return the positive class of most customers, which probability, precision and recall are about."""
     if not found:
         return ""
     ((most, times),) = found.most_common(1)
@@ -217,19 +217,19 @@ def _positive(found: Counter[str]) -> str:
 
 
 def _line(row: FigureRow, wanted: str) -> dict[str, str]:
-    """What a line of the table shows, by column. wanted: one that is among them."""
+    """Return the shown values of a row, by column. wanted: a column that is always among them."""
     figures = dict.fromkeys((*SHOWN, *({_FIGURES[wanted]} - {PARAMS, REASON})))
     shown = {each.name: shorten(_one_line(each.text(row)), 30) for each in figures}
     return {**shown, LAST: _one_line(PARAMS.text(row) or REASON.text(row))}
 
 
 def _side(name: str) -> str:
-    """Texts stand to the left of their column, numbers to the right."""
+    """Align texts to the left of their column, numbers to the right."""
     return ">" if name != LAST and _FIGURES[name].is_number else "<"
 
 
 def aligned(names: Sequence[str], rows: Iterable[Sequence[object]], width: int | None = None) -> Iterator[str]:
-    """A small table as lines; columns that nobody has anything in are left out. Without rows there is none.
+    """Yield a small table as lines, without empty columns; without rows there is none.
 
     width: characters that fit into a line; the widest columns are cut to it. None is no limit.
     """
@@ -246,18 +246,18 @@ def aligned(names: Sequence[str], rows: Iterable[Sequence[object]], width: int |
 
 
 def _one_line(value: object) -> str:
-    """A value in one line, without what a terminal takes for orders, such as to change its colour."""
+    """Return a value in one line, without control characters of a terminal."""
     text = "" if value is None else " ".join(str(value).split())
     return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def _plain(value: object) -> object:
-    """A value as JSON knows it, which has no NaN; a note with its code, values and sentence."""
+    """Return a value for JSON: no NaN; a note with its code, values and sentence."""
     return None if isinstance(value, float) and not math.isfinite(value) else plain(value)
 
 
 def _window() -> tuple[int | None, int | None]:
-    """Characters in a line of the terminal, and its lines; None where nobody looks, such as in a pipe."""
+    """Return columns and lines of the terminal; None where nobody looks, such as in a pipe."""
     size = shutil.get_terminal_size((0, 0))
     return size.columns or None, (size.lines or None) if sys.stdout.isatty() else None
 
@@ -273,17 +273,17 @@ def show_pages(text: Iterable[str]) -> None:
 
 
 def say_wait(what: str) -> None:
-    """What a command does before its first word, to somebody who watches and waits for it."""
+    """Tell somebody who watches what the command does before its first output."""
     click.get_current_context().with_resource(wait_notice(what))
 
 
 def window_width() -> int | None:
-    """Characters in a line of the terminal; None where nobody looks."""
+    """Return the columns of the terminal; None where nobody looks."""
     return _window()[0]
 
 
 def _where(result: RunResult, names: Iterable[str]) -> list[str]:
-    """Where these files and folders of a run are, if they are there, and how to look at it otherwise."""
+    """Return where these files of a run are, and how to look at the rest."""
     lines = [
         f"{name.partition('.')[0]:<11}  {result.directory.display(name)}"
         for name in names

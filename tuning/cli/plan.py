@@ -66,7 +66,7 @@ def validate(definition: str, first: int, everybody: bool, output: str, **option
 
 
 def _by_reason(refused: Mapping[str, str]) -> dict[str, list[str]]:
-    """The customers of each reason; hundreds may share one."""
+    """Return the customers of each reason; hundreds may share one."""
     found: dict[str, list[str]] = {}
     for customer, reason in refused.items():
         found.setdefault(reason, []).append(customer)

@@ -141,7 +141,7 @@ def _tell(counts: BatchCounts, output: str) -> None:
 
 
 def _tell_exceptions(found: AnswerCounts) -> None:
-    """Who got no predictions, and how many of these are not what most are."""
+    """Say who got no predictions, and which predictions are exceptions."""
     for name, reason in list(found.without.items())[:MOST_NAMED]:
         why = reason.values["why"] if reason.code is EndCode.CUSTOMER_LACKS else reason
         click.echo(f"no prediction for customer {name!r}: {why}", err=True)
@@ -149,9 +149,9 @@ def _tell_exceptions(found: AnswerCounts) -> None:
         click.echo(f"and for {amount(more, 'customer')} more", err=True)
     said = amount(found.predicted, "prediction")
     if found.pooled:
-        whose = f"{amount(len(found.pooled), 'customer')} without an own model"
+        who = f"{amount(len(found.pooled), 'customer')} without an own model"
         unit = "; where fewer than four targets are known, numbers are in the typical customer's unit"
-        click.echo(f"the run's pool predicts the rows of {whose}: {some_names([*found.pooled])}{unit}", err=True)
+        click.echo(f"the run's pool predicts the rows of {who}: {some_names([*found.pooled])}{unit}", err=True)
     if found.held_back:
         click.echo(f"{found.held_back:,} of {said} went beyond `bounds`, and were held there", err=True)
     if found.without_interval:

@@ -19,7 +19,7 @@ STORAGE = "runs"  # the default of the definition's `storage`
 
 
 def newest(path: str | None = None) -> str:
-    """The path, by default that of the newest run in `runs`, which is said on stderr.
+    """Return the path, by default that of the newest run in `runs`, which is printed to stderr.
 
     `RunError` where it is no folder: the run may be called like that in `runs`.
     """
@@ -47,7 +47,7 @@ def _no_run(path: str) -> NoReturn:
 
 
 def run_argument(command: C) -> C:
-    """The argument itself, as `run_dir`."""
+    """Add the argument RUN, as `run_dir`."""
 
     def given(context: click.Context, _: click.Parameter, value: str | None) -> str | None:
         return value if context.resilient_parsing else newest(value)
@@ -56,13 +56,13 @@ def run_argument(command: C) -> C:
 
 
 def run_and_customer_arguments(command: C) -> C:
-    """The arguments RUN and CUSTOMER as `names`, and --customer, which says the second one; see `run_and_customer`."""
+    """Add RUN and CUSTOMER as `names`, and --customer in place of the second; see `run_and_customer`."""
     option = click.option("--customer", metavar="ID", help="The same as CUSTOMER.")
     return click.argument("names", metavar="[RUN] [CUSTOMER]", nargs=-1)(option(command))
 
 
 def run_and_customer(names: Sequence[str], customer: str | None) -> tuple[str, str | None]:
-    """The folder of the run, and the customer where one is named.
+    """Return the folder of the run, and the customer where one is named.
 
     A single name is the run where it is the folder of one or the customer is named by --customer; else it is a customer
     of the newest run.

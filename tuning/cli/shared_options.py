@@ -20,7 +20,7 @@ C = TypeVar("C", bound=Callable[..., object])
 
 
 def definition_options(command: C) -> C:
-    """The argument DEFINITION and the options that override its keys, as `read` takes them."""
+    """Add DEFINITION and the options that override its keys, as `read` takes them."""
     for option in reversed(
         [
             click.argument("definition", type=click.Path(exists=True, dir_okay=False)),
@@ -36,12 +36,12 @@ def definition_options(command: C) -> C:
 
 
 def changes_option(help_text: str) -> Callable[[C], C]:
-    """The option `--set KEY=VALUE`, as `read_changes` takes it."""
+    """Return the option `--set KEY=VALUE`, as `read_changes` takes it."""
     return click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help=help_text)
 
 
 def champions_options(command: C) -> C:
-    """The argument NAME and the option `--storage`: whose champions."""
+    """Add the argument NAME and the option `--storage`."""
     return click.argument("name", metavar="NAME")(storage_option(command))
 
 
@@ -74,7 +74,7 @@ allow_code_option = click.option(
 
 
 def formulas_option(default: str) -> Callable[[C], C]:
-    """The option `--formulas`, `"guard"` or `"keep"`: what becomes of texts that a spreadsheet would run."""
+    """Return the option `--formulas`: what becomes of texts that a spreadsheet would run."""
     return click.option(
         "--formulas",
         type=click.Choice(["guard", "keep"]),
@@ -99,7 +99,7 @@ progress_option = click.option(
 
 
 def running_options(command: C) -> C:
-    """The options of a run: `run_dir`, `resume`, `in_process` and `progress`."""
+    """Add the options of a run: `run_dir`, `resume`, `in_process` and `progress`."""
     for option in reversed(
         [
             click.option("--run-dir", metavar="DIR", help="The run's folder (default: <storage>/<name>-<time>)."),
@@ -130,7 +130,7 @@ def check_target(path: str, option: str, *given: str | None) -> None:
 
 
 class Overrides(TypedDict):
-    """What `definition_options` ask for beside the definition's file."""
+    """Options of `definition_options`, without the definition's file."""
 
     data: str | None
     by: tuple[str, ...]
@@ -140,7 +140,7 @@ class Overrides(TypedDict):
 
 
 def read(definition: str, **options: Unpack[Overrides]) -> Definition:
-    """The definition of a file with the command line's overrides."""
+    """Read a definition with the command line's overrides."""
     overrides = read_changes(options["changes"])
     if (data := options["data"]) is not None:
         overrides["data"] = data if "://" in data else os.path.abspath(os.path.expanduser(data))
@@ -154,7 +154,7 @@ def read(definition: str, **options: Unpack[Overrides]) -> Definition:
 
 
 def read_changes(changes: Iterable[str]) -> dict[str, object]:
-    """The keys and values of `--set`, nested where a key has dots."""
+    """Return the keys and values of `--set`, nested where a key has dots."""
     overrides: dict[str, object] = {}
     for change in changes:
         _override(overrides, change)

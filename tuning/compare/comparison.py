@@ -75,7 +75,7 @@ class Comparison(Public, ComparisonResult):
         return notes(self)
 
     def table(self) -> pd.DataFrame:
-        """One row per method, best first; see docs/compare.md for the columns."""
+        """Return one row per method, best first; see docs/compare.md for the columns."""
         return summary(self)
 
     @property
@@ -86,7 +86,7 @@ class Comparison(Public, ComparisonResult):
         return Plots(self)
 
     def to_dict(self) -> dict[str, object]:
-        """Plain values for JSON: ranks, p-values, intervals, power, notes and the recommendation; NaN is null."""
+        """Return plain values for JSON: ranks, p-values, intervals, power, notes, recommendation; NaN is null."""
         test, check = self.friedman, self.null_check
         document = {
             "schema_version": SCHEMA_VERSION,
@@ -126,7 +126,7 @@ class Comparison(Public, ComparisonResult):
         }
 
     def text(self, width: int | None = None) -> str:
-        """The report for a terminal. width: characters of a line, for which columns of the table are left out."""
+        """Return the report for a terminal. width: characters of a line; columns that do not fit are left out."""
         return text(self, width)
 
     def save(self, path: str | Path) -> Path:
@@ -220,7 +220,7 @@ def analyse(
 
 
 def _without_hopeless(curves: Curves) -> tuple[Curves, Failures]:
-    """The curves without tasks on which no method finished a trial, and a list of failures."""
+    """Return the curves without tasks on which every method failed, and all failures."""
     frame = curves.frame
     searches = frame.groupby(CURVE, sort=False)["loss"].count().reset_index(name="finished")
     finished = searches.groupby(["method", "task"], sort=False)["finished"].sum().unstack(fill_value=0)

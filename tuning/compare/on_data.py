@@ -66,7 +66,7 @@ def compare(
         baseline: an algorithm named before looking at results.
         run_dir: of the new run; with `resume` that of a run to continue, if it is there.
         resume: continue when the folder holds this comparison already.
-        progress: as of `TuneRunner.run`.
+        progress: see `TuneRunner.run`.
         in_process: without Ray, for debugging.
         **fields: of the definition; they replace its own.
 
@@ -86,7 +86,7 @@ def comparing(
     trials: int | None,
     fields: Mapping[str, object],
 ) -> Definition:
-    """A definition with `compare` filled in; no models are kept, since a comparison wants none."""
+    """Return a definition with `compare` filled in; a comparison keeps no models."""
     if trials is not None and "seconds" in asked:
         raise DefinitionError("Give trials or seconds, not both: the budget decides what is compared.")
     budget = MOST_TRIALS if "seconds" in asked else trials
@@ -99,7 +99,7 @@ def comparing(
 
 
 def comparison_of(run_dir: str | Path | RunResult, **options: Unpack[AnalysisOptions]) -> Comparison:
-    """The comparison of a run; of one that has not ended, of the repetitions that every algorithm has finished.
+    """Return the comparison of a run; of an unfinished one, of the repetitions that every algorithm has finished.
 
     Args:
         run_dir: the run.
@@ -124,7 +124,7 @@ def comparison_of(run_dir: str | Path | RunResult, **options: Unpack[AnalysisOpt
 
 
 def keep(result: RunResult, **options: Unpack[AnalysisOptions]) -> Comparison:
-    """The comparison of a run, its curves and its page kept in the run directory. options: as in `comparison_of`."""
+    """Analyse a run, and keep its curves and its page in the run directory. options: as in `comparison_of`."""
     from tuning.compare.report.page import page
 
     found = comparison_of(result, **options)
@@ -136,7 +136,7 @@ def keep(result: RunResult, **options: Unpack[AnalysisOptions]) -> Comparison:
 
 
 def options_of(result: RunResult) -> CompareOptions:
-    """What a run compares; `RunError` when it is no comparison."""
+    """Return what a run compares; `RunError` when it is no comparison."""
     options = frozen_definition(result.directory, result.term).compare
     if options is None:
         raise RunError(
@@ -147,7 +147,7 @@ def options_of(result: RunResult) -> CompareOptions:
 
 
 def curves_of(result: RunResult) -> pd.DataFrame:
-    """The curves table of a run, of the repetitions that every algorithm has finished.
+    """Return the curves table of a run, of the repetitions that every algorithm has finished.
 
     A study that ended without a model failed, whatever its trials: the user has nothing from it.
     """
@@ -167,7 +167,7 @@ def curves_of(result: RunResult) -> pd.DataFrame:
 
 
 def hold_out_of(result: RunResult) -> pd.DataFrame:
-    """The hold-out score of each of these studies' winners: columns method, task, seed, score, mode."""
+    """Return the hold-out score of each of these studies' winners: columns method, task, seed, score, mode."""
     rows = [
         (method.label, study.customer, number, study.test_score, study.mode)
         for method, number, study in _studies(result)
@@ -177,13 +177,13 @@ def hold_out_of(result: RunResult) -> pd.DataFrame:
 
 
 def unfinished_of(result: RunResult) -> Unfinished | None:
-    """How much of a comparison is still to run; None when it is complete."""
+    """Return how much of a comparison is still to run; None when it is complete."""
     left, planned = result.unfinished, len(result.planned)
     return Unfinished(left, planned, planned - left - sum(1 for _ in _studies(result))) if left else None
 
 
 def _studies(result: RunResult) -> Iterator[tuple[Method, int, StudyRecord]]:
-    """The studies that are compared: method, repetition, record.
+    """Yield the compared studies: method, repetition, record.
 
     Algorithms are paired by customer and repetition, so one of them that has not finished leaves out the others.
     """
@@ -202,7 +202,7 @@ def _studies(result: RunResult) -> Iterator[tuple[Method, int, StudyRecord]]:
 
 
 def _curve(study: StudyRecord, trials: Iterable[TrialRecord]) -> pd.DataFrame:
-    """One study's rows of a curves table, in the order in which its trials ended."""
+    """Return one study's rows of a curves table, in the order in which its trials ended."""
     rows: list[tuple[object, ...]] = [
         (number, record.score, record.spent_steps, record.spent_seconds, record.state)
         for number, record in enumerate(sorted(trials, key=lambda record: record.told), 1)

@@ -36,26 +36,26 @@ Baseline: TypeAlias = Annotated[
 
 
 def column_of(baseline: GivenBaseline) -> str | None:
-    """The column of the user's own predictions; None where the baseline is something else."""
+    """Return the column of the user's own predictions; None where the baseline is something else."""
     if not isinstance(baseline, Mapping) or set(baseline) != {COLUMN}:
         return None
     return str(baseline[COLUMN])
 
 
 def configuration_of(baseline: GivenBaseline) -> Mapping[str, object] | None:
-    """The configuration that studies try first for it; None where the baseline is no trial of its own."""
+    """Return the configuration that studies try first for it; None where the baseline is no trial of its own."""
     if baseline is None or baseline == MEAN or column_of(baseline) is not None:
         return None
     return {"model": baseline} if isinstance(baseline, str) else baseline
 
 
 def is_first_trial(baseline: GivenBaseline) -> bool:
-    """Whether the baseline is the trial that a study begins with, as it is by default."""
+    """Return whether the baseline is the trial that a study begins with, as it is by default."""
     return baseline is None or configuration_of(baseline) is not None
 
 
 def baseline_name(baseline: GivenBaseline) -> str:
-    """What it is called wherever it is shown.
+    """Return the name of a baseline, as it is shown.
 
     >>> baseline_name({"column": "predicted"}), baseline_name("ridge"), baseline_name(None)
     ('your predictions (predicted)', 'ridge at its defaults', 'the first model tried')
@@ -73,7 +73,7 @@ def baseline_name(baseline: GivenBaseline) -> str:
 
 
 def check_baseline(baseline: GivenBaseline, *, compares: bool, of_objective: bool) -> None:
-    """`ValueError` for a baseline that the definition's other keys rule out.
+    """Raise `KeyedError` for a baseline that other keys of the definition rule out.
 
     compares: whether algorithms are compared. of_objective: whether an objective is tuned.
     """

@@ -157,7 +157,7 @@ def _parts(given: str | Mapping[str, object]) -> tuple[str, object, object]:
 
 
 def _label(algorithm: object, scheduler: object) -> str:
-    """A readable label from names and options."""
+    """Return a readable label from names and options."""
     parts = []
     for part in (algorithm, scheduler):
         if part is None:

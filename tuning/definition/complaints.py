@@ -65,7 +65,7 @@ class KeyedError(ValueError):
 def refused(error: ValidationError, kind: type[BaseModel]) -> DefinitionError:
     """Return what pydantic found wrong as an error with a line for each thing, about the key of the first one.
 
-    kind: the class whose values they are.
+    kind: the class of the values.
     """
     first, made = error.errors()[0], DefinitionError("\n".join(complaints(error, kind)))
     inner = first.get("ctx", {}).get("error")
@@ -74,9 +74,9 @@ def refused(error: ValidationError, kind: type[BaseModel]) -> DefinitionError:
 
 
 def complaints(error: ValidationError, kind: type[BaseModel]) -> list[str]:
-    """One sentence for each thing that pydantic found wrong.
+    """Return a sentence for each thing that pydantic found wrong.
 
-    kind: the class whose values they are.
+    kind: the class of the values.
     """
     said: list[str] = []
     allowed: set[str] = set()  # the lists of keys that an earlier sentence has
@@ -119,14 +119,14 @@ def _first_sentence(field: FieldInfo) -> str:
 
 
 def _kind_at(path: tuple[int | str, ...], kind: type[BaseModel]) -> type[BaseModel]:
-    """The class whose keys are at a path; numbers in it are places in a list, and names in a mapping are anybody's."""
+    """Return the class of the keys at a path. Numbers are places in a list, other names those of a mapping."""
     for part in (part for part in path if isinstance(part, str) and part in kind.model_fields):
         kind = next(_kinds_in(kind.model_fields[part].annotation))
     return kind
 
 
 def _kinds_in(annotation: object) -> Iterator[type[BaseModel]]:
-    """The pydantic classes that an annotation names, those inside unions and tuples too."""
+    """Yield the pydantic classes that an annotation names, those inside unions and tuples too."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for inner in get_args(annotation):

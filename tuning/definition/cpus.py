@@ -16,18 +16,18 @@ ASKED_EVERY_S = 10.0  # a cluster grows
 
 
 def usable_cpus() -> int:
-    """The CPUs of this machine that this process may use."""
+    """Return the CPUs of this machine that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 def default_slots() -> int:
-    """How many trials run at once where nobody says so; `RayUnavailableError` where a cluster refuses the token."""
+    """Return the default number of trials at once; `RayUnavailableError` where a cluster refuses the token."""
     address = os.environ.get("RAY_ADDRESS", "")
     return int(sum(node.get("CPU", 0) for node in cluster_nodes(address))) or usable_cpus()
 
 
 def cluster_nodes(address: str) -> Sequence[dict[str, float]]:
-    """What each node of the cluster at RAY_ADDRESS has; none where there is none or it does not answer.
+    """Return the resources of each node of the cluster at RAY_ADDRESS; none where none answers.
 
     Its head is asked without `ray.init`, which would wait for half a minute, and not say that a token is refused.
     """
@@ -55,7 +55,7 @@ def _asked(address: str, _period: int) -> Sequence[dict[str, float]]:
 
 
 def _answers(address: str) -> bool:
-    """Whether somebody listens there: Ray itself would wait for it."""
+    """Return whether the address accepts a connection: Ray itself would wait for it."""
     with suppress(Exception):
         host, _, port = address.rpartition(":")
         socket.create_connection((host.strip("[]"), int(port)), ANSWERS_S).close()

@@ -74,7 +74,7 @@ class Limits(Options):
     )
 
     def check(self, what: str, extent: Extent) -> None:
-        """`CustomerError` where a limit of size is exceeded. what: the table that has this extent, for the message."""
+        """Raise `CustomerError` where a limit of size is exceeded. what: the table, for the message."""
         for key, unit, count in _measured(extent):
             if count > (most := getattr(self, key)):
                 code = DataCode.OVER_LIMIT if extent.whole else DataCode.AT_LEAST_OVER_LIMIT
@@ -85,7 +85,7 @@ class Limits(Options):
         return bool(reason.values["most"] < getattr(self, reason.subject, 0))
 
     def exceeded(self, extent: Extent) -> Count:
-        """Whether a limit of size is exceeded; of an extent of many customers, of which of them."""
+        """Return whether a limit of size is exceeded; an array for an extent of many customers."""
         return reduce(or_, (count > getattr(self, key) for key, _, count in _measured(extent)), False)
 
 

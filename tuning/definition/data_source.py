@@ -20,7 +20,7 @@ else:
 
 
 def parse_data(value: object) -> object:
-    """Checked `data`: paths are text, tables of pyarrow and polars are pandas frames, entries are checked options.
+    """Return checked `data`: paths as text, tables of pyarrow and polars as pandas frames, entries as checked options.
 
     Raises:
         ValueError: not one of the forms of `DataSource`, or an entry with an unknown key or a wrong value.
@@ -45,7 +45,7 @@ def parse_data(value: object) -> object:
 
 
 def _entry(customer: str, value: object) -> object:
-    """A value of a mapping of customers."""
+    """Return a checked value of a mapping of customers."""
     if isinstance(value, Mapping):
         try:
             return customer_options(value)
@@ -68,7 +68,7 @@ def _as_frame(value: object) -> object:
 
 
 def of_customers(value: object) -> References:
-    """What `data`, or the entries of a manifest by customer, name outside."""
+    """Yield what `data`, or a manifest's entries by customer, name outside."""
     if not isinstance(value, Mapping):
         yield from file_or_uri(value)
         return

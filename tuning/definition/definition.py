@@ -90,7 +90,7 @@ class Definition(Options):
     manifest: Annotated[str | None, PATH] = Field(
         None,
         description="File that lists customers with their files and per-customer overrides (docs/data.md). Give it "
-        "instead of `data`, or beside `data` for the overrides only.",
+        "instead of `data`, or with `data` for the overrides only.",
     )
     customers: Ids = Field((), description="Ids of the customers who get a model. By default all of them do.")
     target: PlainText | None = Field(
@@ -126,7 +126,7 @@ class Definition(Options):
     )
     positive: Positive | None = Field(
         None,
-        description="Positive class of a `binary` task, whose probability, precision and recall are meant. By default "
+        description="Positive class of a `binary` task, which probability, precision and recall are about. By default "
         "the one called true, yes or 1, else the rarer one.",
     )
     metric: Annotated[str | None, CODE] = Field(
@@ -214,7 +214,7 @@ class Definition(Options):
     warm_start: tuple[WarmStart, ...] = Field(
         (),
         max_length=100_000,
-        description="Configurations to try right after the baseline, or whose score is known from before "
+        description="Configurations to try right after the baseline, or with a score that is known from before "
         "(docs/algorithms.md).",
     )
     trials: int = Field(20, ge=1, le=1_000_000, description="Number of trials per study, the baseline included.")
@@ -284,7 +284,7 @@ class Definition(Options):
     @field_validator("models", mode="plain")
     @classmethod
     def _models(cls, value: object) -> tuple[ModelEntry, ...]:
-        """What `_parse_models` found; models may change other defaults, so they are parsed before all fields."""
+        """Return what `_parse_models` parsed, or raise its error under this field."""
         if isinstance(value, ValueError):
             raise value
         assert isinstance(value, tuple)
@@ -293,7 +293,7 @@ class Definition(Options):
     @model_validator(mode="before")
     @classmethod
     def _parse_models(cls, values: object) -> object:
-        """`models` parsed, which may change other defaults."""
+        """Parse `models` before all fields, since they may change other defaults."""
         return with_models(values) if isinstance(values, dict) and "models" in values else values
 
     @model_validator(mode="after")
@@ -346,7 +346,7 @@ class Definition(Options):
         return {key: name for key, name in {**named, "objective": self.objective}.items() if isinstance(name, str)}
 
     def packs_models(self, studies: int) -> bool:
-        """Whether so many studies' models are kept in packs."""
+        """Return whether so many studies' models are kept in packs."""
         return self.model_files == "packs" or (self.model_files == "auto" and studies > MOST_FOLDERS)
 
     @property
@@ -375,24 +375,24 @@ class Definition(Options):
 
     @property
     def not_features(self) -> tuple[str, ...]:
-        """Columns that describe rows and are not predicted from, beside the target."""
+        """Columns other than the target that describe rows and are not predicted from."""
         return tuple(name for key in NOT_FEATURES for name in self.named_columns[key])
 
     def needed_of(self, names: Sequence[str]) -> list[str] | None:
-        """Those of a file's columns that a search can use; None when all may be needed."""
+        """Return the columns of a file that a search can use; None where it may need all."""
         if self.features is None or self.prepare is not None or self.objective is not None:
             return None
         wanted = {name for key, columns in self.named_columns.items() if key != "drop" for name in columns}
         return [name for name in names if name in wanted]
 
     def fingerprint(self) -> str:
-        """Sixteen hex digits; equal for definitions that search the same thing."""
+        """Return sixteen hex digits, equal for definitions that search the same thing."""
         text = json.dumps(self.to_dict(), sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def define(values: Mapping[str, object]) -> Definition:
-    """A checked definition; `DefinitionError` lists everything that is wrong at once."""
+    """Return a checked definition; `DefinitionError` lists everything that is wrong at once."""
     try:
         return Definition(**{str(key): value for key, value in values.items()})
     except ValidationError as error:

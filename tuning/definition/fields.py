@@ -1,4 +1,4 @@
-"""Types of fields of a definition whose rule is more than a type: columns, ids, encodings, dates, weights, code."""
+"""Types of fields with rules of their own: columns, ids, encodings, dates, weights, code."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _some(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _ids_as_text(value: object) -> object:
-    """141 in a list is the customer "141", as it is in a column of numbers; alone it could be how many are meant."""
+    """Return ids as text. 141 in a list is the customer "141"; alone it could be a number of customers."""
     if not isinstance(value, str | list | tuple | None):
         raise ValueError(f"{shorten(repr(value))} is no list of ids; name the customers, such as [acme, 141]")
     return tuple(map(_id_text, (value,) if isinstance(value, str) else value or ()))

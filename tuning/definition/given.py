@@ -17,12 +17,12 @@ from tuning.storage.names import mask_in
 
 
 def keys_of(definition: Definition) -> dict[str, object]:
-    """The keys that were given, with their checked values."""
+    """Return the keys that were given, with their checked values."""
     return {name: getattr(definition, name) for name in definition.model_fields_set}
 
 
 def definition_of(given: object, fields: Mapping[str, object]) -> Definition:
-    """The definition that is given, with these fields in place of its own; `DefinitionError` says what is wrong.
+    """Return the given definition with these fields in place of its own; `DefinitionError` says what is wrong.
 
     given: a `Definition`, what has one (a runner), a mapping of its keys, a YAML file's path, or None.
     """
@@ -42,7 +42,7 @@ def definition_of(given: object, fields: Mapping[str, object]) -> Definition:
 
 
 def changed(definition: Definition, changes: Mapping[str, object]) -> Definition:
-    """The definition with these changes; of a part, such as `limits`, only the fields that are given change."""
+    """Return the definition with these changes; of a part, such as `limits`, only the given fields change."""
     return definition_of(definition, {name: _within(definition, name, value) for name, value in changes.items()})
 
 
@@ -69,14 +69,14 @@ def signature(function: Callable[..., object] | None = None) -> inspect.Signatur
 
 
 def keys_help() -> str:
-    """The keys with their descriptions, for a docstring: what a notebook shows for `TuneRunner?`."""
+    """Return the keys with their descriptions, for the docstring that a notebook shows for `TuneRunner?`."""
     return "\n".join(
         f"    {name}: {' '.join((field.description or '').split())}" for name, field in Definition.model_fields.items()
     )
 
 
 def definition_arguments(definition: Definition) -> str:
-    """The keys that were given, as somebody would write them in Python; long values are cut and secrets masked."""
+    """Return the given keys as arguments in Python; long values are cut and secrets masked."""
     return ", ".join(f"{name}={shorten(mask_in(_short(value)), 60)}" for name, value in definition.to_dict().items())
 
 

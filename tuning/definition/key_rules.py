@@ -12,7 +12,7 @@ from tuning.user_code import check_form
 
 #: Key -> the columns that it names; none of a key that names none.
 NamedColumns: TypeAlias = Mapping[str, Sequence[str]]
-#: The keys whose columns describe rows and are not predicted from, beside the target.
+#: The keys with columns other than the target that describe rows and are not predicted from.
 NOT_FEATURES = ("drop", "by", "weight", "split.group", "split.by", "baseline.column")
 #: Keys of models; an objective is tuned without them.
 OF_MODELS = (
@@ -24,12 +24,12 @@ OF_DATA = ("by", "prepare", "encoding", "csv")
 
 
 def some(*names: str | None) -> tuple[str, ...]:
-    """The names that there are."""
+    """Return the names that are not None."""
     return tuple(name for name in names if name is not None)
 
 
 def check_roles(named: NamedColumns) -> None:
-    """`ValueError` for a column that is named under two keys, since it would do nothing under one of them."""
+    """Raise `KeyedError` for a column under two keys, since it would do nothing under one of them."""
     for key, names in named.items():
         both = [name for name in named["target"] if key != "target" and name in names]
         if both:

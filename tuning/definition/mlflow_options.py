@@ -56,7 +56,7 @@ class MLflowOptions(Options):
         return value
 
     def refusal(self) -> str | None:
-        """Why a copy can never reach the tracking URI, as far as its text shows; else None."""
+        """Return why no copy can reach the tracking URI, as far as its text shows; else None."""
         uri = self.tracking_uri if self.enabled else None
         scheme = (uri or "").partition(":")[0].split("+")[0].lower()
         if not uri or scheme in SERVERS:
@@ -78,7 +78,7 @@ MANY_STUDIES = 50_000  # beyond, a database of all trials is tens of gigabytes, 
 
 
 def trials_recorded(chosen: str, studies: int) -> str:
-    """`record_trials` of a run with so many studies, where `auto` may have been chosen.
+    """Return `record_trials` for so many studies, with `auto` resolved.
 
     >>> trials_recorded("auto", 50_000), trials_recorded("auto", 50_001), trials_recorded("none", 50_001)
     ('all', 'top:1', 'none')

@@ -33,9 +33,9 @@ MOST_GB = 1e6
 SMALLEST_SHARE = 0.01  # of a CPU or GPU
 LEAST_CUSTOM, MOST_CUSTOM = 0.0001, 1e6  # the least is Ray's
 RAYS_OWN = {
-    "cpu": "write `cpus` beside `custom`",
-    "gpu": "write `gpus` beside `custom`",
-    "memory": "write `memory_gb` beside `custom`",
+    "cpu": "write `cpus` next to `custom`",
+    "gpu": "write `gpus` next to `custom`",
+    "memory": "write `memory_gb` next to `custom`",
     "object_store_memory": "no worker takes of it",
 }
 
@@ -65,7 +65,7 @@ class Options(BaseModel):
 
     @classmethod
     def summary(cls) -> str:
-        """The class's docstring without the list of its fields."""
+        """Return the class's docstring without the list of its fields."""
         return (cls.__doc__ or "").partition("\n\nAttributes:")[0].strip()
 
     @field_validator("*", mode="before")
@@ -77,7 +77,7 @@ class Options(BaseModel):
 
     @classmethod
     def references(cls, values: Mapping[str, object]) -> list[Reference]:
-        """Everything outside that these values name: files, URIs and databases, and code.
+        """Return everything outside that these values name: files, URIs and databases, and code.
 
         values: as they stand in YAML or JSON, or as `to_dict` gives them. Nothing is checked, opened or imported here,
         while reading them as a `Definition` imports the constraints of a search space.
@@ -85,7 +85,7 @@ class Options(BaseModel):
         return list(references(cls, values))
 
     def to_dict(self) -> dict[str, object]:
-        """The values that differ from their defaults, as the user would write them in YAML."""
+        """Return the values that differ from their defaults, as the user would write them in YAML."""
         return {
             name: plain_value(value)
             for name, field in type(self).model_fields.items()
@@ -94,7 +94,7 @@ class Options(BaseModel):
 
 
 def _differs(value: object, default: object) -> bool:
-    # A DataFrame, whose default is None, has no single answer to "is it equal?".
+    # A DataFrame has no single answer to "is it equal?"; its default is None.
     return value is not default and (default is None or bool(value != default))
 
 
@@ -116,13 +116,13 @@ class SplitOptions(Options):
     test: float = Field(0.2, gt=0, lt=1, description="Share of the rows held out for the final score, between 0 and 1.")
     folds: int = Field(3, ge=2, le=50, description="Number of cross-validation folds that score a trial.")
     group: PlainText | None = Field(
-        None, description="Column whose equal values stay together, such as a patient or a household."
+        None, description="Column with values that stay together, such as a patient or a household."
     )
     column: PlainText | None = Field(None, description="Column of the time to split by.")
     by: Columns = Field(
         (),
-        description="Columns by whose values `stable` parts are told, such as the number of an order: rows with equal "
-        "ones stay together, whatever else they hold. By default all features and the target.",
+        description="Columns with values that decide a row's `stable` part, such as the number of an order: rows with "
+        "equal ones stay together, whatever else they hold. By default all features and the target.",
     )
 
     @model_validator(mode="after")
@@ -179,9 +179,9 @@ class CsvOptions(Options):
     skiprows: int = Field(0, ge=0, le=1_000_000, description="Number of lines to skip before the header.")
     na_values: tuple[PlainText, ...] = Field(
         (),
-        description="Texts that mean a missing value in any column, beside an empty field. Among numbers, truth values "
-        "and dates the words of pandas do, too (`NA`, `None`, `null`, …), unless the list has the empty text: then "
-        "nothing else is missing than what it says.",
+        description="Texts that mean a missing value in any column, as an empty field does. Among numbers, truth "
+        "values and dates the words of pandas do, too (`NA`, `None`, `null`, …), unless the list has the empty text: "
+        "then nothing else is missing than what it says.",
     )
     encoding_errors: Literal["strict", "replace", "ignore"] = Field(
         "strict",
@@ -239,18 +239,18 @@ class Resources(Options):
         return Compute(max(1, int(self.cpus)), gpu=self.gpus > 0)
 
     def to_ray(self) -> dict[str, float]:
-        """As `ray.tune.with_resources` takes it; memory in bytes."""
+        """Return the resources as `ray.tune.with_resources` takes them; memory in bytes."""
         gpus = {"gpu": self.gpus} if self.gpus else {}
         memory = {"memory": self.memory_gb * 1e9} if self.memory_gb else {}
         return {"cpu": self.cpus, **gpus, **memory, **self.custom}
 
     def to_bundle(self) -> dict[str, float]:
-        """The same as a bundle of a placement group, which spells the keys otherwise."""
+        """Return the resources as a bundle of a placement group, which spells the keys otherwise."""
         return {{"cpu": "CPU", "gpu": "GPU"}.get(name, name): amount for name, amount in self.to_ray().items()}
 
 
 def parse_space(value: object) -> str | SearchSpace | None:
-    """A search space from whatever form a definition takes; the name of a preset stays a name.
+    """Return a search space from whatever form a definition takes; the name of a preset stays a name.
 
     Raises:
         ValueError: an unknown preset, or a space that `SearchSpace.parse` refuses.
@@ -293,7 +293,7 @@ class CustomerOptions(Options):
 
 
 def customer_options(values: Mapping[str, object]) -> CustomerOptions:
-    """The checked options of one customer; `DefinitionError` lists everything that is wrong at once."""
+    """Return the checked options of one customer; `DefinitionError` lists everything that is wrong at once."""
     try:
         return CustomerOptions(**{str(key): value for key, value in values.items()})
     except ValidationError as error:
@@ -312,4 +312,4 @@ class WarmStart(Options):
         description="Score of the configuration in the definition's metric, if it is known from before. The "
         "algorithm then learns from it, and the configuration is not tried first.",
     )
-    customer: PlainText | None = Field(None, description="Customer whose study gets it. By default every study does.")
+    customer: PlainText | None = Field(None, description="Customer who gets it. By default every study does.")

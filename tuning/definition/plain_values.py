@@ -9,7 +9,7 @@ IN_MEMORY = "(in memory)"  # in place of a function or a frame, which no text ca
 
 
 def plain_value(value: object) -> object:
-    """A value as the user would write it: text, numbers, lists and mappings.
+    """Return a value as the user would write it: text, numbers, lists and mappings.
 
     A specification is asked for its `to_dict`, a function is named by its import path. A DataFrame, which no text can
     hold, stays one.

@@ -37,7 +37,7 @@ class Reference:
     text: str
 
     def below(self, key: str) -> Reference:
-        """The same, inside a key that is a mapping."""
+        """Return the same reference inside a key that is a mapping."""
         return replace(self, key=f"{key}.{self.key}" if self.key else key)
 
 
@@ -63,7 +63,7 @@ class Reach:
 
 
 def texts(value: object) -> Iterator[str]:
-    """The texts that a value is, or is a list of."""
+    """Yield the text that a value is, or the texts of a list."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list | tuple):
@@ -72,7 +72,7 @@ def texts(value: object) -> Iterator[str]:
 
 
 def file_or_uri(value: object) -> References:
-    """Paths and URIs, one or several."""
+    """Return references to one or several paths and URIs."""
     return (Reference("", "uri" if is_uri(text) else "path", text) for text in texts(value))
 
 
@@ -81,7 +81,7 @@ def _uris(value: object) -> References:
 
 
 def _code(value: object) -> References:
-    """Import paths and `file.py:function`; a name without a colon is one of ours."""
+    """Return references to import paths and `file.py:function`; a name without a colon is one of ours."""
     return (Reference("", "code", text) for text in texts(value) if ":" in text)
 
 
@@ -90,7 +90,7 @@ def _switch(value: object) -> References:
 
 
 def _of_space(value: object) -> References:
-    """The constraints of a search space, which are functions; also of those inside it, whatever its form."""
+    """Yield the constraints of a search space, which are functions, also of spaces inside it."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             if key == "constraints":
@@ -100,7 +100,7 @@ def _of_space(value: object) -> References:
 
 
 def _of_models_space(value: object) -> References:
-    """The same of a search space for the program's own families, and the files that their parameters name."""
+    """Return the constraints of a space for our own families, and files that their parameters name."""
     return chain(_of_space(value), _parameters(value))
 
 
@@ -116,12 +116,12 @@ def _parameters(value: object) -> References:
 
 
 def _texts_only(found: References) -> References:
-    """Of the parameters of an estimator of the user's own those that may be texts: its numbers are its own matter."""
+    """Return the references with text: numbers of a user's own estimator are its own matter."""
     return (reference for reference in found if reference.text)
 
 
 def _named_items(value: object) -> Iterator[tuple[str, object]]:
-    """The items of a mapping; and of a list of mappings those that have a name, as parameters may."""
+    """Yield the items of a mapping, or the mappings of a list by their `name`, as parameters may be written."""
     if isinstance(value, Mapping):
         yield from ((str(key), item) for key, item in value.items())
     elif isinstance(value, list | tuple):
@@ -129,7 +129,7 @@ def _named_items(value: object) -> Iterator[tuple[str, object]]:
 
 
 def _values_of(parameter: object) -> Iterator[str]:
-    """The texts among what a parameter may be."""
+    """Yield the texts that a parameter may be."""
     if isinstance(parameter, Mapping):
         yield from (text for key in ("values", "value", "default") for text in texts(parameter.get(key)))
     else:
@@ -137,7 +137,7 @@ def _values_of(parameter: object) -> Iterator[str]:
 
 
 def _of_models(value: object) -> References:
-    """Estimators of the user's own: import paths, files of code, and files of pickles."""
+    """Yield the estimators of the user's own: import paths, files of code, and pickles."""
     if isinstance(value, list | tuple):
         for item in value:
             yield from _of_models(item)
@@ -172,7 +172,7 @@ PlainText: TypeAlias = Annotated[str, PLAIN]
 
 
 def reach_of(name: str, field: FieldInfo) -> Reach | None:
-    """How far the values of a field reach, None where these are options, numbers, switches or names from a list.
+    """Return how far a field's values reach; None for options, numbers, switches and names from a list.
 
     `TypeError` where a field does not say so and could hold any text.
     """
@@ -186,7 +186,7 @@ def reach_of(name: str, field: FieldInfo) -> Reach | None:
 
 
 def references(kind: type[BaseModel], values: Mapping[str, object]) -> References:
-    """What values of a class of options name outside; see `Options.references`."""
+    """Yield what values of a class of options name outside; see `Options.references`."""
     for name, field in kind.model_fields.items():
         value, reach = values.get(name), reach_of(name, field)
         inner = [each for each in _leaves(field.annotation) if _is_options(each)] if reach is None else []
@@ -213,7 +213,7 @@ def _marks(annotation: object) -> Iterator[Reach]:
 
 
 def _leaves(annotation: object) -> Iterator[object]:
-    """The types that an annotation is made of."""
+    """Yield the types that an annotation is made of."""
     if get_origin(annotation) is Annotated:
         yield from _leaves(get_args(annotation)[0])
     elif get_origin(annotation) is Literal or not get_args(annotation):
@@ -228,5 +228,5 @@ def _is_options(kind: object) -> bool:
 
 
 def _is_closed(kind: object) -> bool:
-    """Whether values of a type can name nothing: numbers, switches, names from a list, and options, which are asked."""
+    """Return whether values of a type name nothing: numbers, switches, names from a list, and options."""
     return kind in (int, float, bool, None, type(None), ...) or get_origin(kind) is Literal or _is_options(kind)

@@ -50,7 +50,7 @@ class RunSpec:
         return self.definition.model_copy(update={"split": split})
 
     def to_dict(self) -> dict[str, object]:
-        """Everything but the definition as plain values."""
+        """Return everything but the definition as plain values."""
         return {
             "task": self.task,
             "metric": self.metric,
@@ -64,7 +64,7 @@ class RunSpec:
 
     @classmethod
     def from_dict(cls, values: Json, definition: Definition) -> RunSpec:
-        """What `to_dict` wrote, with its definition."""
+        """Return the spec that `to_dict` wrote, with its definition."""
         return cls(
             definition=definition,
             task=values["task"],

@@ -20,7 +20,7 @@ EXAMPLE = "`trials: 20`"
 
 
 def load_yaml(text: str, where: str = "the definition", most: int | None = MAX_YAML_BYTES) -> dict[str, object]:
-    """YAML as plain values, see `search_spaces.yaml_text`; tags, aliases and keys given twice are refused.
+    """Return YAML as plain values; tags, aliases and keys given twice are refused (`search_spaces.yaml_text`).
 
     most: characters; None is no limit, for what a run has written itself.
     """
@@ -57,7 +57,7 @@ def read_values(path: str | Path) -> dict[str, object]:
 
 
 def read_definition(path: str | Path, overrides: Mapping[str, object] | None = None) -> Definition:
-    """A definition from a YAML file; relative paths are relative to the file's folder."""
+    """Read a definition from a YAML file; relative paths are relative to the file's folder."""
     source = Path(path)
     folder = source.resolve().parent
     values = {key: _from_folder(key, value, folder) for key, value in read_values(source).items()}
@@ -72,7 +72,7 @@ DEFAULTS = {key: Definition.model_fields[key].default for key in ("algorithm", "
 
 
 def merged(values: Mapping[str, object], overrides: Mapping[str, object]) -> dict[str, object]:
-    """The values with overrides in their place; mappings are merged key by key, lists and all else are replaced.
+    """Return the values with overrides: mappings are merged key by key, lists and all else replaced.
 
     Options alone, without a name, are those of what the values name, or of the default.
     """

@@ -87,7 +87,7 @@ class Anytime:
         )
 
     def band(self, values: np.ndarray, level: float = 0.95, resamples: int = 500) -> tuple[np.ndarray, np.ndarray]:
-        """Bootstrap interval over tasks of the mean of `values` (method x task x point); two arrays, method x point."""
+        """Return a bootstrap interval over tasks of the mean of `values` (method x task x point): two arrays."""
         count = values.shape[1]
         draws = np.random.default_rng(0).multinomial(count, np.full(count, 1 / count), size=resamples) / count
         means = np.einsum("rt,mtg->rmg", draws, values, optimize=True)
@@ -95,7 +95,7 @@ class Anytime:
         return low, high
 
     def frame(self) -> pd.DataFrame:
-        """Columns method, share, budget (mean over tasks), regret, rank."""
+        """Return columns method, share, budget (mean over tasks), regret, rank."""
         methods = np.repeat(self.methods, len(self.share))
         return pd.DataFrame(
             {
@@ -109,7 +109,7 @@ class Anytime:
 
 
 def anytime(curves: Curves, axis: str = "trials", bounds: pd.DataFrame | None = None, unequal: str = MATCH) -> Anytime:
-    """Regret over the budget of an axis.
+    """Return regret over the budget of an axis.
 
     Args:
         curves: what is compared.
@@ -140,10 +140,10 @@ def anytime(curves: Curves, axis: str = "trials", bounds: pd.DataFrame | None = 
 
 
 #: By method and task, each seed's positions on the axis and the losses of its best trial so far.
-Runs: TypeAlias = Mapping[tuple[str, str], Sequence[tuple[np.ndarray, np.ndarray]]]
+SeedCurves: TypeAlias = Mapping[tuple[str, str], Sequence[tuple[np.ndarray, np.ndarray]]]
 
 
-def _runs(curves: Curves, column: str) -> Runs:
+def _runs(curves: Curves, column: str) -> SeedCurves:
     found: dict[tuple[str, str], list[tuple[np.ndarray, np.ndarray]]] = defaultdict(list)
     keys = curves.frame[CURVE].to_numpy()
     starts = np.flatnonzero(np.r_[True, (keys[1:] != keys[:-1]).any(axis=1)])
@@ -154,7 +154,7 @@ def _runs(curves: Curves, column: str) -> Runs:
     return found
 
 
-def _budgets(curves: Curves, axis: str, runs: Runs, unequal: str) -> tuple[np.ndarray, list[Note]]:
+def _budgets(curves: Curves, axis: str, runs: SeedCurves, unequal: str) -> tuple[np.ndarray, list[Note]]:
     """Return per task what every method could spend: the least over methods of the median over seeds."""
     spent = np.full((len(curves.methods), len(curves.tasks)), np.nan)
     for m, method in enumerate(curves.methods):
@@ -196,7 +196,7 @@ def _incumbents(runs: Sequence[tuple[np.ndarray, np.ndarray]], budget: np.ndarra
 
 
 def _scales(curves: Curves, bounds: pd.DataFrame | None) -> tuple[np.ndarray, np.ndarray]:
-    """Per task the loss that is regret 0, and how much loss is regret 1."""
+    """Return per task the loss of regret 0, and how much loss is regret 1."""
     done = curves.frame[curves.frame["loss"].notna()].groupby("task")["loss"].agg(["min", "max"])
     done = done.reindex(list(curves.tasks))
     if bounds is None:
@@ -225,7 +225,7 @@ def _given_bounds(curves: Curves, bounds: pd.DataFrame) -> pd.DataFrame:
 
 
 def _worst_for_missing(seeds: list[list[np.ndarray]]) -> tuple[tuple[np.ndarray, ...], ...]:
-    """Replace what is not there by the worst regret on that task at that budget, and at least 1."""
+    """Replace missing values by the worst regret on that task at that budget, and at least 1."""
     filled: list[list[np.ndarray]] = [[] for _ in seeds]
     for t in range(len(seeds[0])):
         stacked = np.concatenate([row[t] for row in seeds])

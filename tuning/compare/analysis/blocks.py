@@ -41,7 +41,7 @@ class Blocks:
 
 
 def blocks(curves: Curves, result: Anytime) -> Blocks:
-    """The blocks at the end of the budget of `result`."""
+    """Return the blocks at the end of the budget of `result`."""
     cost_axis = _cost_axis(curves, result.axis)
     costs = None if cost_axis is None else _costs(curves, result, cost_axis)
     if len(result.tasks) > 1:
@@ -55,12 +55,12 @@ def blocks(curves: Curves, result: Anytime) -> Blocks:
 
 
 def _cost_axis(curves: Curves, axis: str) -> str | None:
-    """Seconds before steps; none for the axis of the budget itself, on which all methods spend the same."""
+    """Return seconds, else steps; never the axis of the budget itself, on which all methods spend the same."""
     return next((name for name in ("seconds", "steps") if name in curves.axes and name != axis), None)
 
 
 def _costs(curves: Curves, result: Anytime, cost_axis: str) -> list[list[np.ndarray]]:
-    """Per method and task, what each seed had spent on the cost axis when it reached the end of the budget."""
+    """Return per method and task each seed's cost up to the end of the budget."""
     column = {"trials": "trial"}.get(result.axis, result.axis)
     budget = dict(zip(result.tasks, result.budget, strict=True))
     frame = curves.frame

@@ -86,7 +86,7 @@ class Curves:
         return cls.from_frame(read_frame(path), mode)
 
     def only(self, tasks: tuple[str, ...]) -> Curves:
-        """The same curves on these tasks."""
+        """Return the curves of these tasks."""
         return Curves(self.frame[self.frame["task"].isin(tasks)], self.methods, tasks, self.axes)
 
     @cached_property
@@ -110,7 +110,7 @@ class Curves:
 
 
 def read_frame(path: str | Path) -> pd.DataFrame:
-    """A table from a `.csv`, `.csv.gz` or `.parquet` file."""
+    """Read a table from a `.csv`, `.csv.gz` or `.parquet` file."""
     source = Path(path)
     names = source.name.lower()
     try:

@@ -32,13 +32,13 @@ class HoldOut:
         return np.asarray(stats.rankdata(self.losses, axis=0).mean(axis=1))
 
     def against(self, method: str, reference: str) -> tuple[Counts, SignedRank]:
-        """Wins, ties and losses of a method, and the uncorrected test."""
+        """Return wins, ties and losses of a method, and the uncorrected test."""
         differences = self.losses[self.methods.index(method)] - self.losses[self.methods.index(reference)]
         return counts(np.round(differences, TIE_DECIMALS)), wilcoxon(differences)
 
 
 def hold_out(frame: pd.DataFrame, result: Anytime) -> HoldOut | None:
-    """From columns method, task, seed, score, mode: the hold-out score of every search's winner, missing without one.
+    """Return the winners' hold-out scores, from columns method, task, seed, score (missing without one), mode.
 
     None with one task, or when no search has a score.
     """

@@ -68,7 +68,7 @@ def _failures(comparison: ComparisonResult) -> Iterator[Note]:
 
 
 def _fewer_seeds(comparison: ComparisonResult) -> Iterator[Note]:
-    """Methods with fewer searches of a task than another one has; nothing stands for what is not there."""
+    """Yield methods with fewer searches of a task than another one; missing ones are not made up."""
     seeds = comparison.curves.frame.groupby(["task", "method"])["seed"].nunique().unstack()
     fewer = seeds.lt(seeds.max(axis=1), axis=0).sum()
     for method, count in fewer[fewer > 0].items():
@@ -76,7 +76,7 @@ def _fewer_seeds(comparison: ComparisonResult) -> Iterator[Note]:
 
 
 def _identical(comparison: ComparisonResult) -> Iterator[Note]:
-    """Methods whose every trial is the same, as when a model-based one never leaves its random start."""
+    """Yield methods with the same trials, as when a model-based one never leaves its random start."""
     groups: dict[bytes, list[str]] = {}
     for method, frame in comparison.curves.frame.groupby("method", sort=False):
         if len(frame) > 1:
@@ -86,7 +86,7 @@ def _identical(comparison: ComparisonResult) -> Iterator[Note]:
 
 
 def _hold_out(comparison: ComparisonResult) -> Iterator[Note]:
-    """The mean ranks on hold-out rows, and every method against the reference."""
+    """Yield the mean ranks on hold-out rows, and each method against the reference."""
     found, reference = comparison.hold_out, comparison.reference
     if found is None:
         return

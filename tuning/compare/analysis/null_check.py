@@ -34,7 +34,7 @@ class NullCheck:
 
 
 def null_check(result: Anytime, method: str) -> NullCheck | None:
-    """Whether the method's repetitions differ at the end of the budget.
+    """Return whether the method's repetitions differ at the end of the budget.
 
     Tasks with fewer repetitions than usual are left out. None with one task or one repetition.
     """

@@ -62,7 +62,7 @@ class Pair:
         return power(self.values, self.level)
 
     def to_dict(self) -> dict[str, object]:
-        """Plain values, the power included."""
+        """Return plain values, the power included."""
         figures = {name: value for name, value in asdict(self).items() if name not in ("values", "level")}
         return {**figures, "significant": self.significant, "power": asdict(self.power)}
 
@@ -122,7 +122,7 @@ class Pairs:
         return np.asarray((self.adjusted <= self.alpha) & self._differ_at_all)
 
     def pair(self, method: str, reference: str) -> Pair:
-        """The comparison of two methods, from the first one's side."""
+        """Return the comparison of two methods, from the first one's side."""
         if (method, reference) not in self._made:
             self._made[(method, reference)] = self._pair(method, reference)
         return self._made[(method, reference)]
@@ -159,7 +159,7 @@ class Pairs:
         return SAME if enough and within else UNCLEAR
 
     def _level(self, a: int, b: int) -> float:
-        """The level that Holm's correction leaves to this pair at worst: alpha over the size of its family."""
+        """Return the level that Holm's correction leaves to this pair at worst: alpha over the size of its family."""
         with_baseline = self.baseline is not None and self.methods.index(self.baseline) in (a, b)
         count = len(self.methods)
         return self.alpha / (count - 1 if with_baseline else count * (count - 1) // 2)

@@ -34,7 +34,7 @@ class Power:
     needed: int | None
 
     def sentence(self, word: str = "tasks") -> str:
-        """For a manager: "with 8 customers a difference this size is found 1 time in 3; use 24 customers"."""
+        """Return such as "with 8 customers a difference this size is found 1 time in 3; use 24 customers"."""
         if self.found is None:
             least = fewest_tasks(self.alpha)
             return (
@@ -50,7 +50,7 @@ class Power:
 
 
 def power(differences: np.ndarray, alpha: float = 0.05, goal: float = 0.8, simulations: int = 1000) -> Power:
-    """Power by simulation: comparisons on tasks drawn with replacement from the observed ones.
+    """Simulate power: comparisons on tasks drawn with replacement from the observed ones.
 
     So the effect and its spread are taken as observed, which flatters a small lucky sample; `alpha` is what a
     corrected test would ask of this pair. Ties between draws, zeros included, are broken at random.
@@ -75,12 +75,12 @@ def power(differences: np.ndarray, alpha: float = 0.05, goal: float = 0.8, simul
 
 
 def fewest_tasks(alpha: float = 0.05) -> int:
-    """The least number of tasks with which Wilcoxon's test can be significant at all (6 at 0.05)."""
+    """Return the least number of tasks with which Wilcoxon's test can be significant at all (6 at 0.05)."""
     return next(tasks for tasks in range(1, 64) if smallest_p(tasks) <= alpha)
 
 
 def frequency(share: float) -> str:
-    """0.33 -> "1 time in 3"."""
+    """Return a share as words, such as "1 time in 3" for 0.33."""
     if share < 0.01:
         return "practically never"
     if share > 0.95:

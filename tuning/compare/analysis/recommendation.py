@@ -30,7 +30,7 @@ class Recommendation:
 
 
 def recommend(comparison: ComparisonResult) -> Recommendation:
-    """The recommendation from the tests, the intervals and the costs.
+    """Return the recommendation from the tests, the intervals and the costs.
 
     The best-ranked method, unless one with the same score (the interval of the difference lies within the margin)
     is clearly cheaper. With a baseline, only a method that is significantly better replaces it. When nothing is
@@ -80,7 +80,7 @@ def _distrusted(comparison: ComparisonResult) -> Recommendation | None:
 
 
 def _best(comparison: ComparisonResult) -> str:
-    """The best-ranked method that no other is proven better than; with a baseline only if it is proven better."""
+    """Return the best-ranked method that none is proven better than; with a baseline only one proven better."""
     candidates = list(comparison.order)
     if comparison.baseline is not None:
         proven = [pair.method for pair in comparison.comparisons if pair.verdict == BETTER]
@@ -89,12 +89,12 @@ def _best(comparison: ComparisonResult) -> str:
 
 
 def _beaten(comparison: ComparisonResult, name: str) -> bool:
-    """Whether any method is significantly better; ranks, which count customers, and the test may disagree."""
+    """Return whether any method is significantly better; ranks and the test may disagree."""
     return any(comparison.pairs.pair(other, name).verdict == BETTER for other in comparison.order if other != name)
 
 
 def _savings(pairs: list[Pair]) -> list[str]:
-    """What is saved against the best-ranked method with the same score, and which others cost more too."""
+    """Name the best-ranked method with the same score and the cost saved, and others that cost more too."""
     if not pairs or pairs[0].cost is None:
         return []
     first, *others = pairs
@@ -103,7 +103,7 @@ def _savings(pairs: list[Pair]) -> list[str]:
 
 
 def _rest(comparison: ComparisonResult, pairs: list[Pair]) -> list[str]:
-    """What to say of the others, relative to the recommended method."""
+    """Return clauses about the other methods, relative to the recommended one."""
     clauses = []
     for pair in pairs:
         if pair.verdict == WORSE:
@@ -125,7 +125,7 @@ def _power(comparison: ComparisonResult, pair: Pair, before: str = ": ", after: 
 
 
 def _within_its_limits(comparison: ComparisonResult, sentence: str) -> str:
-    """The sentence, after what it does not hold for."""
+    """Put before the sentence what limits it: one task, or an unfinished run."""
     if comparison.blocks.unit == SEED:
         sentence = f"On this one {comparison.noun} only: {sentence[0].lower()}{sentence[1:]}"
     return sentence if comparison.unfinished is None else f"{comparison.unfinished.sentence()} {sentence}"

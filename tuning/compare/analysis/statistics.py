@@ -69,7 +69,7 @@ class Counts:
 
 
 def friedman(values: np.ndarray) -> Friedman:
-    """Whether methods differ at all; `values` is tasks x methods, at least three methods and two tasks."""
+    """Test whether methods differ at all; `values` is tasks x methods, at least two tasks and three methods."""
     tasks, methods = values.shape
     ranks = stats.rankdata(values, axis=1)
     if (ranks == ranks[:, :1]).all():
@@ -93,7 +93,7 @@ def friedman(values: np.ndarray) -> Friedman:
 
 
 def wilcoxon(differences: np.ndarray) -> SignedRank:
-    """The test of paired differences of regret; no difference at all is p = 1.
+    """Test paired differences of regret; no difference at all is p = 1.
 
     Differences are compared to `TIE_DECIMALS` decimals. Zeros are treated after Pratt. The p-value is exact up to
     `EXACT_TASKS` tasks, with ties and zeros too, asymptotic beyond.
@@ -113,7 +113,7 @@ def wilcoxon(differences: np.ndarray) -> SignedRank:
 
 
 def _exact_p(ranks: np.ndarray, plus: float) -> float:
-    """Share of all ways to give these ranks signs whose positive sum is as far from its mean as `plus`.
+    """Return the share of sign patterns of these ranks as far from the mean as `plus`.
 
     scipy tries all ways where there are ties, which takes a second with 13 tasks. Here the sum's distribution is built
     rank by rank; ties make halves of ranks, so everything is counted twice.
@@ -126,12 +126,12 @@ def _exact_p(ranks: np.ndarray, plus: float) -> float:
 
 
 def smallest_p(tasks: int) -> float:
-    """The smallest two-sided p that Wilcoxon's test can give with so many tasks."""
+    """Return the smallest two-sided p that Wilcoxon's test can give with so many tasks."""
     return float(stats.wilcoxon(np.arange(1.0, tasks + 1)).pvalue) if tasks else 1.0
 
 
 def holm(p: Sequence[float]) -> np.ndarray:
-    """Holm's step-down adjusted p-values, in the given order."""
+    """Return Holm's step-down adjusted p-values, in the given order."""
     values = np.asarray(p, dtype=float)
     order = np.argsort(values, kind="stable")
     steps = values[order] * np.arange(len(values), 0, -1)
@@ -141,7 +141,7 @@ def holm(p: Sequence[float]) -> np.ndarray:
 
 
 def bootstrap(values: np.ndarray, level: float = 0.95, resamples: int = 2000) -> Interval:
-    """The mean with its bias-corrected bootstrap interval (BCa) over the given values; always the same draws."""
+    """Return the mean with its bias-corrected bootstrap interval (BCa); always the same draws."""
     values = np.asarray(values, dtype=float)
     mean = float(values.mean())
     if len(values) < 2:
@@ -169,12 +169,12 @@ def counts(differences: np.ndarray) -> Counts:
 
 
 def pairwise(values: np.ndarray) -> dict[tuple[int, int], SignedRank]:
-    """Wilcoxon's test for every pair of columns (first before second), uncorrected."""
+    """Return Wilcoxon's test for every pair of columns (first before second), uncorrected."""
     return {(a, b): wilcoxon(values[:, a] - values[:, b]) for a, b in combinations(range(values.shape[1]), 2)}
 
 
 def cliques(mean_ranks: np.ndarray, different: np.ndarray) -> list[tuple[int, ...]]:
-    """Maximal runs of methods, neighbours in mean rank, within which no pair differs: the bars of a diagram.
+    """Return maximal runs of methods, neighbours in mean rank, that do not differ: the bars of a diagram.
 
     different: square, True where a pair differs significantly.
     """

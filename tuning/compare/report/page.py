@@ -16,7 +16,7 @@ SHOWN_ROWS = 500
 
 
 def page(comparison: ComparisonResult) -> str:
-    """The report as HTML."""
+    """Return the report as HTML."""
     noun = comparison.noun
     names = ", ".join(comparison.order)
     sections = [
@@ -92,7 +92,7 @@ def _over_budget(comparison: ComparisonResult) -> list[Block]:
 
 
 def _points(frame: pd.DataFrame) -> pd.DataFrame:
-    """About ten points of every curve."""
+    """Return about ten points of every curve."""
     every = max(1, frame.groupby("method").size().max() // 10)
     position = frame.groupby("method", sort=False).cumcount()
     last = position == frame.groupby("method", sort=False)["share"].transform("size") - 1

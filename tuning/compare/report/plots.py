@@ -31,7 +31,7 @@ class Plots:
         self._comparison = comparison
 
     def regret(self, axis: str | None = None) -> Figure:
-        """Mean normalised regret over the budget, with 95 % bootstrap bands over tasks; less is better."""
+        """Draw mean regret over the budget, with 95 % bootstrap bands over tasks; less is better."""
         result = self._result(axis)
         figure, axes = new_figure()
         self._curves(axes, result, result.clipped, result.mean_regret)
@@ -43,7 +43,7 @@ class Plots:
         return figure
 
     def rank(self, axis: str | None = None) -> Figure:
-        """Mean rank over the budget, with 95 % bootstrap bands over tasks; 1 is best."""
+        """Draw the mean rank over the budget, with 95 % bootstrap bands over tasks; 1 is best."""
         result = self._result(axis)
         figure, axes = new_figure()
         self._curves(axes, result, result.ranks, result.mean_rank)
@@ -53,12 +53,12 @@ class Plots:
         return figure
 
     def critical_difference(self) -> Figure:
-        """Mean ranks on a line; a bar joins methods that the tests do not tell apart (Holm-Wilcoxon cliques)."""
+        """Draw mean ranks on a line; a bar joins methods that do not differ (Holm-Wilcoxon cliques)."""
         comparison = self._comparison
         return draw_critical_difference(comparison.methods, comparison.ranks, comparison.pairs.different)
 
     def effects(self) -> Figure:
-        """The difference in mean regret of every method to the reference, with its 95 % interval and the margin."""
+        """Draw each method's difference in mean regret to the reference, with its 95 % interval and the margin."""
         comparison = self._comparison
         pairs = comparison.comparisons[::-1]
         figure, axes = new_figure(height=1.1 + 0.4 * len(pairs))
@@ -78,7 +78,7 @@ class Plots:
         return figure
 
     def heat_map(self) -> Figure:
-        """Regret at the end of the budget per task and method; the tasks on which methods differ most, at most 40."""
+        """Draw regret at the end of the budget by task and method, for at most 40 tasks that differ most."""
         comparison = self._comparison
         table = comparison.per_task()[list(comparison.order)]
         spread = table.max(axis=1) - table.min(axis=1)

@@ -14,7 +14,7 @@ from tuning.compare.analysis.result import ComparisonResult
 
 
 def summary(comparison: ComparisonResult) -> pd.DataFrame:
-    """One row per method, best first.
+    """Return one row per method, best first.
 
     Columns:
         rank, regret: means at the end of the budget.
@@ -71,7 +71,7 @@ def _against(pair: Pair | None) -> dict[str, object]:
 
 
 def _reach(final: Anytime) -> np.ndarray | None:
-    """Per method the least share of the budget whose mean regret is random search's final one or less; NaN: never."""
+    """Return per method the share of the budget at which it reaches random search's final regret; NaN: never."""
     random = next((i for i, name in enumerate(final.methods) if name.startswith("random")), None)
     if random is None:
         return None
@@ -81,7 +81,7 @@ def _reach(final: Anytime) -> np.ndarray | None:
 
 
 def text(comparison: ComparisonResult, width: int | None = None) -> str:
-    """The report for a terminal: the sentence, the table, Friedman's test, the notes. width: as of `table_text`."""
+    """Return the report for a terminal: sentence, table, Friedman's test, notes. width: see `table_text`."""
     return "\n".join([recommend(comparison).sentence, "", table_text(comparison, width), "", *footnotes(comparison)])
 
 
@@ -90,7 +90,7 @@ SPARED = ("= random after", "cost", "rank", "better/same/worse")
 
 
 def table_text(comparison: ComparisonResult, width: int | None = None) -> str:
-    """The summary with few digits, one line per method. width: characters of a line; None is no limit."""
+    """Return the summary with few digits. width: characters of a line; None is no limit."""
     shown = readable(comparison)
     found = str(shown.to_string(index=False))
     for name in SPARED:
@@ -102,7 +102,7 @@ def table_text(comparison: ComparisonResult, width: int | None = None) -> str:
 
 
 def readable(comparison: ComparisonResult) -> pd.DataFrame:
-    """The summary as text cells, without columns that hold nothing."""
+    """Return the summary as text cells, without columns that hold nothing."""
     table = summary(comparison)
     shown = pd.DataFrame({"method": list(table.index)})
     shown["rank"] = [f"{value:.2f}" for value in table["rank"]]
@@ -124,7 +124,7 @@ def readable(comparison: ComparisonResult) -> pd.DataFrame:
 
 
 def footnotes(comparison: ComparisonResult) -> list[str]:
-    """How to read the table, Friedman's test, and the notes."""
+    """Return how to read the table, Friedman's test, and the notes."""
     blocks, noun = comparison.blocks, comparison.noun
     lines = [
         amount(blocks.count, "seed" if blocks.unit == "seed" else noun)

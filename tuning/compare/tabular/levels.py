@@ -1,6 +1,6 @@
 """A grid as a search space: numbers become positions of their levels, so that every suggestion is on the grid.
 
-A searcher then sees an ordered parameter whose levels are evenly spaced, as a grid in a parameter's own scale is.
+A searcher then sees an ordered parameter with evenly spaced levels, as a grid in a parameter's own scale has.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Levels:
 
     @classmethod
     def of(cls, space: SearchSpace, configs: Sequence[Point]) -> Levels:
-        """The levels that occur in configurations of a space (its constraints are kept by the grid itself).
+        """Return the levels in configurations of a space (the grid itself keeps its constraints).
 
         Raises:
             SpaceError: a parameter never occurs, or the grid is not complete.
@@ -61,7 +61,7 @@ class Levels:
         return replace(levels, grid=allowed)
 
     def positions(self, config: Point) -> Configuration:
-        """A configuration with numbers replaced by positions of their levels."""
+        """Return a configuration with numbers replaced by positions of their levels."""
         found: Configuration = {}
         existing = self.space.existing(config)
         for label, parameter in existing.items():
@@ -78,7 +78,7 @@ def _key(config: Point) -> tuple[tuple[str, str], ...]:
 
 
 def _positioned(space: SearchSpace, label: str, values: Mapping[str, tuple[float, ...]]) -> Parameter:
-    """A parameter over positions; conditions on numbers are translated too."""
+    """Return a parameter over positions; conditions on numbers are translated too."""
     parameter = space.labelled[label]
     when = {parent: _translated(space, parent, allowed, values) for parent, allowed in parameter.when.items()}
     if isinstance(parameter, Choice):
@@ -104,7 +104,7 @@ def _translated(
 
 
 def inferred_space(configs: Sequence[Point]) -> SearchSpace:
-    """The space that a complete grid without conditions spans: numbers by their range, everything else a choice."""
+    """Return the space of a complete grid without conditions: numbers by their range, all else as choices."""
     names = list(configs[0])
     for config in configs:
         if set(config) != set(names):

@@ -44,7 +44,7 @@ def replay(
     seed: int = 0,
     workers: int = 1,
 ) -> pd.DataFrame:
-    """The curves of every method on every task of a table, with `seeds` repetitions.
+    """Return the curves of every method on every task of a table, with `seeds` repetitions.
 
     Args:
         table: recorded evaluations.
@@ -94,7 +94,7 @@ def compare_on_table(
     source: str = "",
     **options: Unpack[AnalysisOptions],
 ) -> Comparison:
-    """`replay`, then `analyse` with the table's optimum and median as bounds.
+    """Replay, then `analyse` with the table's optimum and median as bounds.
 
     Args:
         table, algorithms, seeds, trials, seconds, seed, workers: as in `replay`.
@@ -161,9 +161,9 @@ class Problem:
 
 
 def simulate(problem: Problem, method: Method, n_trials: int, seed: int, seconds: float = math.inf) -> pd.DataFrame:
-    """One search: columns trial, score, steps, seconds, state of a curves table.
+    """Run one search in simulated time; columns trial, score, steps, seconds, state of a curves table.
 
-    A search whose searcher or scheduler raises keeps what it had and ends in a failed trial.
+    Where its searcher or scheduler raises, a search keeps what it had and ends in a failed trial.
 
     Args:
         problem: what is to be solved.

@@ -61,7 +61,7 @@ class Evaluations:
     best_step: np.ndarray
 
     def finals(self, mode: str) -> np.ndarray:
-        """The score of each configuration run to its end; NaN where it failed on the way."""
+        """Return the full score of each configuration; NaN where it failed."""
         rows = np.arange(len(self.counts))
         reached = np.arange(self.scores.shape[1]) < self.counts[:, None]
         failed = (reached & np.isnan(self.scores)).any(axis=1)
@@ -77,7 +77,7 @@ class Table:
 
     Attributes:
         configs: the configurations, with the values they were evaluated with.
-        levels: the grid as a search space whose numbers are positions of levels, so that every suggestion is a row.
+        levels: the grid as a search space; its numbers are positions of levels, so that every suggestion is a row.
         modes: direction per task.
         evaluations: per task one `Evaluations` per replicate.
         space: the space that the grid was made from, or as read off the values.
@@ -102,7 +102,7 @@ class Table:
 
     @staticmethod
     def family(config: Point) -> str:
-        """Which race a configuration takes part in: its model's, where it has one."""
+        """Return which cohort a configuration belongs to: its model's, where it has one."""
         return str(config.get("model", ""))
 
     @cached_property
@@ -125,7 +125,7 @@ class Table:
 
     @classmethod
     def from_frame(cls, frame: pd.DataFrame, mode: str | None = None, space: SearchSpace | None = None) -> Table:
-        """A table from its rows.
+        """Make a table from its rows.
 
         Args:
             frame: the rows; see the module for its columns.
@@ -161,7 +161,7 @@ class Table:
         return cls(parsed, levels, modes, evaluations, levels.space)
 
     def frame(self) -> pd.DataFrame:
-        """The table's rows, with the configurations as JSON."""
+        """Return the table's rows, with the configurations as JSON."""
         parts = []
         texts = np.array([canonical(config) for config in self.configs], dtype=object)
         for task, replicates in self.evaluations.items():
@@ -182,7 +182,7 @@ class Table:
 
     @staticmethod
     def target(path: str | Path) -> Path:
-        """Where a table is to be written; `DataError` for a name that a table cannot have."""
+        """Return the path of a table to write; `DataError` for a name that a table cannot have."""
         target = Path(path)
         if target.suffix != ".parquet":
             raise DataError(f"{str(path)!r}: a table is written as .parquet, which keeps its search space.")
@@ -200,7 +200,7 @@ class Table:
         return target
 
     def bounds(self) -> pd.DataFrame:
-        """Columns task, best, reference: the optimum and the median over all configurations (replicates averaged)."""
+        """Return columns task, best, reference: optimum and median over configurations (replicates averaged)."""
         rows = []
         for task in self.tasks:
             scores = self.finals(task)
@@ -209,7 +209,7 @@ class Table:
         return pd.DataFrame(rows)
 
     def finals(self, task: str) -> np.ndarray:
-        """The full score of every configuration on a task, averaged over replicates; NaN where one failed."""
+        """Return the full score of each configuration; NaN where it failed."""
         return np.mean([found.finals(self.modes[task]) for found in self.evaluations[task]], axis=0)
 
 
@@ -227,7 +227,7 @@ def _check_columns(frame: pd.DataFrame, mode: str | None) -> None:
 
 
 def _configs(frame: pd.DataFrame) -> tuple[pd.Series, list[str]]:
-    """The canonical text of every row's configuration, and all different ones in order."""
+    """Return the canonical text of each row's configuration, and all different ones in order."""
     if "config" in frame.columns:
         known = frame["config"].astype(str)
         try:

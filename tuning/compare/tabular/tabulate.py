@@ -64,7 +64,7 @@ def tabulate(
 
 
 def _table(result: RunResult, space: SearchSpace, levels: int | Mapping[str, int]) -> Table:
-    """The table of a grid run; customers without a complete grid are left out and named."""
+    """Return the table of a grid run, with a note on customers without a complete grid."""
     wanted = {canonical(config) for config in space.grid(levels)}
     rows: dict[str, list[Json]] = {}
     seen: dict[str, set[str]] = {}
