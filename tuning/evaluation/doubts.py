@@ -68,20 +68,6 @@ def _gained(score: float, constant: float, metric: Metric) -> float:
     return gain if not is_error(metric.name) else gain / abs(constant) if constant else 0.0
 
 
-def is_too_good(
-    metric: str, score: float | None, error: float | None, rows: int, test: float | None, rare_rows: int | None = None
-) -> bool:
-    """Return whether a model is perfect on every fold and on the hold-out: a sign of a column that tells the target.
-
-    metric: a scorer's name; nothing is known of a user's own function. score, error, test: `cv_score`, `cv_error` and
-    `test_score`, None without a hold-out. rare_rows: see `StudyData`; with few of them a perfect score is chance.
-    """
-    best = score_range(metric)[1]
-    if rare_rows is not None and rare_rows < LEAST_OF_CLASS:
-        return False
-    return ":" not in metric and rows >= BELIEVABLE_ROWS and score == best and error == 0.0 and test in (None, best)
-
-
 def leak_note(
     data: StudyData,
     metric: Metric,
@@ -92,6 +78,8 @@ def leak_note(
 ) -> Note | None:
     """Return a note on a model that is perfect, or nearly so with a column that tells the target; None of others.
 
+    Perfect: on every fold and on the hold-out. With few rows of a class that is chance.
+
     score, error: of the winner over the folds. constant: the score of knowing nothing. test: the model's, on the
     hold-out.
     """
@@ -99,16 +87,17 @@ def leak_note(
         return None
     if data.task.classification and len(data.y) - np.bincount(data.y).max() < FEW_OTHERS:
         return None
-    perfect = is_too_good(metric.name, score, error, len(data.y), test, data.rare_rows)
-    if not perfect and not _strong(score, constant, score_range(metric.name)[1]):
+    best, rare = score_range(metric.name)[1], data.rare_rows
+    perfect = score == best and error == 0.0 and test in (None, best) and (rare is None or rare >= LEAST_OF_CLASS)
+    if not perfect and not _strong(score, constant, best):
         return None
     target, columns = pd.Series(data.y), dict(_columns(data)) if 2 <= len(data.columns) <= MOST_COLUMNS else {}
     if telling := [name for name, values in columns.items() if tells(values, target, data.task.kind)]:
-        return FitCode.LEAK(", ".join(telling), columns=telling, drop=drop_text(telling))
+        return FitCode.LEAK(", ".join(telling), columns=telling, drop=_drop_text(telling))
     return FitCode.TOO_GOOD(metric=metric.name, score=score + 0.0) if perfect else None
 
 
-def drop_text(columns: Iterable[str]) -> str:
+def _drop_text(columns: Iterable[str]) -> str:
     """Return what to type into a definition to leave columns out."""
     return f"`drop: [{', '.join(map(_yaml, columns))}]`"
 

@@ -16,7 +16,7 @@ from trained import trained
 from tuning import RunResult, TuneRunner
 from tuning.evaluation.conclusion import conclude
 from tuning.evaluation.constant import ConstantPrediction
-from tuning.evaluation.doubts import contradiction_note, is_too_good, leak_note
+from tuning.evaluation.doubts import contradiction_note, leak_note
 from tuning.evaluation.metrics import Metric
 from tuning.notes import FitCode, Note
 from tuning.runs.outcome import sentences
@@ -163,4 +163,6 @@ def test_few_rows_of_a_class_are_no_sign_that_a_column_tells_the_target(bad: int
     data = prepare_data(frame.sample(frac=1, random_state=0), target="y", task="binary", seed=0, split={"folds": 3})
     metric = Metric("roc_auc", data.task)
     assert ("'income'" in str(leak_note(data, metric, 0.99, 0.01, 0.5, 0.99))) == told
-    assert is_too_good("roc_auc", 1.0, 0.0, 120, 1.0, data.rare_rows) == (data.rare_rows >= 5)
+    data.columns = data.columns[:1]  # nothing to leave out
+    assert (leak_note(data, metric, 1.0, 0.0, 0.5, 1.0) is not None) == (bad == 40)  # 5 held-out rows of a class
+    assert leak_note(data, metric, 1.0, 0.0, 0.5, 0.94) is None, "a column that tells tells on the hold-out, too"
