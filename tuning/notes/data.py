@@ -157,6 +157,14 @@ class DataCode(NoteCode):
     POSITIVE_BY_NAME = "by its name, beside {other!r}"
     POSITIVE_BY_RARITY = "it is the rarer class, {share:.3g} % of {rows:of row}, beside {other!r}"
 
+    # Of the order of rows.
+    ROWS_SORTED = "the rows are sorted by {subject!r}{follow:then  and }"
+    ROWS_FOLLOW = (
+        "the target follows that of the row before{by:after , in the order of } (lag-1 autocorrelation "
+        "{correlation:.2f} of a plain model's errors)"
+    )
+    OF_CUSTOMERS = "for {found} of the {looked_at:of customer} looked at, {what}"
+
     # Of the hold-out and the folds.
     HOLD_OUT_LEAVES = (
         "the hold-out leaves too few {subject} for the search: {left:d}; at least 2 are needed.",

@@ -14,7 +14,7 @@ import numpy as np
 from schedulers import stopping
 from schedulers.stopping import RuleSpec
 from search_spaces import SearchSpace, SpaceError
-from tuning.basics.wording import amount, did_you_mean, name_list, raised
+from tuning.basics.wording import did_you_mean, name_list, raised
 from tuning.data.customers import Customers
 from tuning.data.sampling import SampledFrames, TargetSample, sample_target
 from tuning.definition.definition import Definition
@@ -29,7 +29,7 @@ from tuning.planning.model_space import check_models, common_tasks, space_of
 from tuning.planning.portfolios.sources import check_portfolio, find_portfolio
 from tuning.preprocessing.classes import Label, find_label, guess_positive, read_classes
 from tuning.preprocessing.roles import encode_target, read_target
-from tuning.preprocessing.row_order import date_of, order_text, row_orders
+from tuning.preprocessing.row_order import date_of, order_note, row_orders
 from tuning.preprocessing.splitting import AUTO, RANDOM, STRATIFIED
 from tuning.preprocessing.task import BINARY, MULTICLASS, REGRESSION, TASKS, Prediction, agreed_task
 from tuning.study.customer_data import OwnCode
@@ -173,9 +173,8 @@ def _time_split(definition: Definition, task: str, frames: Mapping[str, pd.DataF
     found, looked_at = row_orders(frames.values(), definition.target, task, definition.dates)
     if not found:
         return None, []
-    looked = "" if looked_at == 1 else f"for {len(found)} of the {amount(looked_at, 'customer')} looked at, "
     shuffled, column = RANDOM if task == REGRESSION else STRATIFIED, date_of(found)
-    why = f"{looked}{order_text(found)}"
+    why = order_note(found, looked_at)
     if column is not None:
         return column, [PlanCode.SPLIT_BY_TIME(column, why=why, shuffled=shuffled)]
     return None, [PlanCode.ROWS_IN_ORDER(found[0].column or "COLUMN", why=why, shuffled=shuffled)]

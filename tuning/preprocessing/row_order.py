@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from tuning.errors import CustomerError
+from tuning.notes import DataCode, Note
 from tuning.preprocessing.columns import Features, read_columns
 from tuning.preprocessing.kinds import DATE, NUMBER
 from tuning.preprocessing.roles import encode_target, read_moments, read_target
@@ -54,15 +55,16 @@ def row_orders(
     return [each for each in found if each.column == column], len(seen)
 
 
-def order_text(orders: Sequence[RowOrder]) -> str:
-    """Describe what customers with the same order have in common, as a part of a sentence."""
-    column = orders[0].column
-    figure = f"(lag-1 autocorrelation {median(each.correlation for each in orders):.2f} of a plain model's errors)"
-    follows = "the target follows that of the row before"
-    depends = 2 * sum(each.depends for each in orders) >= len(orders)
-    if 2 * sum(each.ordered for each in orders) >= len(orders):
-        return f"the rows are sorted by {column!r}{f' and {follows} {figure}' * depends}"
-    return f"{follows}{f', in the order of {column!r}' * bool(column)} {figure}"
+def order_note(orders: Sequence[RowOrder], looked_at: int) -> Note:
+    """Return a note on what customers with the same order have in common. looked_at: how many customers were."""
+    column, half = orders[0].column, len(orders) / 2
+    is_sorted = sum(each.ordered for each in orders) >= half
+    by = [column] if column and not is_sorted else []
+    why = DataCode.ROWS_FOLLOW(by=by, correlation=median(each.correlation for each in orders))
+    if is_sorted:
+        depends = sum(each.depends for each in orders) >= half
+        why = DataCode.ROWS_SORTED(column, follow=why if depends else None)
+    return why if looked_at == 1 else DataCode.OF_CUSTOMERS(found=len(orders), looked_at=looked_at, what=why)
 
 
 def date_of(orders: Sequence[RowOrder]) -> str | None:
