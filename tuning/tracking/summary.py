@@ -14,21 +14,9 @@ from pathlib import Path
 
 from tuning.records.schema import FINISHED
 from tuning.storage.run_directory import RunDirectory
-from tuning.tracking import mlflow_names
 from tuning.tracking.mlflow_names import TrackedSearch
 from tuning.tracking.stores.store import Store
-from tuning.tracking.tracked_runs import (
-    KIND_TAG,
-    NAME_TAG,
-    NOTE_TAG,
-    RUN_TAG,
-    SEARCH_TAG,
-    STATUS,
-    SUMMARY,
-    USER_TAG,
-    TrackedRun,
-    user,
-)
+from tuning.tracking.tracked_runs import NOTE_TAG, RecordRuns
 
 FOLDER = "mlflow"
 SUMMARY_FILE = f"{FOLDER}/summary.json"
@@ -67,7 +55,8 @@ def save_summary(directory: RunDirectory, summary: Summary, contents: Mapping[st
 def write_summary(store: Store, directory: RunDirectory, search: TrackedSearch) -> None:
     """Write or replace the summary run and its artifacts."""
     summary = Summary(**json.loads(directory.read(SUMMARY_FILE)))
-    run = _run_of(summary, search)
+    tags = {**({NOTE_TAG: summary.note} if summary.note else {}), **summary.tags}
+    run = RecordRuns(search).of_summary(summary.state, summary.started, summary.ended, summary.metrics, tags)
     store.write([run], lambda _: None)
     with tempfile.TemporaryDirectory() as folder:
         for name, source in summary.artifacts.items():
@@ -76,29 +65,3 @@ def write_summary(store: Store, directory: RunDirectory, search: TrackedSearch) 
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(directory.read(source))
         store.log_artifacts(run.key, Path(folder))
-
-
-def _run_of(summary: Summary, search: TrackedSearch) -> TrackedRun:
-    name = mlflow_names.text(search.run, mlflow_names.KEY_LIMIT)
-    end = int(summary.ended * 1000)
-    names = mlflow_names.keys(summary.metrics)
-    tags = {
-        NAME_TAG: name,
-        USER_TAG: user(),
-        KIND_TAG: SUMMARY,
-        SEARCH_TAG: search.id(),
-        RUN_TAG: search.run,
-        **({NOTE_TAG: summary.note} if summary.note else {}),
-        **{mlflow_names.key(tag): value for tag, value in summary.tags.items()},
-    }
-    return TrackedRun(
-        key=search.id(),
-        parent=None,
-        kind=SUMMARY,
-        name=name,
-        status=STATUS[summary.state],
-        start=int(summary.started * 1000),
-        end=end,
-        metrics=tuple((names[metric], float(value), 0, end) for metric, value in summary.metrics.items()),
-        tags={tag: mlflow_names.text(value, mlflow_names.TAG_LIMIT) for tag, value in tags.items()},
-    )

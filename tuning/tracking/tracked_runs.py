@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 
@@ -38,9 +38,9 @@ NOTE_TAG = "mlflow.note.content"
 TRIALS = "trials"  # the metric that says how far a study has come
 #: Metrics of a study's run. All other columns of its record are tags.
 STUDY_METRICS = tuple(each.name for each in RECORDED if each.is_number)
-_STUDY_TEXT = tuple(
-    each.name for each in RECORDED if each.name not in {*STUDY_METRICS, "run", "config", "started", "customer", "study"}
-)
+_NOT_TEXT = {*STUDY_METRICS, "run", "config", "started", "customer", "study"}
+_STUDY_TEXT = tuple(each.name for each in RECORDED if each.name not in _NOT_TEXT)
+_TRIAL_TEXT = ("algorithm", "scheduler", "seed", "reason", "error", "lineage", "schedule")
 #: The only ones where there are very many studies.
 SHORT_METRICS = (*(each.name for each in RECORDED if each.is_number and each.essential and each.better), TRIALS)
 
@@ -51,7 +51,7 @@ NO_MODEL_NOTE = "No model: "
 class TrackedRun:
     """One MLflow run, ready to be written.
 
-    key: our id (`identity.TrackedSearch.id`): the run's id where we may choose it, else the tag `tuning.key`.
+    key: our id (`TrackedSearch.id`): the run's id where we may choose it, else the tag `tuning.key`.
     parent: the parent's key.
     status: MLflow's; RUNNING for the run of a study that has no record yet.
     start, end: milliseconds since 1970.
@@ -96,8 +96,8 @@ class RecordRuns:
     """The runs of a search's records.
 
     Attributes:
-        search: what their ids are derived from.
-        short: with what somebody looks for among a million of them, and no more. A figure takes about 440 bytes of
+        search: What their ids are derived from.
+        short: With what somebody looks for among a million of them, and no more. A figure takes about 440 bytes of
             SQLite with its history and 175 without, a tag 200: a full run has 20 of each.
     """
 
@@ -106,101 +106,83 @@ class RecordRuns:
 
     def of_trial(self, record: TrialRecord) -> TrackedRun:
         """Return a trial's child run."""
-        start = _milliseconds(record.started)
+        start, config = _milliseconds(record.started), record.config
         end = start + max(0, int(record.seconds * 1000))
-        config = record.config
-        tags = {CUSTOMER_TAG: record.customer}
         if self.short:
             config = {name: value for name, value in config.items() if (name, value) != (MODEL, record.family)}
             figures = [] if record.score is None else [("score", record.score, _counted_step(record), end)]
         else:
             figures = list(_trial_metrics(record, start, end))
-            tags |= self._trial_tags(record)
-        return TrackedRun(
-            key=self.search.id(record.study, record.trial),
+        tags = {CUSTOMER_TAG: record.customer, **({} if self.short else _texts(record, _TRIAL_TEXT))}
+        if record.study != record.customer and not self.short:
+            tags[STUDY_TAG] = record.study
+        return replace(
+            self._run(TRIAL, self.search.id(record.study, record.trial), _trial_name(record), start, tags),
             parent=self.search.id(record.study),
-            kind=TRIAL,
-            name=_trial_name(record),
             status=STATUS.get(record.state, "FAILED"),
-            start=start,
             end=end,
             params=params_of(config, None if self.short else record.family),
             metrics=tuple(figures),
-            tags=_tags(tags),
-            short=self.short,
         )
 
     def of_pool(self, record: TrialRecord) -> TrackedRun:
-        """The run's pool, which is a trial of no study."""
-        run = self.of_trial(record)
-        tags = {name: value for name, value in run.tags.items() if name not in (CUSTOMER_TAG, STUDY_TAG)}
-        tags |= {KIND_TAG: POOLED, RUN_TAG: self.search.run, NAME_TAG: POOLED}
-        return replace(run, parent=None, kind=POOLED, name=POOLED, tags=tags)
+        """Return the run of the pool, which is a trial of no study."""
+        trial = self.of_trial(record)
+        run = self._run(POOLED, trial.key, POOLED, trial.start, {} if self.short else _texts(record, _TRIAL_TEXT))
+        return replace(run, status=trial.status, end=trial.end, params=trial.params, metrics=trial.metrics)
 
     def of_study(self, record: StudyRecord) -> TrackedRun:
-        """A customer's parent run: the winner, its scores, the counts and the leaderboard row."""
-        end = ended(record)
-        tags = self._study_tags(record)
-        for column in ("reason",) if self.short else _STUDY_TEXT:
-            value = getattr(record, column)
-            if column == "notes":
-                value = texts(value)
-            if value not in (None, ""):
-                tags[f"{PREFIX}{column}"] = str(value)
-        if record.status != OK:
+        """Return a customer's parent run: the winner, its scores, the counts and the leaderboard row."""
+        end, ok = ended(record), record.status == OK
+        tags = _texts(record, ("reason",) if self.short else _STUDY_TEXT)
+        if not ok:
             tags[NOTE_TAG] = f"{NO_MODEL_NOTE}{record.reason}"
         if not self.short:
             tags[f"{PREFIX}leaderboard"] = canonical(_plain(record))
             if record.trial is not None:
                 tags[f"{PREFIX}best_run"] = self.search.id(record.study, record.trial)
-        figures = ((name, getattr(record, name)) for name in (SHORT_METRICS if self.short else STUDY_METRICS))
-        run = self._study_run(record, "FINISHED" if record.status == OK else "FAILED", tags)
-        metrics = tuple((name, float(value), 0, end) for name, value in figures if value is not None)
-        params = params_of({} if self.short else record.config or {}, record.family)
-        return replace(run, end=end, params=params, metrics=metrics)
-
-    def of_open_study(self, record: TrialRecord) -> TrackedRun:
-        """The parent run of a study whose first trials arrive before its own record."""
-        tags = self._study_tags(record)
-        if not self.short:
-            tags |= {f"{PREFIX}algorithm": record.algorithm, f"{PREFIX}scheduler": record.scheduler}
-        return self._study_run(record, RUNNING, tags)
-
-    def _study_run(self, record: StudyRecord | TrialRecord, status: str, tags: Mapping[str, str]) -> TrackedRun:
-        return TrackedRun(
-            key=self.search.id(record.study),
-            parent=None,
-            kind=STUDY,
-            name=_study_name(record),
-            status=status,
-            start=_milliseconds(record.started),
-            tags=_tags(tags),
-            short=self.short,
+        figures = {name: getattr(record, name) for name in (SHORT_METRICS if self.short else STUDY_METRICS)}
+        return replace(
+            self.of_open_study(record, tags),
+            status="FINISHED" if ok else "FAILED",
+            end=end,
+            params=params_of({} if self.short else record.config or {}, record.family),
+            metrics=tuple((name, float(value), 0, end) for name, value in figures.items() if value is not None),
         )
 
-    def _study_tags(self, record: StudyRecord | TrialRecord) -> dict[str, str]:
-        """The tags of a study's run by which it is found."""
-        tags = {KIND_TAG: STUDY, RUN_TAG: self.search.run, CUSTOMER_TAG: record.customer}
+    def of_open_study(self, record: StudyRecord | TrialRecord, tags: Mapping[str, str] | None = None) -> TrackedRun:
+        """Return the parent run of a study without its own record, so far.
+
+        record: of one of its first trials. tags: in place of those that a trial knows of its study.
+        """
+        if tags is None:
+            tags = {} if self.short else _texts(record, ("algorithm", "scheduler"))
+        tags = {CUSTOMER_TAG: record.customer, **tags}
         if not self.short or record.study != record.customer:
             tags[STUDY_TAG] = record.study
-        if not self.short:
-            tags |= {NAME_TAG: _study_name(record), USER_TAG: user(), SEARCH_TAG: self.search.id()}
-        return tags
+        key, start = self.search.id(record.study), _milliseconds(record.started)
+        return self._run(STUDY, key, _study_name(record), start, tags)
 
-    def _trial_tags(self, record: TrialRecord) -> dict[str, str]:
-        tags = {
-            NAME_TAG: _trial_name(record),
-            RUN_TAG: self.search.run,
-            f"{PREFIX}algorithm": record.algorithm,
-            f"{PREFIX}scheduler": record.scheduler,
-            f"{PREFIX}seed": str(record.seed),
-        }
-        if record.study != record.customer:
-            tags[STUDY_TAG] = record.study
-        for column in ("reason", "error", "lineage", "schedule"):
-            if value := getattr(record, column):
-                tags[f"{PREFIX}{column}"] = str(value)
-        return tags
+    def of_summary(
+        self, status: str, started: float, ended: float, metrics: Mapping[str, float], tags: Mapping[str, str]
+    ) -> TrackedRun:
+        """Return the run that sums up the search. started, ended: seconds since 1970."""
+        name, end = mlflow_names.text(self.search.run, mlflow_names.KEY_LIMIT), _milliseconds(ended)
+        names = mlflow_names.keys(metrics)
+        figures = tuple((names[key], float(value), 0, end) for key, value in metrics.items())
+        run = self._run(SUMMARY, self.search.id(), name, _milliseconds(started), tags)
+        return replace(run, status=STATUS[status], end=end, metrics=figures)
+
+    def _run(self, kind: str, key: str, name: str, start: int, tags: Mapping[str, str]) -> TrackedRun:
+        """A run with its tags, and those by which it is found; where there are very many, trials have none of these."""
+        found = {} if kind == TRIAL else {KIND_TAG: kind}
+        if not (self.short and kind == TRIAL):
+            found[RUN_TAG] = self.search.run
+        if not self.short:
+            found[NAME_TAG] = name
+        if not (self.short or kind == TRIAL):
+            found |= {USER_TAG: user(), SEARCH_TAG: self.search.id()}
+        return TrackedRun(key, None, kind, name, RUNNING, start, tags=_tags({**found, **tags}), short=self.short)
 
 
 def params_of(config: Mapping[str, object], family: str | None = None) -> dict[str, str]:
@@ -284,6 +266,17 @@ def _plain(record: StudyRecord) -> dict[str, object]:
         for name, value in row.items()
         if name not in ("config", "error", "notes")
     }
+
+
+def _texts(record: StudyRecord | TrialRecord, columns: Iterable[str]) -> dict[str, str]:
+    """Columns of a record as tags, without those that are empty."""
+    found = {}
+    for column in columns:
+        value = getattr(record, column)
+        value = texts(value) if column == "notes" else value
+        if value not in (None, ""):
+            found[f"{PREFIX}{column}"] = str(value)
+    return found
 
 
 def _tags(tags: Mapping[str, str]) -> dict[str, str]:
