@@ -26,10 +26,6 @@ T = TypeVar("T")
 NEEDED = ("study", "trial", "family", "state", "score", "config")
 MOST_TRIALS = 3_000  # of a run, from all of its customers
 LEAST = 10  # different configurations of a family that have finished, in all customers together
-TOO_FEW = (
-    "Which hyperparameters matter cannot be said: "
-    f"that takes {LEAST} different configurations of one model that have finished."
-)
 Storage: TypeAlias = "str | BaseStorage | None"
 
 

@@ -20,7 +20,7 @@ from tuning.study.study import Study, StudyTable, budgets, customers_of
 
 # `inside`: the files are the run's own, by their names in it; so it can be moved and copied.
 # `options`: what a customer has of its own, as it was given; `space`: what its own space meant when the run began.
-# `fixed`: what is fitted in place of a search; `first`: what a search tries first, where that is its own.
+# `fixed`: what is fitted in place of a search; `points_to_evaluate`: what a search tries first, where that is its own.
 _COLUMNS = {
     "study": "string",
     "customer": "string",

@@ -27,7 +27,7 @@ from tuning.reporting.data_table import DataColumn, DataTable
 from tuning.reporting.html import Block, HtmlTable, Page, Picture, PictureRow, Points, Section, Text, drawn
 from tuning.runs.leaderboard import SCHEMA, as_recorded_notes
 from tuning.runs.note_groups import MOST_NOTED, Group, grouped, noted, notes_at_the_end
-from tuning.runs.optuna_study import MOST_TRIALS, NEEDED, TOO_FEW, parameter_effects
+from tuning.runs.optuna_study import MOST_TRIALS
 from tuning.runs.outcome import REPORT, answer, remarks
 from tuning.runs.plan_file import frozen_definition, read_spec
 from tuning.runs.report.customer import customer_sections
@@ -40,7 +40,7 @@ MOST_GROUPS = 15  # of reasons and notes
 MOST_TEXT = 240  # characters of a cell
 REPORT_VIEWS: tuple[View, ...] = ("report", "details")
 # What the pictures need of customers' best studies; `seconds` are of all their studies.
-_DRAWN = ("customer", "status", "family", "ensemble", "test_score", "baseline_test_score", "gain", "rows", "seconds")
+_DRAWN = ("customer", "status", "test_score", "gain", "rows", "seconds")
 
 
 def write_report(result: RunResult, *, quick: bool = False) -> str:
@@ -53,7 +53,8 @@ def load_ahead(studies: int) -> None:
     """Import the libraries that draw, which takes half a second, where a run of that many studies has pictures."""
     if not 1 < studies < LEAST_DRAWN:
         names = ["jinja2", "matplotlib.backends.backend_svg", "tuning.runs.plots"]
-        names += ["optuna.importance"] * ("sklearn" in sys.modules)  # it would import that, which takes a second
+        if studies == 1 and "sklearn" in sys.modules:  # it would import that, which takes a second
+            names.append("optuna.importance")
         for name in names:
             importlib.import_module(name)
 
@@ -61,12 +62,12 @@ def load_ahead(studies: int) -> None:
 def page(result: RunResult, *, quick: bool = False) -> str:
     """Return a run's page. quick: the part on a single customer fits its model again only where that takes seconds."""
     counts, alone = result.summary(), len(result.board()) == 1
-    trials = result.some_trials([*NEEDED, "customer", "reason"], MOST_TRIALS)
+    trials = result.some_trials(["study", "trial", "customer", "state", "reason"], MOST_TRIALS)
     beside = remarks(result, counts)
     blocks: list[Block] = [Points(beside)] if beside else []
     sections = [
         *_contradicted(result),
-        Section("Result", [*blocks, *pictures(result, trials)]),
+        Section("Result", [*blocks, *pictures(result)]),
         *([each for each in customer_sections(result.customer(), quick=quick) if each.blocks] if alone else []),
         Section("Customers", [_customers(result)]),
         *_failures(result, trials),
@@ -84,8 +85,8 @@ def page(result: RunResult, *, quick: bool = False) -> str:
     return Page(f"{definition.name}: {what}{whom}", " ".join(answer(result, counts)), sections, footer).html()
 
 
-def pictures(result: RunResult, trials: pa.Table) -> list[Block]:
-    """Return the pictures of all customers. trials: some of them, with the columns `NEEDED` of `parameter_effects`."""
+def pictures(result: RunResult) -> list[Block]:
+    """Return the pictures of all customers."""
     board = result.board()
     if len(board) < LEAST_DRAWN:
         return []
@@ -108,15 +109,6 @@ def pictures(result: RunResult, trials: pa.Table) -> list[Block]:
         alt = "Hold-out score against the number of rows of each customer"
         sizes = partial(plots.score_and_size, studies, board.metric)
         found.append(drawn(sizes, alt, f"Where the dots {better} to the right, more rows would help small customers."))
-    if "family" in there:
-        about = "A family that never wins and is in no ensemble can be left out with models."
-        alt = "How many customers each model family wins"
-        found.append(drawn(partial(plots.winning_families, studies), alt, about))
-    effects = parameter_effects(trials.to_pandas(), board.mode)
-    if effects:
-        about = "What matters most is worth a closer search; what explains nothing can stay at its default."
-        told = partial(plots.parameters_across_customers, effects)
-        found.append(drawn(told, "Importance of each hyperparameter", f"{about} From {amount(len(trials), 'trial')}."))
     if len(studies):
         without = pc.any(pc.not_equal(studies["status"], OK)).as_py()
         alt = f"Seconds per customer{', with and without a model' if without else ''}"
@@ -124,8 +116,7 @@ def pictures(result: RunResult, trials: pa.Table) -> list[Block]:
             f"Customers far to the right cost most{'; those without a model are explained below' if without else ''}."
         )
         found.append(drawn(partial(plots.time_and_failures, studies), alt, about))
-    blocks += [PictureRow(found)] if found else []
-    return [*blocks, Text(TOO_FEW)] if len(trials) and not effects else blocks
+    return [*blocks, *([PictureRow(found)] if found else [])]
 
 
 def _customers(result: RunResult) -> DataTable:

@@ -18,7 +18,6 @@ import pyarrow.feather
 from tuning.records.parts import STUDIES, TRIALS
 from tuning.records.tables import no_rows
 from tuning.reporting.html import PictureRow
-from tuning.runs import optuna_study
 from tuning.runs.leaderboard import LEADERBOARD, SCHEMA
 from tuning.runs.note_groups import Group
 from tuning.runs.outcome import sentences
@@ -74,8 +73,7 @@ def _pictures(result: RunResult, folder: Path) -> list[dict[str, str]]:
     """Each picture's file, and what it shows in words."""
     from tuning.reporting.figure import svg  # matplotlib, which the tables of a run that goes on do not need
 
-    blocks = pictures(result, result.some_trials([*optuna_study.NEEDED, "customer"], optuna_study.MOST_TRIALS))
-    drawn = [picture for block in blocks if isinstance(block, PictureRow) for picture in block.pictures]
+    drawn = [picture for block in pictures(result) if isinstance(block, PictureRow) for picture in block.pictures]
     listed = []
     for number, picture in enumerate(drawn):
         name = f"picture-{number}.svg"
