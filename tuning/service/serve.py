@@ -187,7 +187,11 @@ def _uvicorn(settings: ServiceSettings, service: Service) -> uvicorn.Config:
 def _listen(settings: ServiceSettings) -> socket.socket:
     try:
         family = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((settings.host, settings.port), family=family, backlog=WAITING)
+        listener = socket.create_server((settings.host, settings.port), family=family, backlog=WAITING)
+        # Its connections have this, too, which asyncio sets for sockets that name TCP alone. Without it the body of an
+        # answer waits 40 ms, until the client has acknowledged its headers.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return listener
     except OSError as error:
         raise DefinitionError(
             f"--host {settings.host} --port {settings.port}: nothing can listen there ({error.strerror}). Give another "

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 import secrets
+import socket
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from tuning.basics.documents import Json
 from tuning.service.children import Children
 from tuning.service.database.runs import Runs
 from tuning.service.plans import OPEN
+from tuning.service.serve import _listen
 from tuning.service.service import Service
 from tuning.service.settings import ServiceSettings
 from tuning.service.web.app import create_app
@@ -277,3 +279,9 @@ def test_a_parameter_that_is_misspelt_is_refused_where_it_would_be_ignored(
 
 def test_a_page_takes_parameters_of_others(page: TestClient) -> None:
     assert page.get("/?utm_source=mail").status_code == 200
+
+
+def test_the_body_of_an_answer_does_not_wait_for_the_clients_word_on_its_head(service: Service) -> None:
+    settings = service.settings.model_copy(update={"port": 0})
+    with _listen(settings) as listener, socket.create_connection(listener.getsockname()), listener.accept()[0] as asked:
+        assert asked.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
