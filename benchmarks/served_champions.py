@@ -80,7 +80,7 @@ def predicting(url: str, token: str, directory: str, cold: int) -> dict[str, flo
 def _is_child(pid: str, team: str) -> bool:
     """Whether a process is the one that has a team's models in memory."""
     with contextlib.suppress(OSError):
-        return os.readlink(f"/proc/{pid}/cwd").endswith(f"/work/champions/{team}")
+        return f"/work/champions/{team}" in os.readlink(f"/proc/{pid}/cwd")
     return False
 
 
