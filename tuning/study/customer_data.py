@@ -25,7 +25,7 @@ from tuning.models.base import Family
 from tuning.models.entries import own_families
 from tuning.models.pooled import RunPool
 from tuning.models.preparation import Preparation, made_of_several_rows
-from tuning.notes import DataCode, Note
+from tuning.notes import DataCode
 from tuning.storage.run_directory import RunDirectory
 from tuning.user_code import Function, apply_prepare, load_function, source_of
 
@@ -80,7 +80,7 @@ class OwnCode:
             raise DefinitionError(f"{key}: {error}") from error
 
     def loaded(self) -> OwnCode:
-        """Itself, after everything has been loaded."""
+        """Load everything, and return itself."""
         _ = self.prepare, self.metric, self.objective, self.families
         return self
 
@@ -89,14 +89,14 @@ class OwnCode:
         return None if self.definition.prepare is None else source_of(self.definition.prepare, self.directory)
 
     def preparation(self, rows: pd.DataFrame) -> Preparation | None:
-        """What a model keeps of `prepare`, for rows like these; None without one."""
+        """Return what a model keeps of `prepare`, for rows like these; None without one."""
         if self.definition.prepare is None:
             return None
         inputs = tuple((name, str(rows[name].dtype)) for name in rows.columns)
         return Preparation(self.definition.prepare, self._source, inputs, rows[:EXAMPLE_ROWS])
 
     def frame(self, rows: pd.DataFrame, customer: str) -> pd.DataFrame:
-        """A customer's rows as `prepare` gives them back; `CustomerError` when it fails."""
+        """Return a customer's rows as `prepare` returns them; `CustomerError` when it fails."""
         if self.prepare is None:
             return rows
         return apply_prepare(self.prepare, rows) if self.process is None else self.process.frame(rows, customer)
@@ -119,19 +119,20 @@ class CustomerData:
     pool: RunPool | None = None
 
     def frame(self, customer: Customer) -> pd.DataFrame:
-        """The customer's rows after `prepare`, which is what an objective gets; `CustomerError` says what is wrong."""
+        """Return the customer's rows after `prepare`, for an objective; `CustomerError` says what is wrong."""
         return self.code.frame(self.rows(customer), customer.id)
 
     def prepared(self, customer: Customer) -> StudyData:
-        """The customer's rows checked and split for its study; `CustomerError` says why they cannot be used."""
+        """Check and split the customer's rows for its study; `CustomerError` says why they cannot be used."""
         spec = self.spec
         rows = self.rows(customer)
         frame = self.code.frame(rows, customer.id)
         data = self.divided(frame, derive(spec.definition.seed, "data", customer.id))
-        preparation = self.code.preparation(rows)
-        if preparation is not None:
-            note = self._several_rows_note(customer, rows, frame, data)
-            data = replace(data, preparation=preparation, example=preparation.example, notes=(*data.notes, *note))
+        if (preparation := self.code.preparation(rows)) is not None:
+            names = [column.name for column in data.columns]
+            found = made_of_several_rows(lambda some: self.code.frame(some, customer.id), rows, frame, names)
+            notes = (*data.notes, DataCode.SEVERAL_ROWS(columns=found)) if found else data.notes
+            data = replace(data, preparation=preparation, example=preparation.example, notes=notes)
         data = replace(data, pool=self.pool)
         if data.given is not None:
             given_prediction(data, self.metric(data))  # what is wrong with it is known before anything is trained
@@ -142,7 +143,7 @@ class CustomerData:
         return replace(data, kept=kept) if kept.most > 1 else data
 
     def divided(self, frame: pd.DataFrame, seed: int) -> StudyData:
-        """A customer's rows checked and split, with the folds that the metric scores.
+        """Check and split a customer's rows, with the folds that the metric scores.
 
         Rows that the run's `time_column` cannot divide are split at random, with a note.
         """
@@ -158,15 +159,6 @@ class CustomerData:
         data = study_data(frame, definition, str(self.spec.task), seed, self.code.families, self.spec.positive)
         return keep_scorable_folds(data, self.metric(data))
 
-    def _several_rows_note(
-        self, customer: Customer, rows: pd.DataFrame, frame: pd.DataFrame, data: StudyData
-    ) -> list[Note]:
-        def prepare(some: pd.DataFrame) -> pd.DataFrame:
-            return self.code.frame(some, customer.id)
-
-        found = made_of_several_rows(prepare, rows, frame, [column.name for column in data.columns])
-        return [DataCode.SEVERAL_ROWS(columns=found)] if found else []
-
     def metric(self, data: StudyData) -> Metric:
-        """The run's metric on this customer's classes."""
+        """Return the run's metric on this customer's classes."""
         return Metric(self.spec.metric, data.task, self.code.metric, self.spec.mode)
