@@ -43,9 +43,8 @@ def cut_scale(
     margin = 0.1 * float(np.ptp(kept))
     limit = axes.set_ylim if along == "y" else axes.set_xlim
     limit(float(kept.min()) - margin, float(kept.max()) + margin)
-    told = [
-        f"{shorten(str(names[each]), 24)} " * bool(len(names)) + value_text(values[each]) for each in beyond[:NAMED]
-    ]
+    named = [f"{shorten(str(names[each]), 24)} " if len(names) else "" for each in beyond[:NAMED]]
+    told = [f"{name}{value_text(values[each])}" for name, each in zip(named, beyond[:NAMED], strict=True)]
     more = f" and {len(beyond) - NAMED:,} more" if len(beyond) > NAMED else ""
     below = values[beyond[0]] < low or along == "x"
     axes.text(

@@ -75,6 +75,8 @@ def test_one_customer_does_not_ruin_the_scale_and_is_named() -> None:
     axes = plots.gains(customers, "rmse")
     assert axes.get_ylim()[0] > -20
     assert [text.get_text() for text in axes.texts] == ["beyond the scale: P -929"]
+    axes = plots.gains(customers.drop_columns("customer"), "rmse")  # as the summary in MLflow has them
+    assert [text.get_text() for text in axes.texts] == ["beyond the scale: -929"]
     axes = plots.score_and_size(customers, "rmse")
     assert axes.get_ylim()[1] < 20
     assert [text.get_text() for text in axes.texts] == ["beyond the scale: P 184"]
