@@ -86,7 +86,8 @@ def compare(definition: str | None, **asked: Unpack[CompareCall]) -> None:
     _refuse_idle(source, asked)
     if (html := asked["html"]) is not None:
         check_target(html, "--html", definition, asked["from_curves"], asked["from_table"])
-    found, result = _SOURCES[source](definition, asked, cast("AnalysisOptions", _given(asked, ANALYSIS)))
+    analysis = cast("AnalysisOptions", _given(asked, ANALYSIS))
+    found, result = (_analysed(asked, analysis), None) if definition is None else _run(definition, asked, analysis)
     from tuning.cli.output import show_comparison
 
     if html is not None:
@@ -122,10 +123,9 @@ def _refuse_idle(source: str, asked: Mapping[str, object]) -> None:
         raise click.UsageError(f"{', '.join(given)} has no effect with {named}, which runs nothing; remove it.")
 
 
-def _run(definition: str | None, asked: CompareCall, analysis: AnalysisOptions) -> tuple[Comparison, RunResult | None]:
+def _run(definition: str, asked: CompareCall, analysis: AnalysisOptions) -> tuple[Comparison, RunResult]:
     from tuning.definition.compared_methods import parse_methods
 
-    assert definition is not None
     overrides = cast(Overrides, {name: value for name, value in asked.items() if name in Overrides.__annotations__})
     given = read(definition, **overrides)
     if asked["algorithms"] is not None:
@@ -141,23 +141,19 @@ def _run(definition: str | None, asked: CompareCall, analysis: AnalysisOptions) 
     return keep(result, **analysis), result
 
 
-def _of_curves(_: str | None, asked: CompareCall, analysis: AnalysisOptions) -> tuple[Comparison, RunResult | None]:
-    from tuning.compare.analysis.curves import Curves
-    from tuning.compare.comparison import analyse
-
-    path = str(asked["from_curves"])
-    return analyse(Curves.read(path, asked["mode"]), source=path, **analysis), None
-
-
-def _of_table(_: str | None, asked: CompareCall, analysis: AnalysisOptions) -> tuple[Comparison, RunResult | None]:
-    from tuning.compare.tabular.replay import compare_on_table
-    from tuning.compare.tabular.table import Table
+def _analysed(asked: CompareCall, analysis: AnalysisOptions) -> Comparison:
+    """Return the comparison of an earlier run, of finished curves or of a replay."""
+    from tuning.compare import Curves, Table, analyse, compare_on_table, comparison_of
     from tuning.errors import DefinitionError
 
+    if (run := asked["from_run"]) is not None:
+        return comparison_of(run, **analysis)
+    if (path := asked["from_curves"]) is not None:
+        return analyse(Curves.read(path, asked["mode"]), source=path, **analysis)
     if asked["algorithms"] is None:
         raise DefinitionError("There are no algorithms to compare; give --algorithms, such as random,optuna.")
     path = str(asked["from_table"])
-    found = compare_on_table(
+    return compare_on_table(
         Table.read(path, asked["mode"]),
         asked["algorithms"],
         asked["seeds"] or 10,
@@ -167,16 +163,6 @@ def _of_table(_: str | None, asked: CompareCall, analysis: AnalysisOptions) -> t
         source=path,
         **analysis,
     )
-    return found, None
-
-
-def _of_run(_: str | None, asked: CompareCall, analysis: AnalysisOptions) -> tuple[Comparison, RunResult | None]:
-    from tuning.compare.on_data import comparison_of
-
-    return comparison_of(str(asked["from_run"]), **analysis), None
-
-
-_SOURCES = {"definition": _run, "from_curves": _of_curves, "from_table": _of_table, "from_run": _of_run}
 
 
 @click.command(cls=Command)
