@@ -14,7 +14,7 @@ from tuning.cli.output import aligned, say_wait, show_pages, window_width
 from tuning.cli.program import Command
 from tuning.cli.run_argument import run_and_customer, run_and_customer_arguments
 from tuning.cli.shared_options import allow_code_option, json_option, output_option
-from tuning.data.formats.csv_file import csv_text, guarded_frame
+from tuning.data.formats.csv_file import csv_text
 from tuning.notes import Note
 from tuning.records.schema import as_row
 from tuning.runs.customer_result import CustomerResult
@@ -131,6 +131,6 @@ def _show(table: pd.DataFrame, output: str) -> None:
     if output == "json":
         click.echo(json.dumps(table.to_dict("records"), ensure_ascii=False, default=str))
     elif output == "csv":
-        click.echo(csv_text(guarded_frame(table)), nl=False)
+        click.echo(csv_text(table, exact=False), nl=False)
     else:
         click.echo("\n".join(aligned(list(table.columns), table.to_numpy(dtype=object).tolist())))

@@ -17,7 +17,7 @@ import click
 from tuning.basics import exit_codes
 from tuning.basics.public import wait_notice
 from tuning.basics.wording import amount, better_text, command, shorten, value_text
-from tuning.data.formats.csv_file import csv_text, guarded_frame
+from tuning.data.formats.csv_file import csv_text
 from tuning.notes.note import plain
 from tuning.records.columns import FigureRow
 from tuning.records.figures import STUDY_FIGURES, named, shown_in
@@ -63,7 +63,7 @@ def show_comparison(found: Comparison, output: str, result: RunResult | None = N
         told = {"outcome": exit_codes.outcome_of(code), "exit_code": code, **found.to_dict()}
         click.echo(json.dumps(told, ensure_ascii=False, allow_nan=False))
     elif output == "csv":
-        click.echo(csv_text(guarded_frame(found.table().reset_index())), nl=False)
+        click.echo(csv_text(found.table().reset_index(), exact=False), nl=False)
     else:
         click.echo(found.text(window_width()))
         if result is not None:

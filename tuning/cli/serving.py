@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import click
 
@@ -54,7 +54,11 @@ def serving(name: str, storage: str, customer: str | None, listed: bool, formula
         return
     told = [{key: texts(value) if isinstance(value, tuple) else value for key, value in row.items()} for row in rows]
     if output == "csv":
-        _print_csv(told, formulas)
+        from pandas import DataFrame
+
+        from tuning.data.formats.csv_file import csv_text
+
+        click.echo(csv_text(DataFrame(told), exact=formulas == "keep"), nl=False)
         return
     said = answers_text(answers_of(releases, newest))
     click.echo(f"release {newest.number} of {name}, {newest.created}: {said}", err=True)
@@ -71,15 +75,6 @@ def _row(releases: Releases, champion: Champion) -> dict[str, object]:
     values = {name: getattr(champion, name) for name in champion.__slots__}
     run = None if champion.model_path is None else releases.run_directory(champion.run).shown
     return {**values, "run": run, "model": champion.model}
-
-
-def _print_csv(rows: Sequence[Mapping[str, object]], formulas: str) -> None:
-    import pandas as pd
-
-    from tuning.data.formats.csv_file import csv_text, guarded_frame
-
-    frame = pd.DataFrame(rows)
-    click.echo(csv_text(guarded_frame(frame) if formulas == "guard" else frame), nl=False)
 
 
 @click.command(cls=Command)

@@ -159,13 +159,13 @@ class Csv:
     exact: bool
 
     def __iter__(self) -> Iterator[bytes]:
-        from tuning.data.formats.csv_file import csv_text, guarded_frame
+        from tuning.data.formats.csv_file import csv_text
 
         yield f"{','.join(LEADERBOARD)}\n".encode()
         for batch in self.board.batches():
             cells = pa.table({name: as_cells(batch[name], name) for name in LEADERBOARD})
-            frame = cells.to_pandas(types_mapper=_WHOLE.get)
-            yield csv_text(frame if self.exact else guarded_frame(frame)).partition("\n")[2].encode()
+            text = csv_text(cells.to_pandas(types_mapper=_WHOLE.get), exact=self.exact)
+            yield text.partition("\n")[2].encode()
 
 
 _WHOLE = {pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype()}  # with a gap they would be floats

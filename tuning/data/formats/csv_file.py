@@ -202,21 +202,17 @@ def _quoted(cells: pa.Array) -> pa.Array:
     return pc.if_else(pc.match_substring_regex(cells, '[,"\r\n]'), quoted, cells)
 
 
-def csv_text(frame: pd.DataFrame) -> str:
-    """Return a frame as CSV that readers divide into the same rows: pandas quotes "\n" in a text, but no "\r"."""
-    texts = (values for _, values in frame.items() if values.dtype.kind == "O")  # text of pandas too
-    odd = any(values.astype(str).str.contains("\r", regex=False).any() for values in texts)
+def csv_text(frame: pd.DataFrame, *, exact: bool = True) -> str:
+    """Return a frame as CSV that readers divide into the same rows: pandas quotes "\\n" in a text, but no "\\r".
+
+    exact: False leaves neither a cell nor a column name that is a formula in a spreadsheet.
+    """
+    texts = {name: values for name, values in frame.items() if values.dtype.kind == "O"}  # text of pandas too
+    if not exact:
+        safe = {guarded(name): values.map(guarded) if name in texts else values for name, values in frame.items()}
+        frame = pd.DataFrame(safe, index=frame.index)
+    odd = any(values.astype(str).str.contains("\r", regex=False).any() for values in texts.values())
     return str(frame.to_csv(index=False, quoting=csv_module.QUOTE_NONNUMERIC if odd else csv_module.QUOTE_MINIMAL))
-
-
-def guarded_frame(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame in which neither a cell nor a column name is a formula in a spreadsheet."""
-    columns = {guarded(name): _guarded(values) for name, values in frame.items()}
-    return pd.DataFrame(columns, index=frame.index)
-
-
-def _guarded(values: pd.Series) -> pd.Series:
-    return values.map(guarded) if values.dtype.kind == "O" else values
 
 
 def _compression(path: str) -> str | None:
