@@ -320,7 +320,7 @@ def copier_of(directory: Any, uri: str, models: bool = False) -> Any:
     from tuning.tracking.copier import Copier
     from tuning.tracking.mlflow_names import TrackedSearch
     from tuning.tracking.settings import Selection
-    from tuning.tracking.stores.opening import open_store
+    from tuning.tracking.stores import open_store
 
     search = TrackedSearch("cost", "run")
     artifacts = None if uri.startswith("http") else directory.path("mlruns")

@@ -19,6 +19,7 @@ import json
 import logging
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -44,7 +45,7 @@ from tuning.records.ownership import claim
 from tuning.records.parts import TRIALS, PartWritten, batch_parts, part_name
 from tuning.runs.progress import Counter, Progress
 from tuning.storage.run_directory import RunDirectory
-from tuning.tracking.follow import FollowedRun
+from tuning.tracking.follow import RunParts
 
 WORKERS, STUDIES = 1000, 1_000_000
 KINDS = ("trials", "studies")
@@ -183,7 +184,7 @@ def of_files(folder: Path, parts: int) -> dict[str, float]:
         kind = KINDS[number % 2]
         (folder / "files" / part_name(term.folder, number // 2 % 8000, kind, str(number).encode())).touch()
     with Lease(directory, term).hold() as lease:
-        followed = FollowedRun(directory, term)
+        followed = RunParts(directory, term, threading.Event())
         return {
             "look_for_parts_ms": _ms(followed.look),
             "batch_start_ms": _ms(lambda: batch_parts(directory, term, 7)),

@@ -40,7 +40,7 @@ from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.copier import Copier
 from tuning.tracking.mlflow_names import TrackedSearch
 from tuning.tracking.settings import Selection
-from tuning.tracking.stores.opening import open_store
+from tuning.tracking.stores import open_store
 
 pytestmark = [
     pytest.mark.slow,

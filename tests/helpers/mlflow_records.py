@@ -19,8 +19,8 @@ from tuning.records.schema import FINISHED, OK, Record, StepRecord, StudyRecord,
 from tuning.records.tables import encode
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.child import LiveCopy
-from tuning.tracking.follow import CopyLoop, FollowedRun, Parts
-from tuning.tracking.settings import CopyStatus, TrackingSettings, settings_for
+from tuning.tracking.follow import CopyLoop, RunParts
+from tuning.tracking.settings import CopyStatus, TrackingSettings, default_artifacts, default_tracking_uri
 from tuning.tracking.stores import tables
 
 # A copy leaves the cores to everybody else: on a busy machine, what takes it seconds takes minutes.
@@ -61,14 +61,37 @@ def live_copy(directory: RunDirectory, tracking_uri: str | None, experiment: str
     return result
 
 
+class GivenParts(RunParts):
+    """Some parts, of any run."""
+
+    def __init__(self, directory: RunDirectory, names: Iterable[str]) -> None:
+        super().__init__(directory, TERM, threading.Event())
+        self.ended.set()
+        self._names = list(names)
+
+    def look(self) -> list[str]:
+        self.complete = True
+        return self._names
+
+
 def sync(settings: TrackingSettings, parts: Iterable[str], **more: Any) -> CopyStatus:
     """Copy some parts."""
-    return CopyLoop(settings, Parts(parts), **more).run()
+    return CopyLoop(settings, GivenParts(RunDirectory(settings.directory), parts), **more).run()
 
 
 def follow(settings: TrackingSettings, ended: threading.Event | None = None, **more: Any) -> CopyStatus:
     """Copy the open run until it has ended."""
-    return CopyLoop(settings, FollowedRun(RunDirectory(settings.directory), TERM, ended), **more).run()
+    parts = RunParts(RunDirectory(settings.directory), TERM, ended or threading.Event())
+    return CopyLoop(settings, parts, **more).run()
+
+
+def settings_for(
+    directory: RunDirectory, uri: str | None, experiment: str, run: str, *, models: bool = False
+) -> TrackingSettings:
+    """The settings of a copy of all trials."""
+    uri = uri or default_tracking_uri(directory)
+    artifacts = default_artifacts(directory, uri)
+    return TrackingSettings(directory.uri, uri, experiment, run, models=models, artifacts=artifacts)
 
 
 def without_bulk(monkeypatch: pytest.MonkeyPatch) -> None:

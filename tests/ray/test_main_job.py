@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections import Counter
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from tuning.cli.output import lines as board_lines
 from tuning.errors import RunError
 from tuning.planning.portfolios.sources import shipped
 from tuning.records.ownership import begun_term
-from tuning.tracking.follow import CopyLoop, Parts, parts_of
+from tuning.tracking.follow import CopyLoop, RunParts
 from tuning.tracking.settings import settings_of
 
 TRIALS = 3
@@ -68,8 +69,10 @@ def test_each_trial_is_recorded_once_and_counted_alike_everywhere(demo: RunResul
 @pytest.mark.mlflow
 def test_mlflow_holds_a_parent_per_customer_and_a_child_per_trial(demo: RunResult) -> None:
     directory, term = demo.directory, begun_term(demo.directory)
-    settings, parts = settings_of(directory, term), Parts(parts_of(directory, term))
-    CopyLoop(settings, parts).run()  # what the run's closing minute did not do
+    ended = threading.Event()
+    ended.set()
+    copy = CopyLoop(settings_of(directory, term), RunParts(directory, term, ended))
+    copy.run()  # what the run's closing minute did not do
     with sqlite3.connect(demo.directory.path("mlflow.db")) as store:
         children = store.execute("select count(*) from tags where key = 'mlflow.parentRunId'").fetchone()[0]
         runs = store.execute("select count(*) from runs").fetchone()[0]

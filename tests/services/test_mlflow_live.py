@@ -21,6 +21,7 @@ from mlflow_records import (
     live_copy,
     open_run,
     runs_in,
+    settings_for,
     study,
     sync,
     trial,
@@ -33,8 +34,8 @@ from tuning.basics.timing import Timing
 from tuning.errors import DefinitionError, PlanError
 from tuning.records.lease import Lease
 from tuning.storage.run_directory import RunDirectory
-from tuning.tracking.follow import FollowedRun
-from tuning.tracking.settings import CopyStatus, settings_for
+from tuning.tracking.follow import RunParts
+from tuning.tracking.settings import CopyStatus, Selection, default_tracking_uri
 
 pytestmark = [pytest.mark.mlflow, pytest.mark.timeout(3 * MINUTES)]
 
@@ -193,7 +194,7 @@ def test_an_owner_is_dead_when_it_stands_still_and_not_when_nobody_has_looked(
     now = time.monotonic()
     monkeypatch.setattr("tuning.tracking.follow.time.monotonic", lambda: now)
     with open_run(directory, Timing(heartbeat_s=1e6)) as lease:
-        parts = FollowedRun(directory, TERM)
+        parts = RunParts(directory, TERM, threading.Event())
         parts.look()
         now += 3600
         lease._beat()
@@ -253,12 +254,11 @@ def test_a_missing_part_is_told_and_the_others_are_copied(directory: RunDirector
     assert len(by_name(mlflow_database)) == 3
 
 
-def test_wrong_settings_are_refused_at_once(directory: RunDirectory) -> None:
+def test_wrong_settings_are_refused_at_once() -> None:
     with pytest.raises(DefinitionError, match="'top:5'"):
-        settings_for(directory, None, "churn", RUN, record_trials="top:0")
-    remote = RunDirectory("s3://bucket/run?region=eu")
+        Selection.parse("top:0")
     with pytest.raises(PlanError, match="tracking URI"):
-        settings_for(remote, None, "churn", RUN)
+        default_tracking_uri(RunDirectory("s3://bucket/run?region=eu"))
 
 
 def test_importing_the_package_loads_neither_mlflow_nor_ray() -> None:

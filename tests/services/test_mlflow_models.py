@@ -18,7 +18,7 @@ import pytest
 from mlflow.exceptions import MlflowException
 from mlflow.models import Model
 from mlflow.tracking import MlflowClient
-from mlflow_records import MINUTES, RUN, by_name, follow, open_run, study, tracking_in, until, write_part
+from mlflow_records import MINUTES, RUN, by_name, follow, open_run, settings_for, study, tracking_in, until, write_part
 from model_cases import CASES, data_of, make_frame
 from paths import ROOT
 
@@ -38,8 +38,8 @@ from tuning.tracking.copier import Copier
 from tuning.tracking.loader import Predictor
 from tuning.tracking.mlflow_names import TrackedSearch
 from tuning.tracking.model_folder import requirements, save_winner
-from tuning.tracking.settings import CopyStatus, Selection, logs_models, settings_for
-from tuning.tracking.stores.opening import open_store
+from tuning.tracking.settings import CopyStatus, Selection, logs_models
+from tuning.tracking.stores import open_store
 from tuning.tracking.tracked_runs import KEY_TAG, SEARCH_TAG
 
 SEARCH = TrackedSearch("churn", RUN)

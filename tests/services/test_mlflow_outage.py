@@ -20,6 +20,7 @@ from mlflow_records import (
     follow,
     open_run,
     runs_in,
+    settings_for,
     study,
     sync,
     trial,
@@ -30,7 +31,7 @@ from mlflow_records import (
 from mlflow_server import MlflowServer
 
 from tuning.storage.run_directory import RunDirectory
-from tuning.tracking.settings import CopyStatus, settings_for
+from tuning.tracking.settings import CopyStatus
 
 pytestmark = pytest.mark.timeout(3 * MINUTES)
 QUICK = {"drop", "error", "hang"}

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 from mlflow.tracking import MlflowClient
-from mlflow_records import MINUTES, RUN, by_name, live_copy, open_run, sync, trial, write_part
+from mlflow_records import MINUTES, RUN, by_name, live_copy, open_run, settings_for, sync, trial, write_part
 
 from tuning.records.schema import STOPPED
 from tuning.storage.run_directory import RunDirectory
-from tuning.tracking.settings import settings_for
 from tuning.tracking.summary import SUMMARY_FILE, Summary, save_summary
 
 

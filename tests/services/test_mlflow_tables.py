@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from alembic import command
 from alembic.config import Config
-from mlflow_records import by_name, sync, without_bulk, write_parts
+from mlflow_records import by_name, settings_for, sync, without_bulk, write_parts
 from sqlalchemy import create_engine
 
 from tuning.storage.run_directory import RunDirectory
@@ -20,11 +20,10 @@ from tuning.tracking.settings import (
     default_artifacts,
     default_tracking_uri,
     how_to_look,
-    settings_for,
     sqlite_uri,
     tracking_uri_of,
 )
-from tuning.tracking.stores import database
+from tuning.tracking.stores import database, open_store
 from tuning.tracking.stores.database import (
     client,
     database_file,
@@ -33,7 +32,6 @@ from tuning.tracking.stores.database import (
     kept_database,
     prepare,
 )
-from tuning.tracking.stores.opening import open_store
 from tuning.tracking.stores.sql_store import BulkStore
 from tuning.tracking.stores.tables import COLUMNS, OtherTablesError, read_tables
 from tuning.tracking.summary import SUMMARY_FILE, Summary, save_summary
@@ -65,7 +63,7 @@ from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.copier import Copier
 from tuning.tracking.mlflow_names import TrackedSearch
 from tuning.tracking.settings import Selection
-from tuning.tracking.stores.opening import open_store
+from tuning.tracking.stores import open_store
 directory, search = RunDirectory(sys.argv[2]), TrackedSearch("churn", "run")
 copier = Copier(directory, search, Selection(None), lambda: open_store(sys.argv[1], search, sys.argv[2] + "/files"))
 for part in sys.argv[3:]:

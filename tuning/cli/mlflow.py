@@ -19,9 +19,7 @@ from tuning.cli.program import Command
 from tuning.cli.run_argument import run_argument
 
 if TYPE_CHECKING:
-    from tuning.records.ownership import Term
     from tuning.storage.run_directory import RunDirectory
-    from tuning.tracking.follow import FollowedRun
     from tuning.tracking.settings import CopyStatus
 
 EXIT_INCOMPLETE = 1
@@ -64,7 +62,7 @@ def sync_command(run_dir: str, patience: float, following: bool, output: str, **
     from tuning.serving.release import RELEASES
     from tuning.storage.names import mask
     from tuning.storage.run_directory import RunDirectory
-    from tuning.tracking.follow import CopyLoop, Parts, parts_of
+    from tuning.tracking.follow import CopyLoop, RunParts
     from tuning.tracking.settings import handed_settings, settings_of
 
     handed, began = handed_settings(), time.monotonic()
@@ -75,9 +73,13 @@ def sync_command(run_dir: str, patience: float, following: bool, output: str, **
     term = begun_term(directory)
     settings = handed or settings_of(directory, term, **changes)
     tell = _Progress(output == "json" and following)
-    parts = _followed(directory, term, told=handed is not None) if following else Parts(parts_of(directory, term))
+    ended = threading.Event()
+    if following:
+        _step_back(ended, told=handed is not None)
+    else:
+        ended.set()
     with contextlib.redirect_stdout(sys.stderr):  # MLflow prints
-        status = CopyLoop(settings, parts, patience=patience, progress=tell).run()
+        status = CopyLoop(settings, RunParts(directory, term, ended), patience=patience, progress=tell).run()
     tell.end()
     where, seconds = mask(settings.tracking_uri), time.monotonic() - began
     if output == "json":
@@ -137,16 +139,14 @@ def _say(status: CopyStatus, where: str, seconds: float, run_dir: str, *, quiet:
         )
 
 
-def _followed(directory: RunDirectory, term: Term, *, told: bool) -> FollowedRun:
-    """Leave the cores to the search, and follow its run. told: a line on standard input says that the run has ended."""
-    from tuning.tracking.follow import FollowedRun
+def _step_back(ended: threading.Event, *, told: bool) -> None:
+    """Leave the cores to the search. told: a line on standard input says that its run has ended."""
     from tuning.tracking.settings import ENDED
 
     os.nice(NICENESS)
     # Batches are tens of thousands of tuples without a cycle: looking for cycles as often as usual is 5 % of the time.
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
-    ended = threading.Event()
 
     def listen() -> None:
         if sys.stdin.readline() == ENDED:
@@ -154,7 +154,6 @@ def _followed(directory: RunDirectory, term: Term, *, told: bool) -> FollowedRun
 
     if told:
         threading.Thread(target=listen, daemon=True).start()
-    return FollowedRun(directory, term, ended)
 
 
 def _leave(code: int) -> NoReturn:

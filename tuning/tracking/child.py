@@ -169,7 +169,7 @@ class LiveCopy:
     def _by_records(self, status: CopyStatus) -> CopyStatus:
         """The status when the child did not come to its own end, and so has not seen everything."""
         with contextlib.suppress(StorageError):
-            parts = parts_of(RunDirectory(self.settings.directory), self.term)
+            parts = parts_of(RunDirectory(self.settings.directory), self.term, summary=True)
             return replace(status, pending=max(status.pending, len(parts) - status.copied))
         return status
 

@@ -12,7 +12,7 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from tuning.basics.environment import environment_set
@@ -24,67 +24,34 @@ from tuning.records.parts import POOL, STUDIES, TRIALS, accepted, kind_of, writt
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.copier import Copier
 from tuning.tracking.settings import REQUEST_TIMEOUT_S, CopyStatus, Selection, TrackingSettings, masked
-from tuning.tracking.stores.opening import open_store
+from tuning.tracking.stores import open_store
 from tuning.tracking.summary import SUMMARY_FILE
 
 PATIENCE_S = 60.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 5.0
 
 
-class Parts:
-    """Parts that are all known. complete: True when no part will be added to those that `look` gave last."""
+class RunParts:
+    """The parts of a term, to which its owner may still add: one listing of its folder each time.
 
-    complete = True
-
-    def __init__(self, names: Iterable[str]) -> None:
-        self._names = list(names)
-
-    @property
-    def ending(self) -> bool:
-        """True when the next look may be the last one, and somebody waits for it."""
-        return True
-
-    @property
-    def abandoned(self) -> bool:
-        """True when the run's owner has died: whoever resumes the run copies the rest."""
-        return False
-
-    def look(self) -> list[str]:
-        """Return the names of all parts that there are now. Raises `StorageError`."""
-        return self._names
-
-    def wait(self, seconds: float) -> None:
-        """Let time pass, less when the run ends in the meantime."""
-        time.sleep(seconds)
-
-
-class FollowedRun(Parts):
-    """The parts of a term whose owner may still write more: one listing of its folder each time.
-
-    ended: set from outside when the run has ended, by a process that knows it before the lease is released.
-    dead_after_s: an owner whose lease stood still for so many seconds is dead.
+    Attributes:
+        ended: Set from outside when what is there now is all that is to be copied, such as by a process that knows of
+            the run's end before the lease is released.
+        complete: True when no part will be added to those that `look` gave last.
     """
 
     def __init__(
-        self,
-        directory: RunDirectory,
-        term: Term,
-        ended: threading.Event | None = None,
-        dead_after_s: float = USUAL.dead_after_s,
+        self, directory: RunDirectory, term: Term, ended: threading.Event, dead_after_s: float = USUAL.dead_after_s
     ) -> None:
-        self.directory, self.term = directory, term
+        self.directory, self.term, self.ended = directory, term, ended
         self.complete = False
-        self._ended = ended or threading.Event()
-        self._dead_after_s = dead_after_s
+        self._dead_after_s = dead_after_s  # an owner whose lease stood still for so long is dead
         self._beat = Heartbeat()
         self._moved = time.monotonic()  # when the owner's counter was last seen to have changed
 
     @property
-    def ending(self) -> bool:
-        return self._ended.is_set()
-
-    @property
     def abandoned(self) -> bool:
+        """True when the run's owner has died: whoever resumes the run copies the rest."""
         if self.complete or self._beat.released or not self._looks_dead:
             return False
         try:
@@ -98,16 +65,18 @@ class FollowedRun(Parts):
         return self.term.owner.is_dead or time.monotonic() - self._moved >= self._dead_after_s
 
     def look(self) -> list[str]:
-        ended = self._ended.is_set()
+        """Return the names of all parts that there are now. Raises `StorageError`."""
+        ended = self.ended.is_set()
         self._look_at_owner()  # first: what it wrote before it let go is then in the listing
         self.complete = ended or self._beat.released
         return parts_of(self.directory, self.term, summary=self.complete)
 
     def wait(self, seconds: float) -> None:
+        """Let time pass, less when the run ends in the meantime."""
         if self.complete:
             time.sleep(seconds)
         else:
-            self._ended.wait(seconds)
+            self.ended.wait(seconds)
 
     def _look_at_owner(self) -> None:
         beat = last_heartbeat(self.directory, self.term)
@@ -116,7 +85,7 @@ class FollowedRun(Parts):
         self._beat = beat
 
 
-def parts_of(directory: RunDirectory, term: Term, *, summary: bool = True) -> list[str]:
+def parts_of(directory: RunDirectory, term: Term, *, summary: bool) -> list[str]:
     """Return the names of the parts that MLflow gets, in the order in which they were written.
 
     summary: with the one that sums up the run, when it is there.
@@ -136,7 +105,7 @@ class CopyLoop:
 
     Args:
         settings: Of the copy.
-        parts: Those that are known, or those of a run that goes on.
+        parts: What is copied.
         patience: Seconds that a store may fail, with no success in between, before this gives up.
         progress: Called after every change.
         timing: Of the looks for parts.
@@ -145,7 +114,7 @@ class CopyLoop:
     def __init__(
         self,
         settings: TrackingSettings,
-        parts: Parts,
+        parts: RunParts,
         *,
         patience: float = PATIENCE_S,
         progress: Callable[[CopyStatus], None] = lambda _: None,
@@ -197,10 +166,10 @@ class CopyLoop:
 
     def _log_models(self) -> None:
         """Log winners until the next look, and load what logs them before there is one."""
-        if not self.parts.ending:
+        if not self.parts.ended.is_set():
             self.copier.load_ahead()
         until = time.monotonic() + self._look_s
-        while not self.parts.ending and time.monotonic() < until and self.copier.log_model():
+        while not self.parts.ended.is_set() and time.monotonic() < until and self.copier.log_model():
             self._report(None)
 
     def _finish(self) -> None:

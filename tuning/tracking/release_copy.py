@@ -33,7 +33,7 @@ from tuning.tracking.settings import (
     masked,
     tracking_uri_of,
 )
-from tuning.tracking.stores.opening import open_store
+from tuning.tracking.stores import open_store
 from tuning.tracking.tracked_runs import PREFIX, params_of
 
 if TYPE_CHECKING:

@@ -36,8 +36,14 @@ SECRET_NAMES = "secret|token|password|key|signature"  # noqa: S105  # a pattern 
 class TrackingSettings:
     """What a copy is to do; travels to the process that makes the copy.
 
-    directory: the run directory's URI. run, token: see `mlflow_names.TrackedSearch`. artifacts: where a database's
-    experiment keeps its artifacts when we create it. The others: see `settings_for`.
+    Attributes:
+        directory: The run directory's URI.
+        tracking_uri: Any URI that MLflow knows.
+        experiment: The experiment's name.
+        run, token: Of the search, see `mlflow_names.TrackedSearch`.
+        record_trials: "all", "top:K" (the best K of each study, written when it ends) or "none" (studies only).
+        models: Whether winners are logged as models.
+        artifacts: Where a database's experiment keeps its artifacts when we create it.
     """
 
     directory: str
@@ -161,34 +167,6 @@ class CopyStatus:
         return self.healthy and not self.not_copied and not self.abandoned
 
 
-def settings_for(
-    directory: RunDirectory,
-    tracking_uri: str | None,
-    experiment: str,
-    run: str,
-    record_trials: str = "all",
-    models: bool = False,
-) -> TrackingSettings:
-    """Return the settings of a copy, checked.
-
-    Args:
-        directory: The run directory.
-        tracking_uri: Any URI that MLflow knows; None is `sqlite:///<run directory>/mlflow.db`.
-        experiment: The experiment's name.
-        run: The search's id, unique in its experiment; run ids are derived from both.
-        record_trials: "all", "top:K" (the best K of each study, written when it ends) or "none" (studies only).
-        models: Whether winners are logged as models.
-
-    Raises:
-        DefinitionError: `record_trials` is none of these.
-        PlanError: A remote run directory without a tracking URI.
-    """
-    Selection.parse(record_trials)
-    uri = tracking_uri or default_tracking_uri(directory)
-    artifacts = default_artifacts(directory, uri)
-    return TrackingSettings(directory.uri, uri, experiment, run, record_trials, models, artifacts, token_of(directory))
-
-
 def settings_of(
     directory: RunDirectory,
     term: Term,
@@ -197,20 +175,30 @@ def settings_of(
     record_trials: str | None = None,
     record_models: str | None = None,
 ) -> TrackingSettings:
-    """Return the settings of the run in a folder; what is None is as the run's definition says."""
+    """Return the settings of the run in a folder; what is None is as the run's definition says.
+
+    Raises:
+        DefinitionError: `record_trials` is none that there is.
+        PlanError: A remote run directory without a tracking URI.
+    """
     from tuning.definition.mlflow_options import trials_recorded
     from tuning.runs.plan_file import frozen_definition, read_names  # pydantic and more: a child is given settings
 
     definition, names = frozen_definition(directory, term), read_names(directory, term)
     studies = len(names.studies) + len(names.ended)
     options, saves_models = definition.mlflow, definition.objective is None and definition.save_models
-    return settings_for(
-        directory,
-        tracking_uri_of(directory, tracking_uri or options.tracking_uri),
-        experiment or options.experiment or definition.name,
-        names.run,
-        trials_recorded(record_trials or options.record_trials, studies),
-        saves_models and logs_models(record_models or options.record_models, studies),
+    uri = tracking_uri_of(directory, tracking_uri or options.tracking_uri)
+    trials = trials_recorded(record_trials or options.record_trials, studies)
+    Selection.parse(trials)
+    return TrackingSettings(
+        directory=directory.uri,
+        tracking_uri=uri,
+        experiment=experiment or options.experiment or definition.name,
+        run=names.run,
+        record_trials=trials,
+        models=saves_models and logs_models(record_models or options.record_models, studies),
+        artifacts=default_artifacts(directory, uri),
+        token=token_of(directory),
     )
 
 
