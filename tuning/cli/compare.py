@@ -20,8 +20,8 @@ FROM = ("from_curves", "from_table", "from_run")
 # Options of the analysis, of a definition's `compare`, of a search, and of a run.
 ANALYSIS = ("baseline", "axis", "unequal", "alpha", "margin")
 COMPARED = ("algorithms", "seeds", "baseline", "seconds")
-SEARCHING = ("algorithms", "seeds", "trials", "seconds", "slots")
-RUNNING = ("data", "customer", "by", "changes", "run_dir", "resume", "in_process")
+SEARCHING = ("algorithms", "seeds", "trials", "seconds")
+RUNNING = ("data", "customer", "by", "slots", "changes", "run_dir", "resume", "in_process")
 
 
 class CompareCall(Overrides):
@@ -159,7 +159,6 @@ def _analysed(asked: CompareCall, analysis: AnalysisOptions) -> Comparison:
         asked["seeds"] or 10,
         asked["trials"],
         asked["seconds"],
-        workers=asked["slots"] or 1,
         source=path,
         **analysis,
     )

@@ -11,39 +11,28 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tuning.compare.analysis.curves import Curves
-    from tuning.compare.comparison import Comparison, analyse
-    from tuning.compare.on_data import compare, comparison_of
-    from tuning.compare.tabular.replay import compare_on_table, replay
-    from tuning.compare.tabular.table import Table
-    from tuning.compare.tabular.tabulate import tabulate
+    from tuning.compare.analysis.curves import Curves as Curves
+    from tuning.compare.comparison import Comparison as Comparison
+    from tuning.compare.comparison import analyse as analyse
+    from tuning.compare.on_data import compare as compare
+    from tuning.compare.on_data import comparison_of as comparison_of
+    from tuning.compare.tabular.replay import compare_on_table as compare_on_table
+    from tuning.compare.tabular.replay import replay as replay
+    from tuning.compare.tabular.table import Table as Table
+    from tuning.compare.tabular.tabulate import tabulate as tabulate
 
-_HOME = {
-    "Comparison": "tuning.compare.comparison",
-    "Curves": "tuning.compare.analysis.curves",
-    "Table": "tuning.compare.tabular.table",
-    "analyse": "tuning.compare.comparison",
-    "compare": "tuning.compare.on_data",
-    "compare_on_table": "tuning.compare.tabular.replay",
-    "comparison_of": "tuning.compare.on_data",
-    "replay": "tuning.compare.tabular.replay",
-    "tabulate": "tuning.compare.tabular.tabulate",
+_NAMES = {
+    "analysis.curves": ("Curves",),
+    "comparison": ("Comparison", "analyse"),
+    "on_data": ("compare", "comparison_of"),
+    "tabular.replay": ("compare_on_table", "replay"),
+    "tabular.table": ("Table",),
+    "tabular.tabulate": ("tabulate",),
 }
-
-__all__ = [
-    "Comparison",
-    "Curves",
-    "Table",
-    "analyse",
-    "compare",
-    "compare_on_table",
-    "comparison_of",
-    "replay",
-    "tabulate",
-]
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
+    for module, names in _NAMES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,8 +7,9 @@ are the recorded ones of the evaluation plus the measured ones of the sampler.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Unpack
 
 import pandas as pd
@@ -42,7 +43,6 @@ def replay(
     trials: int | None = None,
     seconds: float | None = None,
     seed: int = 0,
-    workers: int = 1,
 ) -> pd.DataFrame:
     """Return the curves of every method on every task of a table, with `seeds` repetitions.
 
@@ -53,10 +53,9 @@ def replay(
         trials: per search (default: 50, or no limit where `seconds` are given).
         seconds: simulated, per search; the trial that crosses the limit still counts.
         seed: of everything random.
-        workers: processes.
 
     Raises:
-        PlanError: fewer than two methods, or a budget or start that makes no sense.
+        PlanError: fewer than two methods, or a budget that makes no sense.
     """
     methods = parse_methods(algorithms)
     for method in methods:
@@ -68,18 +67,14 @@ def replay(
     if seeds < 1 or (trials is not None and trials < 1) or (seconds is not None and not seconds > 0):
         raise PlanError(f"seeds, trials and seconds must be above 0 (got {seeds}, {trials}, {seconds}).")
     limit = trials if trials is not None else TRIALS if seconds is None else 100 * len(table.configs)
-    arguments = (table, limit, seconds if seconds is not None else math.inf, seed)
-    jobs = [(method, task, number) for method in methods for task in table.tasks for number in range(seeds)]
-    if workers > 1:
-        from joblib import Parallel, delayed
-
-        chunks = [jobs[first::workers] for first in range(workers)]
-        done = Parallel(n_jobs=workers)(delayed(_searches)(chunk, *arguments) for chunk in chunks)
-        frames = [frame for part in done for frame in part]
-        place = {method.label: position for position, method in enumerate(methods)}
-        frames.sort(key=lambda frame: place[frame["method"].iloc[0]])
-    else:
-        frames = _searches(jobs, *arguments)
+    frames = []
+    for method, task, number in product(methods, table.tasks, range(seeds)):
+        replicates = table.evaluations[task]
+        # Paired: the same task and repetition start every method from the same seed; a twin differs on purpose.
+        own = derive(seed, "replay", task, number, *([method.repeat] if method.repeat else []))
+        problem = _problem(table, replicates[number % len(replicates)], table.modes[task])
+        curve = simulate(problem, method, limit, own, math.inf if seconds is None else seconds)
+        frames.append(curve.assign(method=method.label, task=task, seed=number, mode=table.modes[task]))
     return pd.concat(frames, ignore_index=True)
 
 
@@ -90,38 +85,23 @@ def compare_on_table(
     trials: int | None = None,
     seconds: float | None = None,
     seed: int = 0,
-    workers: int = 1,
     source: str = "",
     **options: Unpack[AnalysisOptions],
 ) -> Comparison:
     """Replay, then `analyse` with the table's optimum and median as bounds.
 
     Args:
-        table, algorithms, seeds, trials, seconds, seed, workers: as in `replay`.
+        table, algorithms, seeds, trials, seconds, seed: as in `replay`.
         source, options: as in `analyse`.
     """
     methods = parse_methods(algorithms)
-    curves = replay(table, methods, seeds, trials, seconds, seed, workers)
+    curves = replay(table, methods, seeds, trials, seconds, seed)
     options.setdefault("axis", "trials" if seconds is None else "seconds")
     remarks: Iterable[Note] = ()
     if seconds is None:
         used = distinct(method.algorithm for method in methods)
         remarks = random_starts(used, table.levels.grid, trials or TRIALS)
     return analyse(curves, bounds=table.bounds(), source=source, remarks=remarks, **options)
-
-
-def _searches(
-    jobs: Sequence[tuple[Method, str, int]], table: Table, n_trials: int, seconds: float, seed: int
-) -> list[pd.DataFrame]:
-    frames = []
-    for method, task, number in jobs:
-        replicates = table.evaluations[task]
-        # Paired: the same task and repetition start every method from the same seed; a twin differs on purpose.
-        own = derive(seed, "replay", task, number, *([method.repeat] if method.repeat else []))
-        problem = _problem(table, replicates[number % len(replicates)], table.modes[task])
-        curve = simulate(problem, method, n_trials, own, seconds)
-        frames.append(curve.assign(method=method.label, task=task, seed=number, mode=table.modes[task]))
-    return frames
 
 
 def _problem(table: Table, evaluations: Evaluations, mode: Mode) -> Problem:
