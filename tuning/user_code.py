@@ -189,6 +189,20 @@ def copied_modules() -> list[ModuleType]:
     return [module for name, module in sys.modules.items() if name.startswith(MODULE)]
 
 
+def dump_pickle(value: object) -> bytes:
+    """Pickle a value with cloudpickle; code of a definition's own files goes along, other modules are named only."""
+    import cloudpickle
+
+    ours = copied_modules()
+    for module in ours:
+        cloudpickle.register_pickle_by_value(module)
+    try:
+        return bytes(cloudpickle.dumps(value))
+    finally:
+        for module in ours:
+            cloudpickle.unregister_pickle_by_value(module)
+
+
 def _copy(file: str, directory: RunDirectory) -> bytes:
     """A run's copy of a file; `RunError` when its content is not what the run wrote. Nothing of it is run before."""
     try:

@@ -23,7 +23,7 @@ from tuning.basics.timing import HANG_S
 from tuning.basics.wording import raised
 from tuning.errors import NotLookedAtError, TuningError
 from tuning.notes import FileCode, Note
-from tuning.user_code import Function, apply_prepare, loaded_function, source_of, user_function
+from tuning.user_code import Function, apply_prepare, dump_pickle, loaded_function, source_of, user_function
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -159,8 +159,6 @@ def _prepared(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _packed(value: object) -> bytes:
-    from tuning.models.own import dump_pickle
-
     try:
         return dump_pickle(value)
     except Exception as error:  # whatever is in the rows

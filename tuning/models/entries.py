@@ -30,13 +30,13 @@ from tuning.basics.documents import Json
 from tuning.basics.wording import did_you_mean, name_list
 from tuning.errors import DefinitionError, RunError
 from tuning.models.base import Config, Family
-from tuning.models.own import OwnFamily, dump_pickle
+from tuning.models.own import OwnFamily
 from tuning.models.registry import families as built_in
 from tuning.models.skops_format import dump_skops, load_skops
 from tuning.models.worker_group import GROUP_FIELDS, ActorGroup
 from tuning.storage.names import slug
 from tuning.storage.run_directory import RunDirectory
-from tuning.user_code import check_form, copy_into, is_file, load_function, name_inside
+from tuning.user_code import check_form, copy_into, dump_pickle, is_file, load_function, name_inside
 
 FOLDER = "estimators"
 FIELDS = ("estimator", "name", "params", "search_space", "input", *GROUP_FIELDS)

@@ -8,7 +8,6 @@ its own preprocessing by column names, the customer's columns as a DataFrame.
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeGuard
@@ -23,7 +22,7 @@ from tuning.models.compute import limited_threads, threads
 from tuning.models.estimators import constant, single_class, sklearn_seed, with_own_classes
 from tuning.models.skops_format import dump_skops
 from tuning.preprocessing.task import REGRESSION, Prediction, Task
-from tuning.user_code import signature_of
+from tuning.user_code import dump_pickle, signature_of
 
 BY_COLUMN_NAME = ("ColumnTransformer", "TableVectorizer")
 THREADS = ("n_jobs", "nthread", "num_threads", "thread_count")
@@ -167,18 +166,6 @@ class _Careful:
 def is_factory(source: object) -> TypeGuard[Callable[..., Estimator]]:
     """Return whether it is a class or a function; an object with `fit` is an estimator, even if it can be called."""
     return isinstance(source, type) or (callable(source) and not hasattr(source, "fit"))
-
-
-def dump_pickle(value: object) -> bytes:
-    """With cloudpickle; code of a definition's own files goes along, other modules are named only."""
-    ours = [module for name, module in list(sys.modules.items()) if name.startswith("tuning_user_code_")]
-    for module in ours:
-        cloudpickle.register_pickle_by_value(module)
-    try:
-        return bytes(cloudpickle.dumps(value))
-    finally:
-        for module in ours:
-            cloudpickle.unregister_pickle_by_value(module)
 
 
 def _configure(estimator: Estimator, params: Config, seed: int) -> None:
