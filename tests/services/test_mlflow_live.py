@@ -20,7 +20,6 @@ from mlflow_records import (
     follow,
     live_copy,
     open_run,
-    runs_in,
     settings_for,
     study,
     sync,
@@ -136,14 +135,6 @@ def test_a_study_runs_until_its_record_arrives(directory: RunDirectory, mlflow_d
     assert runs["acme"].data.metrics["test_score"] == pytest.approx(0.79)
     assert runs["acme"].data.params["model.max_depth"] == "3"
     assert runs["acme/0000"].data.tags["tuning.best"] == "true"
-
-
-def test_the_default_database_is_made_in_the_run_directory(directory: RunDirectory) -> None:
-    part = write_part(directory, "trials-a", trial())
-    report = sync(settings_for(directory, None, "churn", RUN), [part])
-    assert report.complete, report
-    assert directory.exists("mlflow.db")
-    assert len(runs_in(f"sqlite:///{directory.path('mlflow.db')}")) == 2
 
 
 @pytest.mark.usefixtures("running")

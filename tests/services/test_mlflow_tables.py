@@ -15,7 +15,7 @@ from mlflow_records import by_name, settings_for, sync, without_bulk, write_part
 from sqlalchemy import create_engine
 
 from tuning.storage.run_directory import RunDirectory
-from tuning.tracking.mlflow_names import TrackedSearch, experiment_name
+from tuning.tracking.mlflow_names import TrackedSearch
 from tuning.tracking.settings import (
     default_artifacts,
     default_tracking_uri,
@@ -138,13 +138,6 @@ def test_a_databases_error_is_told_without_its_statement(tmp_path: Path, mlflow_
     report = sync(settings_for(directory, read_only, "churn", "run"), write_parts(directory, 1, 2), patience=0)
     assert not report.complete
     assert report.error == "OperationalError: attempt to write a readonly database"
-
-
-def test_an_experiments_name_is_one_that_every_database_takes() -> None:
-    assert experiment_name("churn") == "churn"
-    assert experiment_name(" a\0b ") == "a␀b"
-    assert experiment_name(" ") == "unnamed"
-    assert len(experiment_name("x" * 600)) == 250
 
 
 def test_a_database_of_an_older_mlflow_is_written_to_as_it_is(tmp_path: Path) -> None:

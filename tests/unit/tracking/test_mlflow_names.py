@@ -55,6 +55,7 @@ def test_names_that_would_fall_together_stay_apart() -> None:
 def test_long_values_are_cut_where_mlflow_would_refuse_them() -> None:
     assert len(mlflow_names.params({"text": "x" * 10_000})["text"]) == validation.MAX_PARAM_VAL_LENGTH
     assert len(mlflow_names.text("x" * 10_000, mlflow_names.TAG_LIMIT)) <= validation.MAX_TAG_VAL_LENGTH
+    assert (experiment_name(" a\0b "), experiment_name(" ")) == ("a␀b", "unnamed")
     assert len(experiment_name("e" * 1000)) <= 250
     assert experiment_name("e" * 1000) != experiment_name("e" * 999)
 
