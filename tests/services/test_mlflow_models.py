@@ -29,7 +29,7 @@ from tuning.models.base import SteppedFamily
 from tuning.models.customer_model import CustomerModel
 from tuning.models.member import Member
 from tuning.models.model_files import describe_model
-from tuning.models.pooled import PooledMember, PooledModel, RunPool, TargetScale
+from tuning.models.pooled import FittedForm, PooledMember, PooledModel, RunPool, TargetScale
 from tuning.models.registry import families
 from tuning.runs.pool_file import read_pool, write_pool
 from tuning.storage.packs import PackWriter
@@ -64,7 +64,8 @@ def pooled_member(directory: RunDirectory) -> PooledMember:
     data, family = data_of("binary"), families()["catboost"]
     pool = PooledModel(data.task, data.columns, data.whole(family)[0], "catboost")
     rows = replace(pool.rows(data.raw, TargetScale(shares=(0.6, 0.4))), y=data.y)
-    write_pool(directory, RunPool(None, replace(pool, fitted=family.fit({}, rows, data.task, 5, 2))))
+    fitted = replace(pool, fitted=family.fit({}, rows, data.task, 5, 2))
+    write_pool(directory, RunPool(None, (FittedForm(fitted, fitted),)))
     found = read_pool(directory)
     assert found is not None
     assert found.whole is not None

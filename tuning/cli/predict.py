@@ -49,6 +49,7 @@ MOST_NAMED = 20  # customers that got no predictions, on the terminal
 )  # fmt: skip
 @click.option("--release", metavar="NAME", help="By the newest release of these champions, many files at once.")
 @click.option("--run", metavar="RUN", help="By the models of this run, many files at once.")
+@click.option("--pool", is_flag=True, help="By the run's pool alone, without customers' own models.")
 @storage_option
 @click.option("--processes", type=click.IntRange(min=1), help="With --release or --run: how many (default: the CPUs).")
 @formulas_option("keep")
@@ -61,6 +62,7 @@ def predict(
     interval: float | None,
     release: str | None,
     run: str | None,
+    pool: bool,
     storage: str,
     processes: int | None,
     formulas: str,
@@ -78,8 +80,10 @@ def predict(
     `release` or `run`, too. A repeat leaves alone what is done.
     """
     if release is None and run is None:
-        _predict_file(names, customer, data, output, interval, formulas, allow_code)
+        _predict_file(names, customer, data, output, interval, pool, formulas, allow_code)
         return
+    if release is not None and pool:
+        raise click.UsageError("--pool is of a run; a release has the models that serve.")
     if release is not None and run is not None:
         raise click.UsageError("--release and --run are two sources of models: name one.")
     if names or customer is not None:
@@ -90,7 +94,7 @@ def predict(
     if release is not None:
         models = ReleaseModels.current(release, storage, allow_code=allow_code)
     else:
-        models = RunModels(RunResult(newest(run)), allow_code)
+        models = RunModels(RunResult(newest(run)), allow_code, pool)
     _tell(predict_files(models, data, output, processes=processes, interval=interval, formulas=formulas), output)
 
 
@@ -100,6 +104,7 @@ def _predict_file(
     data: str,
     output: str | None,
     interval: float | None,
+    pool: bool,
     formulas: str,
     allow_code: bool,
 ) -> None:
@@ -111,7 +116,7 @@ def _predict_file(
     if output is not None and is_same_file(output, data):
         raise DataError(f"--output: {mask(output)!r} is the file of --data; name another one.")
     run_dir, customer = run_and_customer(names, customer)
-    answer = RunResult(run_dir).predicted(data, customer, allow_code=allow_code, interval=interval)
+    answer = RunResult(run_dir).predicted(data, customer, allow_code=allow_code, interval=interval, pool=pool)
     _write(answer.table, output, formulas)
     if answer.column != PREDICTION:
         click.echo(f"the predictions are in {answer.column!r}: the rows have a column {PREDICTION!r}", err=True)

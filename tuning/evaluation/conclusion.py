@@ -20,19 +20,19 @@ from tuning.evaluation.constant import ConstantPrediction, find_constant
 from tuning.evaluation.doubts import contradiction_note, leak_note
 from tuning.evaluation.ensemble import Ensemble, find_ensemble, left_out
 from tuning.evaluation.fixed import FixedMember
-from tuning.evaluation.hold_out_error import gain_error, scores_without
+from tuning.evaluation.hold_out_error import gain_error, hold_out_score, scores_without
 from tuning.evaluation.metrics import Metric
-from tuning.evaluation.pooling import pooled_answers
+from tuning.evaluation.pooling import final_member, pool_alone, pooled_answers
 from tuning.evaluation.refit import Refits, fitted_member
 from tuning.evaluation.scored_model import model_of, on_hold_out, residuals_of
 from tuning.evaluation.study_data import StudyData
 from tuning.evaluation.winner import SimpleFirst, StudyOutcome, choose
 from tuning.models.customer_model import ALL_ROWS
 from tuning.models.member import Member
-from tuning.models.pooled import PooledMember
+from tuning.models.pooled import POOL_FORMS, PooledMember
 from tuning.notes import FitCode, Note, PoolCode
 from tuning.notes.note import ordered
-from tuning.preprocessing.task import Prediction
+from tuning.preprocessing.task import Prediction, average
 from tuning.records.schema import FINISHED, MODEL, TrialRecord
 
 
@@ -58,7 +58,7 @@ def conclude(
     data, pool_note = _with_answers_of_the_pool(data, customer)
     refits = Refits(data)
     ensemble, lost = _together(records, winner, data, metric, refits, alive)
-    picked = ((winner, 1),) if ensemble is None else ensemble.members
+    picked = ((winner, 1.0),) if ensemble is None else ensemble.members
     unseen = None if data.task.classification else left_out(picked, data, metric)
     if data.kept is not None:
         data.kept.clear()
@@ -104,7 +104,7 @@ def _constant(
 
 def _searched(
     outcome: StudyOutcome,
-    picked: Sequence[tuple[TrialRecord, int]],
+    picked: Sequence[tuple[TrialRecord, float]],
     refits: Refits,
     unseen: np.ndarray | None,
     constant: ConstantPrediction | None,
@@ -121,6 +121,7 @@ def _searched(
     members = [replace(each.member, weight=times / picks) for each, (_, times) in zip(fitted, picked, strict=True)]
     said = [each.prediction for each in fitted]
     outcome, scores = on_hold_out(outcome, members, said, unseen, data, metric, customer)
+    outcome = _with_parts(outcome, members, said, data, metric)
     test_score, nothing = outcome.test_score, None if constant is None else constant.score
     leak = leak_note(data, metric, winner.score, outcome.cv_error, nothing, test_score)
     promised = (winner.score if outcome.ensemble is None else outcome.ensemble.score) or 0.0
@@ -132,6 +133,21 @@ def _searched(
         predict_ms_per_row=1000 * sum(each.predict_seconds for each in fitted) / len(data.split.test),
     )
     return found, scores
+
+
+def _with_parts(
+    outcome: StudyOutcome, members: Sequence[Member], said: Sequence[Prediction], data: StudyData, metric: Metric
+) -> StudyOutcome:
+    """Return the outcome with what its own members and the pool score apart, where the pool was asked."""
+    if data.pool is None or not data.pooled:
+        return outcome
+    own = [(answer, each.weight) for each, answer in zip(members, said, strict=True) if each.family not in POOL_FORMS]
+    pool_score, _ = hold_out_score(pool_alone(data.pool, data.pooled, data.task)[1], data, metric)
+    if not own:
+        return replace(outcome, pool_score=pool_score)
+    answers, weights = zip(*own, strict=True)
+    own_score, _ = hold_out_score(average(answers, weights, data.task), data, metric)
+    return replace(outcome, own_score=own_score, pool_score=pool_score)
 
 
 def _kept_note(winner: TrialRecord, records: Sequence[TrialRecord], what: str) -> Note | None:
@@ -212,13 +228,13 @@ def fitted_on_all(outcome: StudyOutcome, data: StudyData, alive: Callable[[], No
     if outcome.constant is not None and outcome.is_constant:
         members = (outcome.constant.member(data, all_rows=True),)
         return replace(outcome, model=replace(model, members=members, final_fit=ALL_ROWS))
-    picked = ((winner, 1),) if ensemble is None else ensemble.members
-    found: list[tuple[Member, tuple[TrialRecord, int]]] = []
+    picked = ((winner, 1.0),) if ensemble is None else ensemble.members
+    found: list[tuple[Member, tuple[TrialRecord, float]]] = []
     notes = list(outcome.notes)
     for member, (record, times) in zip(model.members, picked, strict=True):
         alive()
         try:
-            found.append((_on_all_rows(member, record, data), (record, times)))
+            found.append((_on_all_rows(member, record, data, model.customer), (record, times)))
         except Exception as error:
             notes.append(FitCode.LAST_REFIT_FAILED(trial=record.trial, family=record.family, error=raised(error)))
             if len(notes) - len(outcome.notes) >= len(picked):
@@ -231,10 +247,10 @@ def fitted_on_all(outcome: StudyOutcome, data: StudyData, alive: Callable[[], No
     )
 
 
-def _on_all_rows(member: Member, record: TrialRecord, data: StudyData) -> Member:
-    """Return a trial's model of the search rows, fitted on all rows; the pool is what it is."""
-    if isinstance(member, PooledMember):
-        return member
+def _on_all_rows(member: Member, record: TrialRecord, data: StudyData, customer: str) -> Member:
+    """Return a trial's model of the search rows, fitted on all rows; the run has fitted the pool so."""
+    if isinstance(member, PooledMember) and data.pool is not None:
+        return replace(final_member(data.pool, member.family, data, customer), weight=member.weight)
     return fitted_member(FixedMember.of(record, member.weight), data, all_rows=True)
 
 

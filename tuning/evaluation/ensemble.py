@@ -3,6 +3,7 @@
 Caruana et al., Ensemble selection from libraries of models, ICML 2004. It starts with the winner, and adds, one pick
 after another, the trial with which the mean of all picks scores best on the rows that the folds left out, each fold by
 itself as in a trial's own score. The best of these prefixes counts, and only where it is better than the winner alone.
+With a pool, the customer's own picks together are one answer among those of the pool's forms (`fleet`).
 """
 
 from __future__ import annotations
@@ -12,22 +13,19 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
 
 import numpy as np
 
 from schedulers.direction import worth_of
-from tuning.evaluation.metrics import Metric
+from tuning.evaluation.fleet import LEAST, best_weights, drawn_weights
+from tuning.evaluation.greedy import FoldScores, greedy
+from tuning.evaluation.metrics import Metric, proper_metric
 from tuning.evaluation.out_of_fold import KeptPredictions, OutOfFold
 from tuning.evaluation.study_data import StudyData, train
-from tuning.models.pooled import POOL
-from tuning.preprocessing.task import as_prediction
+from tuning.models.pooled import LINEAR_POOL, OWN, POOL, POOL_FORMS
 from tuning.records.schema import FINISHED, MODEL, TrialRecord
 
-PICKS = 15
-AT_ONCE = 1 << 16  # numbers that are scored together; beyond that, calls do not count
-POOL_TRIAL = -1
-MOST_MEMBERS = 5  # different trials: each is fitted twice, saved, and asked for every prediction
+POOL_TRIALS = {POOL: -1, LINEAR_POOL: -2}  # in place of a trial's number
 
 
 @dataclass(frozen=True)
@@ -35,19 +33,23 @@ class Ensemble:
     """What was found together.
 
     Attributes:
-        members: trials, the winner first where it is one of them, each with how often it was picked.
+        members: trials and forms of the pool, the winner first where it is one of them, each with its weight.
         score: of their mean over the folds, as a trial's `score`.
     """
 
-    members: tuple[tuple[TrialRecord, int], ...]
+    members: tuple[tuple[TrialRecord, float], ...]
     score: float
 
     def to_json(self) -> str:
         """As a study's record holds it."""
-        picks = sum(weight for _, weight in self.members)
+        total = sum(weight for _, weight in self.members)
         return json.dumps(
             [
-                {"trial": None if each.family == POOL else each.trial, "family": each.family, "weight": weight / picks}
+                {
+                    "trial": None if each.family in POOL_FORMS else each.trial,
+                    "family": each.family,
+                    "weight": weight / total,
+                }
                 for each, weight in self.members
             ]
         )
@@ -60,7 +62,7 @@ def find_ensemble(
     metric: Metric,
     alive: Callable[[], None] = lambda: None,
 ) -> Ensemble | None:
-    """The best ensemble of these finished trials; None where none is better than the winner alone.
+    """The best ensemble of these finished trials and of the run's pool; None where the winner alone is no worse.
 
     alive: called now and then.
     """
@@ -74,21 +76,45 @@ def find_ensemble(
         predictions = _predictions(record, data, metric, kept)
         if predictions is not None:
             found.append((record, np.concatenate(predictions.folds)))
-    if len(found) + (data.pooled is not None) < 2 or not found:
+    if len(found) + len(data.pooled) < 2 or not found:
         return None
     first = next((record for record, _ in found if record.trial == winner.trial), found[0][0])
     found.sort(key=lambda each: each[0].trial)
+    answers, scores = [answer for _, answer in found], FoldScores(data, metric)
     start = next(place for place, (record, _) in enumerate(found) if record is first)
-    answers, scores = [answer for _, answer in found], _FoldScores(data, metric)
-    if data.pooled is None:
-        picks, together = greedy(answers, scores, start, alive)
-    else:
-        found.append((pool_record(winner), np.concatenate(data.pooled.folds)))
-        picks, together = with_one_more(answers, found[-1][1], scores, start, alive)
-    if len(set(picks)) < 2 or not together > -winner.loss:
+    least = -winner.loss
+    if (proper := proper_metric(metric, data.rarest_rows)) is not metric:
+        scores = FoldScores(data, proper)
+        alone = scores(answers)
+        least, start = alone[start], alone.index(max(alone))
+    picks, together = greedy(answers, scores, start, alive)
+    if not data.pooled and ((len(set(picks)) < 2 and found[start][0] is first) or not together > least):
         return None
-    members = tuple((found[place][0], times) for place, times in Counter(picks).items())
-    return Ensemble(members, worth_of(together, metric.mode))
+    chosen = [(*found[place], times / len(picks)) for place, times in Counter(picks).items()]
+    if data.pooled:
+        chosen = _with_pool(chosen, winner, data, scores)
+    weights = [weight for *_, weight in chosen]
+    (score,) = FoldScores(data, metric)([np.average([answer for _, answer, _ in chosen], axis=0, weights=weights)])
+    if not math.isfinite(score) or (len(chosen) == 1 and chosen[0][0].trial == winner.trial):
+        return None
+    return Ensemble(tuple((record, weight) for record, _, weight in chosen), worth_of(score, metric.mode))
+
+
+def _with_pool(
+    own: Sequence[tuple[TrialRecord, np.ndarray, float]], winner: TrialRecord, data: StudyData, scores: FoldScores
+) -> list[tuple[TrialRecord, np.ndarray, float]]:
+    """Return a customer's own trials and the forms of the pool, each with its answer and its weight."""
+    pooled = [(pool_record(winner, each.member.family), np.concatenate(each.folds)) for each in data.pooled]
+    mean = np.average([answer for _, answer, _ in own], axis=0, weights=[weight for *_, weight in own])
+    weights = best_weights([mean, *(answer for _, answer in pooled)], scores)
+    if data.pool is not None and data.pool.weights:
+        fleet = np.array([data.pool.weights.get(name, 0.0) for name in (OWN, *(each.family for each, _ in pooled))])
+        weights = drawn_weights(weights, fleet, len(data.split.search))
+    shares = weights.tolist()
+    every = [(record, answer, weight * shares[0]) for record, answer, weight in own]
+    every += [(record, answer, share) for (record, answer), share in zip(pooled, shares[1:], strict=True)]
+    total = sum(weight for *_, weight in every if weight >= LEAST)
+    return [(record, answer, weight / total) for record, answer, weight in every if weight >= LEAST]
 
 
 def left_out(picked: Sequence[tuple[TrialRecord, float]], data: StudyData, metric: Metric) -> np.ndarray | None:
@@ -99,8 +125,8 @@ def left_out(picked: Sequence[tuple[TrialRecord, float]], data: StudyData, metri
     answers = []
     for record, _ in picked:
         folds: Sequence[np.ndarray] = ()
-        if record.family == POOL and data.pooled is not None:
-            folds = data.pooled.folds
+        if (pooled := data.pooled_form(record.family)) is not None:
+            folds = pooled.folds
         elif data.kept is not None and _unchanged(record):
             found = _predictions(record, data, metric, data.kept)
             folds = () if found is None else found.folds
@@ -110,48 +136,11 @@ def left_out(picked: Sequence[tuple[TrialRecord, float]], data: StudyData, metri
     return np.average(answers, axis=0, weights=[weight for _, weight in picked])
 
 
-def greedy(
-    answers: Sequence[np.ndarray],
-    scores: Callable[[Sequence[np.ndarray]], list[float]],
-    start: int,
-    alive: Callable[[], None] = lambda: None,
-) -> tuple[list[int], float]:
-    """(positions in the order of picks, their mean's score). scores: of answers, larger is better.
-
-    Of equally good ones the first is picked, and of equally good prefixes the shortest is taken.
-    """
-    picks, total = [start], answers[start].astype(np.float64)
-    (best,), length = scores([total]), 1
-    while len(picks) < PICKS:
-        alive()
-        members = set(picks)
-        allowed = range(len(answers)) if len(members) < MOST_MEMBERS else sorted(members)
-        found = scores([(total + answers[place]) / (len(picks) + 1) for place in allowed])
-        highest = max(found)
-        chosen = allowed[found.index(highest)]
-        picks.append(chosen)
-        total = total + answers[chosen]
-        if highest > best:
-            best, length = highest, len(picks)
-    return picks[:length], best
-
-
-def with_one_more(
-    answers: Sequence[np.ndarray],
-    more: np.ndarray,
-    scores: Callable[[Sequence[np.ndarray]], list[float]],
-    start: int,
-    alive: Callable[[], None] = lambda: None,
-) -> tuple[list[int], float]:
-    """`greedy` with one more answer, the last one, where that is better than without: it makes no score worse."""
-    without = greedy(answers, scores, start, alive)
-    with_it = greedy([*answers, more], scores, start, alive)
-    return with_it if with_it[1] > without[1] else without
-
-
-def pool_record(winner: TrialRecord) -> TrialRecord:
-    """The run's pool in the place of a trial of the winner's study. It is none, and is recorded by the run."""
-    return replace(winner, trial=POOL_TRIAL, family=POOL, config={MODEL: POOL}, best_step=None, score=None, steps=())
+def pool_record(winner: TrialRecord, form: str) -> TrialRecord:
+    """A form of the pool in the place of a trial of the winner's study. It is none, and is recorded by the run."""
+    return replace(
+        winner, trial=POOL_TRIALS[form], family=form, config={MODEL: form}, best_step=None, score=None, steps=()
+    )
 
 
 def _unchanged(record: TrialRecord) -> bool:
@@ -172,52 +161,3 @@ def _predictions(record: TrialRecord, data: StudyData, metric: Metric, kept: Kep
         found = anew.of(record.config, record.seed)
     same = found is not None and found.step == record.best_step and found.score == record.score
     return found if same else None
-
-
-class _FoldScores:
-    """What the mean scores of answers for the left-out rows of all folds, one after the other, are worth."""
-
-    def __init__(self, data: StudyData, metric: Metric) -> None:
-        self.metric, self.task = metric, data.task
-        rows = [data.split.search[valid] for _, valid in data.split.folds]
-        ends = accumulate(map(len, rows), initial=0)
-        weight = data.weight
-        self._folds = [
-            (slice(*border), data.y[index], None if weight is None else weight[index])
-            for border, index in zip(pairwise(ends), rows, strict=True)
-        ]
-
-    def __call__(self, answers: Sequence[np.ndarray]) -> list[float]:
-        """-inf where the metric is not defined."""
-        together = self._at_once(answers)
-        return [self._one(answer) for answer in answers] if together is None else [*map(self._mean, together)]
-
-    def _at_once(self, answers: Sequence[np.ndarray]) -> list[list[float]] | None:
-        """The score of each answer in each fold; None where they cannot be had together."""
-        weighted = any(weight is not None for *_, weight in self._folds)
-        if weighted or self.task.classification or sum(map(len, answers)) > AT_ONCE:
-            return None
-        folds: list[list[float]] = []
-        table = np.stack(answers)
-        for place, y, _ in self._folds:
-            scores = self.metric.scores(y, table[:, place])
-            if scores is None:
-                return None
-            folds.append(scores.tolist())
-        return [*map(list, zip(*folds, strict=True))]
-
-    def _one(self, answer: np.ndarray) -> float:
-        try:
-            return self._mean(
-                [
-                    self.metric.score(y, as_prediction(answer[place], self.task), weight)
-                    for place, y, weight in self._folds
-                ]
-            )
-        except Exception:  # the user's metric, or one that wants more than probabilities
-            return -math.inf
-
-    def _mean(self, scores: Sequence[float]) -> float:
-        mean = math.fsum(scores) / len(scores)
-        # Without the last digits: what is equal but for their noise is a tie, and the first of equals is picked.
-        return float(f"{worth_of(mean, self.metric.mode):.12g}") if math.isfinite(mean) else -math.inf

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from tuning.basics.seeds import trial_seed
 from tuning.models.base import Stage
-from tuning.models.pooled import POOL
+from tuning.models.pooled import POOL_FORMS
 from tuning.records.schema import MODEL, Config, TrialRecord
 
 
@@ -72,8 +72,8 @@ class FixedConfiguration:
 
     @property
     def pooled(self) -> bool:
-        """Whether the run's pool is a member."""
-        return any(member.family == POOL for member in self.members)
+        """Whether a form of the run's pool is a member."""
+        return any(member.family in POOL_FORMS for member in self.members)
 
     @property
     def without_seeds(self) -> FixedConfiguration:

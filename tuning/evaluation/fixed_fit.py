@@ -19,6 +19,7 @@ from tuning.evaluation.study_data import StudyData
 from tuning.evaluation.winner import StudyOutcome
 from tuning.models.customer_model import ALL_ROWS
 from tuning.models.member import Member
+from tuning.models.pooled import POOL_FORMS
 from tuning.notes import FitCode, PoolCode
 from tuning.notes.note import ordered
 
@@ -38,7 +39,7 @@ def fit_fixed(
     """
     if fixed.pooled:
         alive()
-        data = replace(data, pooled=_answers_of_the_pool(data, customer))
+        data = replace(data, pooled=_answers_of_the_pool(fixed, data, customer))
     outcome, members, found = StudyOutcome(None, None, fixed=fixed), list[Member](), list[Refit]()
     for each in fixed.members:
         alive()
@@ -55,8 +56,9 @@ def fit_fixed(
     return replace(outcome, notes=notes, refit_seconds=sum(each.fit_seconds for each in found))
 
 
-def _answers_of_the_pool(data: StudyData, customer: str) -> PooledAnswers:
-    answers = None if data.pool is None or data.rows is None else pooled_answers(data.pool, data, customer)
-    if answers is None:
+def _answers_of_the_pool(fixed: FixedConfiguration, data: StudyData, customer: str) -> tuple[PooledAnswers, ...]:
+    found = () if data.pool is None or data.rows is None else pooled_answers(data.pool, data, customer)
+    wanted = {each.family for each in fixed.members if each.family in POOL_FORMS}
+    if wanted - {each.member.family for each in found}:
         raise CustomerError(PoolCode.NO_POOL_MEMBER(why=None if data.pool is None else data.pool.without))
-    return answers
+    return found

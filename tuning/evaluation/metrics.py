@@ -33,6 +33,8 @@ ALIASES = {
 BETWEEN_0_AND_1 = ("accuracy", "top_k_accuracy", "average_precision", "f1", "precision", "recall", "jaccard", "roc_auc")
 UP_TO_1 = ("r2", "explained_variance", "d2_", "balanced_accuracy")
 
+FEW = 10  # rows of a class
+
 
 @dataclass(frozen=True)
 class Metric:
@@ -184,6 +186,14 @@ def _names() -> list[str]:
     from sklearn.metrics import get_scorer_names
 
     return sorted(ALIASES.get(name, name) for name in get_scorer_names())
+
+
+def proper_metric(metric: Metric, rarest: int | None) -> Metric:
+    """Return by what probabilities are compared: the log loss where a class has fewer than `FEW` rows, by which other
+    metrics take few values. rarest: search rows of the rarest class; None of a regression."""
+    if rarest is None or rarest >= FEW or metric.function is not None:
+        return metric
+    return Metric(LOG_LOSS, metric.task)
 
 
 def mode_of(name: str) -> Mode:

@@ -40,12 +40,14 @@ class OutOfFold:
 
 @dataclass(frozen=True)
 class PooledAnswers:
-    """What the run's pool says of a customer's rows.
+    """What a form of the run's pool says of a customer's rows.
 
-    member: of the customer's model. folds: as of `OutOfFold`. prediction: of the hold-out rows.
+    member: of the customer's model, fitted on the search rows; final: on all. folds: as of `OutOfFold`. prediction:
+    of the hold-out rows.
     """
 
     member: PooledMember
+    final: PooledMember
     folds: tuple[np.ndarray, ...]
     prediction: Prediction
 

@@ -1,6 +1,7 @@
 """The pool of a run: fitted on the rows of many customers, and asked about the rows that one customer's folds left out.
 
-Fold k of the pool is fitted without fold k of every customer, and no row of a hold-out is ever in it. A customer's
+It has two forms, a booster and a linear model (`linear_pool`), each of which may be a member of a customer's model.
+Fold k of a form is fitted without fold k of every customer, and no row of a hold-out is ever in it. A customer's
 level is that of the rows of its own that the fit may see. So what the pool says of left-out rows is as honest as what a
 trial says.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,20 +19,31 @@ import pandas as pd
 
 from tuning.basics.seeds import derive
 from tuning.errors import CustomerError
+from tuning.evaluation.linear_pool import fit_linear, linear_pool
 from tuning.evaluation.metrics import Metric
 from tuning.evaluation.out_of_fold import PooledAnswers
 from tuning.evaluation.study_data import StudyData
 from tuning.models.base import EncodedRows
-from tuning.models.pooled import BOOSTERS, PooledMember, PooledModel, RunPool, TargetScale, booster_here
+from tuning.models.pooled import (
+    BOOSTERS,
+    POOL,
+    FittedForm,
+    PooledMember,
+    PooledModel,
+    RunPool,
+    TargetScale,
+    booster_here,
+)
 from tuning.models.registry import family as find_family
 from tuning.notes import Note, PoolCode
 from tuning.preprocessing.columns import RawColumns, to_raw
 from tuning.preprocessing.encoding import ORDINAL, Encoder, TextColumn
 from tuning.preprocessing.kinds import Column
-from tuning.preprocessing.task import Prediction, Task, as_prediction
+from tuning.preprocessing.task import Prediction, Task, as_prediction, average
 
 MOST_ROWS_EACH, MOST_ROWS = 1_000, 200_000  # of a customer, of all; search rows
 LEAST_CUSTOMERS = 2  # who could learn from another one
+FINAL = -1  # in place of a fold: all rows
 
 
 @dataclass(frozen=True)
@@ -69,6 +82,8 @@ class PoolRows:
 
     def given(self, fold: int) -> np.ndarray:
         """Positions of the rows that a fold of the pool is fitted on; beyond the customer's folds all search rows."""
+        if fold == FINAL:
+            return np.arange(len(self.y))
         return self.search[self.train[fold]] if fold < len(self.train) else self.search
 
 
@@ -104,30 +119,36 @@ def fitted_pool(
     if len(raws) < least or not columns:
         why = PoolCode.POOL_FEW_CUSTOMERS(customers=len(raws) if columns else 0, least=least)
         return RunPool(why, left_out=reasons)
-    pool = PooledModel(task, columns, _encoder(list(raws.values())), booster_here())
-    parts = [_Part.of(customers[name], raw, derive(seed, "pool", name)) for name, raw in raws.items()]
+    levels = [TargetScale.of(customers[name].y[customers[name].search], task) for name in raws]
+    parts = [_Part.of(name, customers[name], raw, derive(seed, "pool", name)) for name, raw in raws.items()]
+    booster = PooledModel(task, columns, _encoder(list(raws.values())), booster_here())
     folds = max(len(part.rows.train) for part in parts)
-    models = [_fit(pool, parts, fold, derive(seed, "pool", fold) % 2**31) for fold in range(folds + 1)]
-    unseen = [
-        {
-            place: _LeftOut.of(models[fold], part, fold)
-            for place, part in enumerate(parts)
-            if fold < len(part.rows.unseen)
-        }
-        for fold in range(folds)
-    ]
-    scores = () if metric is None else tuple(_score(each.values(), task, metric) for each in unseen)
+    forms = [_fitted_form(booster, parts, folds, seed)]
+    with suppress(ValueError):  # numbers so large that no linear model takes them
+        linear = linear_pool(task, columns, [part.raw.rows(part.chosen) for part in parts], levels)
+        forms.append(_fitted_form(linear, parts, folds, seed))
+    unseen = [[_left_out(model, parts, fold) for fold, model in enumerate(form.folds)] for form in forms]
+    if metric is not None:
+        forms = [
+            replace(form, scores=tuple(_score(each.values(), task, metric) for each in found))
+            for form, found in zip(forms, unseen, strict=True)
+        ]
     seen = {name: customers[name].digest for name in raws}
-    typical = TargetScale.typical([TargetScale.of(part.rows.y[part.rows.search], task) for part in parts])
-    distance = None if task.classification else _typical_distance(unseen)
-    return RunPool(None, models[-1], tuple(models[:-1]), seen, reasons, typical, scores, distance)
+    distance = None if task.classification else _typical_distance(unseen[0])
+    return RunPool(None, tuple(forms), seen, reasons, TargetScale.typical(levels), distance)
 
 
-def pooled_answers(pool: RunPool, data: StudyData, customer: str) -> PooledAnswers | None:
-    """What the pool says of a customer's rows; None without a pool. `CustomerError` says why it has no say here."""
+def _fitted_form(form: PooledModel, parts: Sequence[_Part], folds: int, seed: int) -> FittedForm:
+    *left_out, whole, final = [_fit(form, parts, fold, seed) for fold in (*range(folds + 1), FINAL)]
+    return FittedForm(whole, final, tuple(left_out))
+
+
+def pooled_answers(pool: RunPool, data: StudyData, customer: str) -> tuple[PooledAnswers, ...]:
+    """What each form of the pool says of a customer's rows; empty without a pool. `CustomerError` says why it has no
+    say here."""
     whole = pool.whole
     if whole is None:
-        return None
+        return ()
     assert data.rows is not None
     seen = pool.customers.get(customer)
     if customer in pool.left_out:
@@ -136,21 +157,43 @@ def pooled_answers(pool: RunPool, data: StudyData, customer: str) -> PooledAnswe
         raise CustomerError(PoolCode.POOL_OTHER_ROWS())
     rows = PoolRows.of(data)
     raw = _checked(rows, whole.task, whole.columns)
-    folds = []
-    for fold, (_, unseen) in enumerate(data.split.folds):
-        model = whole if seen is None else pool.folds[fold]  # who is not in it at all can ask all of it
-        member = _member(model, data, rows.given(fold))
-        folds.append(member.prediction(member.encoded(raw.rows(data.split.search[unseen])), data.task))
-    member = _member(whole, data, data.split.search)
-    prediction = member.prediction(member.encoded(raw.rows(data.split.test)), data.task)
-    answers = [each.proba if data.task.classification else each.values for each in folds]
-    return PooledAnswers(member, tuple(answer for answer in answers if answer is not None), prediction)
+    found = []
+    for form in pool.forms:
+        folds = []
+        for fold, (_, unseen) in enumerate(data.split.folds):
+            model = form.whole if seen is None else form.folds[fold]  # who is not in it at all can ask all of it
+            member = _member(model, data, customer, rows.given(fold))
+            folds.append(member.prediction(member.encoded(raw.rows(data.split.search[unseen])), data.task))
+        member = _member(form.whole, data, customer, data.split.search)
+        prediction = member.prediction(member.encoded(raw.rows(data.split.test)), data.task)
+        answers = [each.proba if data.task.classification else each.values for each in folds]
+        final = final_member(pool, member.family, data, customer)
+        found.append(PooledAnswers(member, final, tuple(each for each in answers if each is not None), prediction))
+    return tuple(found)
 
 
-def _member(model: PooledModel, data: StudyData, given: np.ndarray) -> PooledMember:
-    """The pool for a customer that is known by some of its rows."""
+def final_member(pool: RunPool, form: str, data: StudyData, customer: str) -> PooledMember:
+    """Return a form of the pool that was fitted on all rows, for a customer that is known by all of its rows."""
+    model = next(each.final for each in pool.forms if each.whole.form == form)
+    return _member(model, data, customer, np.arange(len(data.y)))
+
+
+def pool_alone(
+    pool: RunPool, found: Sequence[PooledAnswers], task: Task
+) -> tuple[tuple[PooledMember, ...], Prediction]:
+    """Return the pool's forms without a customer's own models, with the weights that the fleet gives them, and their
+    mean of the hold-out rows. found: of `pooled_answers`."""
+    shares = pool.alone()
+    members = tuple(replace(each.final, weight=shares[each.member.family]) for each in found)
+    mean = average([each.prediction for each in found], [member.weight for member in members], task)
+    return tuple(member for member in members if member.weight), mean
+
+
+def _member(model: PooledModel, data: StudyData, customer: str, given: np.ndarray) -> PooledMember:
+    """A form of the pool for a customer that is known by some of its rows."""
     y = data.y[given]
-    return model.member(TargetScale.of(y, data.task), data.bounds_of(EncodedRows(np.empty((len(y), 0)), y)))
+    level = model.level_of(customer, TargetScale.of(y, data.task))
+    return model.member(level, data.bounds_of(EncodedRows(np.empty((len(y), 0)), y)))
 
 
 def _common_columns(found: Sequence[tuple[Column, ...]]) -> tuple[Column, ...]:
@@ -183,28 +226,35 @@ def _encoder(raws: Sequence[RawColumns]) -> Encoder:
 
 @dataclass(frozen=True)
 class _Part:
-    """A customer's rows on their way into the pool. chosen: positions of those that go."""
+    """A customer's rows on their way into the pool. chosen: positions of the search rows that go; final: of all."""
 
+    customer: str
     rows: PoolRows
     raw: RawColumns
     chosen: np.ndarray
+    final: np.ndarray
 
     @classmethod
-    def of(cls, rows: PoolRows, raw: RawColumns, seed: int) -> _Part:
-        chosen = rows.search
+    def of(cls, customer: str, rows: PoolRows, raw: RawColumns, seed: int) -> _Part:
+        chosen, rng = rows.search, np.random.default_rng(seed)
         if len(chosen) > MOST_ROWS_EACH:
-            chosen = np.random.default_rng(seed).choice(chosen, MOST_ROWS_EACH, replace=False)
-        return cls(rows, raw, chosen)
+            chosen = rng.choice(chosen, MOST_ROWS_EACH, replace=False)
+        held_out = np.setdiff1d(np.arange(len(rows.y)), rows.search)
+        most = round(MOST_ROWS_EACH * len(held_out) / max(1, len(rows.search)))
+        if len(held_out) > most:
+            held_out = rng.choice(held_out, most, replace=False)
+        return cls(customer, rows, raw, chosen, np.concatenate([chosen, held_out]))
 
     def matrix(self, pool: PooledModel, fold: int) -> EncodedRows:
         """What a fold of the pool is fitted on, the target in the pool's units."""
         rows = self.rows
         given = rows.given(fold)
         level = TargetScale.of(rows.y[given], rows.task)
-        given = given[np.isin(given, self.chosen)]
+        given = given[np.isin(given, self.final if fold == FINAL else self.chosen)]
         found = pool.rows(self.raw.rows(given), level)
         weight = np.ones(len(given)) if rows.weight is None else rows.weight[given]
-        return replace(found, y=level.measured(rows.y[given]), weight=weight, offset=level.offset(len(given)))
+        y = pool.unit(level).measured(rows.y[given])
+        return replace(found, y=y, weight=weight, offset=level.offset(len(given)))
 
 
 @dataclass(frozen=True)
@@ -223,11 +273,14 @@ class _LeftOut:
     def of(cls, pool: PooledModel, part: _Part, fold: int) -> _LeftOut:
         rows = part.rows
         unseen, level = rows.search[rows.unseen[fold]], TargetScale.of(rows.y[rows.given(fold)], rows.task)
-        said = find_family(pool.family).predict(pool.fitted, pool.rows(part.raw.rows(unseen), level), pool.task)
+        member = pool.member(pool.level_of(part.customer, level))
+        said = member.prediction(member.encoded(part.raw.rows(unseen)), pool.task)
         y, weight = rows.y[unseen], np.ones(len(unseen)) if rows.weight is None else rows.weight[unseen]
         if rows.task.classification:
-            return cls(level.restored(said, pool.task), y, weight, np.empty(0))
-        return cls(said, level.measured(y), weight, np.abs((y - level.center) / level.spread - said.values))
+            return cls(said, y, weight, np.empty(0))
+        values = (said.values - level.center) / level.spread
+        distances = np.abs((y - level.center) / level.spread - values)
+        return cls(Prediction(values), level.measured(y), weight, distances)
 
 
 def _typical_distance(folds: Sequence[Mapping[int, _LeftOut]]) -> float:
@@ -247,8 +300,15 @@ def _score(found: Collection[_LeftOut], task: Task, metric: Metric) -> float:
     return metric.score(np.concatenate([each.y for each in found]), said, None if (weight == 1.0).all() else weight)
 
 
+def _left_out(model: PooledModel, parts: Sequence[_Part], fold: int) -> dict[int, _LeftOut]:
+    """By the customer's place."""
+    return {place: _LeftOut.of(model, part, fold) for place, part in enumerate(parts) if fold < len(part.rows.unseen)}
+
+
 def _fit(pool: PooledModel, parts: Sequence[_Part], fold: int, seed: int) -> PooledModel:
     matrices = [part.matrix(pool, fold) for part in parts]
+    if pool.form != POOL:
+        return fit_linear(pool, dict(zip((part.customer for part in parts), matrices, strict=True)))
     offsets = [each.offset for each in matrices if each.offset is not None]
     weights = np.concatenate([each.weight for each in matrices if each.weight is not None])
     together = EncodedRows(
@@ -259,4 +319,5 @@ def _fit(pool: PooledModel, parts: Sequence[_Part], fold: int, seed: int) -> Poo
         offset=np.concatenate(offsets) if offsets else None,
     )
     family = find_family(pool.family)
+    seed = derive(seed, "pool", fold if fold != FINAL else "final") % 2**31
     return replace(pool, fitted=family.fit(BOOSTERS[pool.family], together, pool.task, seed))

@@ -13,7 +13,6 @@ from tuning.evaluation.fixed import FixedMember
 from tuning.evaluation.study_data import StudyData, parameters_of
 from tuning.models.base import EncodedRows, Family, Model, Stage, SteppedFamily
 from tuning.models.member import Member
-from tuning.models.pooled import POOL
 from tuning.preprocessing.task import Prediction, Task
 from tuning.records.schema import TrialRecord
 
@@ -43,8 +42,8 @@ class Refits:
 
 def refitted(fixed: FixedMember, data: StudyData) -> Refit:
     """Return the model of a configuration; that of the pool, for which the run has paid, takes no time."""
-    if fixed.family == POOL and data.pooled is not None:
-        return Refit(fitted_member(fixed, data, all_rows=False), data.pooled.prediction)
+    if (pooled := data.pooled_form(fixed.family)) is not None:
+        return Refit(fitted_member(fixed, data, all_rows=False), pooled.prediction)
     unseen = data.whole(data.family(fixed.family))[2]
     start = time.perf_counter()
     member = fitted_member(fixed, data, all_rows=False)
@@ -54,9 +53,9 @@ def refitted(fixed: FixedMember, data: StudyData) -> Refit:
 
 
 def fitted_member(fixed: FixedMember, data: StudyData, *, all_rows: bool) -> Member:
-    """Return the model of a configuration, fitted on the search rows or on all; the pool is what it is."""
-    if fixed.family == POOL and data.pooled is not None:
-        return replace(data.pooled.member, weight=fixed.weight)
+    """Return the model of a configuration, fitted on the search rows or on all; the run has fitted the pool's so."""
+    if (pooled := data.pooled_form(fixed.family)) is not None:
+        return replace(pooled.final if all_rows else pooled.member, weight=fixed.weight)
     family = data.family(fixed.family)
     encoder, rows = data.everything(family) if all_rows else data.whole(family)[:2]
     return Member(

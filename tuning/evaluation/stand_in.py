@@ -6,6 +6,8 @@ customer of the pool.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 
@@ -46,21 +48,27 @@ def stand_in(
         to_raw(frame, whole.columns)
         y = _targets(frame, definition, whole.task)
     level = TargetScale.of(y, whole.task) if len(y) >= LEAST_ROWS else typical
-    member = whole.member(level, None)
+    bounds = None
     if not whole.task.classification:
         beyond = MOST_IQR * level.spread
         ends = y if len(y) >= LEAST_ROWS else np.array([level.center - beyond, level.center + beyond])
-        member = whole.member(level, bounds_of(EncodedRows(np.empty((len(ends), 0)), ends), definition.bounds))
+        bounds = bounds_of(EncodedRows(np.empty((len(ends), 0)), ends), definition.bounds)
+    shares = pool.alone()
+    members = tuple(
+        replace(form.final.member(form.final.level_of(customer, level), bounds), weight=shares[form.whole.form])
+        for form in pool.forms
+        if shares[form.whole.form]
+    )
     example = None if frame is None else frame[:EXAMPLE_ROWS][_names(whole)]
     if preparation is not None:
         example = preparation.example
-    return CustomerModel(customer, whole.task, (member,), example, preparation)
+    return CustomerModel(customer, whole.task, members, example, preparation)
 
 
 def is_typical(model: CustomerModel, pool: RunPool) -> bool:
     """Return whether the numbers of a model are in the typical customer's unit, as its own is not known."""
-    (member,) = model.members
-    return isinstance(member, PooledMember) and not model.task.classification and member.level == pool.typical
+    centers = [member.level.center for member in model.members if isinstance(member, PooledMember)]
+    return not model.task.classification and pool.typical is not None and pool.typical.center in centers
 
 
 def _names(pool: PooledModel) -> list[str]:

@@ -55,9 +55,9 @@ class StudyData:
     preparation: what new rows have to go through, None without the user's `prepare`. kept: trials' predictions for an
     ensemble, None where there is to be none. bounds: what the definition says of them. above: what the metric asks
     predictions to be above. rows: the features as they came, for the run's pool; None where the run is to have none.
-    pool: that one, as far as it is there. pooled: what it says of these rows. given: the user's own predictions of the
-    target, where these are the baseline. without_target: how many rows are left out for lack of one. width: columns of
-    the array that the rows were; 0 where they were none.
+    pool: that one, as far as it is there. pooled: what each of its forms says of these rows. given: the user's own
+    predictions of the target, where these are the baseline. without_target: how many rows are left out for lack of one.
+    width: columns of the array that the rows were; 0 where they were none.
     """
 
     task: Task
@@ -76,13 +76,17 @@ class StudyData:
     above: float = -math.inf
     rows: pd.DataFrame | None = None
     pool: RunPool | None = None
-    pooled: PooledAnswers | None = None
+    pooled: tuple[PooledAnswers, ...] = ()
     given: pd.Series | None = None
     without_target: int = 0
     width: int = 0
     _folds: dict[tuple[str, bool], list[tuple[EncodedRows, EncodedRows]]] = field(default_factory=dict)
     _whole: dict[tuple[str, bool], tuple[Encoder, EncodedRows, EncodedRows]] = field(default_factory=dict)
     _everything: dict[tuple[str, bool], tuple[Encoder, EncodedRows]] = field(default_factory=dict)
+
+    def pooled_form(self, name: str) -> PooledAnswers | None:
+        """What the pool's form of that name says; None where it says nothing."""
+        return next((each for each in self.pooled if each.member.family == name), None)
 
     def family(self, name: str) -> Family:
         """Return an own model's family, or the built-in one of that name."""
@@ -94,6 +98,13 @@ class StudyData:
         if not self.task.classification:
             return None
         return int(np.bincount(self.y[self.split.test], minlength=len(self.task.classes)).min())
+
+    @property
+    def rarest_rows(self) -> int | None:
+        """Search rows of the rarest class; None of a regression."""
+        if not self.task.classification:
+            return None
+        return int(np.bincount(self.y[self.split.search], minlength=len(self.task.classes)).min())
 
     def bounds_of(self, rows: EncodedRows) -> Bounds | None:
         """Return between which numbers a model of these rows answers; None where it may answer anything."""

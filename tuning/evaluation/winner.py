@@ -29,9 +29,10 @@ class StudyOutcome:
     test_score: of `model`, which is the winner's, that of `ensemble`, or `constant` where `is_constant`.
     test_error, gain_error, gain_over_constant_error: the standard errors of `test_score` and of the gains.
     refit_seconds, predict_ms_per_row: wall time in which `model` was fitted on the search rows, and predicted a
-    hold-out row. held_back: hold-out rows for which it was held within its bounds; None where nothing holds it. These
-    but the errors of gains are None where `is_constant`. fixed: what was fitted without a search
-    (`tuning.evaluation.fixed_fit`); there is no winner then.
+    hold-out row. held_back: hold-out rows for which it was held within its bounds; None where nothing holds it.
+    own_score, pool_score: of its own members and of the pool, each alone, on the hold-out. These but the errors of
+    gains are None where `is_constant`. fixed: what was fitted without a search (`tuning.evaluation.fixed_fit`); there
+    is no winner then.
     """
 
     winner: TrialRecord | None
@@ -49,6 +50,8 @@ class StudyOutcome:
     refit_seconds: float | None = None
     predict_ms_per_row: float | None = None
     held_back: int | None = None
+    own_score: float | None = None
+    pool_score: float | None = None
     fixed: FixedConfiguration | None = None
 
     @property

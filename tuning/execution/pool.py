@@ -7,28 +7,36 @@ left out of the pool. What happens beyond that costs the run its pool, and nothi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from tuning.basics.columnar import Columnar
 from tuning.basics.seeds import derive
 from tuning.basics.stopwatch import Clock
 from tuning.basics.timing import hang_seconds
-from tuning.data.customers import one_each
+from tuning.data.customers import one_each, places_of
 from tuning.definition.customer_limits import Limits
 from tuning.errors import TuningError, reason_of
+from tuning.evaluation.fleet import fleet_weights
 from tuning.evaluation.pooling import LEAST_CUSTOMERS, MOST_ROWS, MOST_ROWS_EACH, PoolRows, fitted_pool
+from tuning.evaluation.study_data import StudyData
 from tuning.execution.crash_log import CONCLUDING, Crash
 from tuning.execution.limits import hard
-from tuning.execution.worker import Worker
+from tuning.execution.worker import Worker, planned_study
+from tuning.models.compute import trains_with
 from tuning.models.pooled import BOOSTERS, RunPool, booster_here
 from tuning.notes import Note, PoolCode
 from tuning.planning.plan_notes import AUTO, AUTO_CUSTOMERS
 from tuning.records.schema import FAILED, FINISHED, MODEL, POOL_STUDY, StepRecord, TrialRecord
 from tuning.runs.plan_file import RecordedPlan, read_pool_only
 from tuning.study.record import versions, worker_name
-from tuning.study.study import customers_of
+from tuning.study.recorded_study import RecordedStudy
+from tuning.study.study import Study, customers_of
 from tuning.user_code import own_settings
 
 POOL_SECONDS = 900.0  # for which a run waits for its pool
+PANEL = 16  # customers that say what the fleet's weights are, each by the first trial of its study
 MOST_LEFT_OUT = 5  # customers with data that has ended a worker; with more, the pool is given up
 
 
@@ -77,6 +85,7 @@ def _fitted(worker: Worker, plan: RecordedPlan, lost: Mapping[int, str]) -> RunP
     names = customers.texts("id").to_pylist()
     left_out = {names[place]: PoolCode.POOL_READING_ENDED_WORKER(cause=cause) for place, cause in lost.items()}
     found: dict[str, PoolRows] = {}
+    panel: dict[str, tuple[int, StudyData]] = {}
     rows, metric = 0, None
     for place in sorted(range(len(names)), key=lambda place: derive(seed, "pool", names[place])):
         if rows >= MOST_ROWS:  # of very many customers a sample
@@ -92,15 +101,48 @@ def _fitted(worker: Worker, plan: RecordedPlan, lost: Mapping[int, str]) -> RunP
         else:
             found[name], metric = PoolRows.of(data), metric or context.customers.metric(data)
             rows += min(len(found[name].search), MOST_ROWS_EACH)
+            if len(panel) < PANEL and len(found[name].search) <= MOST_ROWS_EACH:
+                panel[name] = place, data
     worker.part(CONCLUDING, POOL_SECONDS)
     least = AUTO_CUSTOMERS if definition.pool == AUTO else LEAST_CUSTOMERS
-    return fitted_pool(dict(sorted(found.items())), left_out, seed, metric, least)
+    pool = fitted_pool(dict(sorted(found.items())), left_out, seed, metric, least)
+    if metric is None or pool.whole is None:
+        return pool
+    first = {}
+    for name, (place, data) in panel.items():
+        worker.part(place, min(hang_seconds(customers[place].about_rows, of_objective=False), allowed))
+        if (answer := _first_answer(worker, plan, name, data)) is not None:
+            first[name] = data, answer
+    worker.part(CONCLUDING, POOL_SECONDS)
+    return replace(pool, weights=fleet_weights(pool, first, metric))
+
+
+def _first_answer(worker: Worker, plan: RecordedPlan, name: str, data: StudyData) -> np.ndarray | None:
+    """Return what the first trial of a customer's study says of the rows that the folds left out, fold after fold."""
+    study = _study_of(plan, name)
+    if study is None or data.kept is None or study.scheduler.pauses:
+        return None
+    planned = planned_study(plan.run, plan.spec, study)
+    with trains_with(study.resources.compute):
+        record = next(iter(RecordedStudy(planned, worker.context.training(study, data))), None)
+    found = None if record is None else data.kept.of(record.config, record.seed)
+    data.kept.clear()
+    return None if found is None else np.concatenate(found.folds)
+
+
+def _study_of(plan: RecordedPlan, name: str) -> Study | None:
+    """Return the first study of a customer; None where it has none."""
+    for studies in (plan.studies, plan.ended):
+        (place,) = places_of([name], customers_of(studies))
+        if place >= 0:
+            return studies[int(place)]
+    return None
 
 
 def _record(plan: RecordedPlan, pool: RunPool, clock: Clock, attempt: int) -> TrialRecord:
     """Return the pool as a trial of its run."""
     family = pool.whole.family if pool.whole is not None else booster_here()
-    scores = pool.fold_scores
+    scores = pool.forms[0].scores if pool.forms else ()
     means = [sum(scores[:count]) / count for count in range(1, len(scores) + 1)]
     return TrialRecord(
         run=plan.run,
@@ -122,7 +164,11 @@ def _record(plan: RecordedPlan, pool: RunPool, clock: Clock, attempt: int) -> Tr
         best_step=len(scores) or None,
         score=means[-1] if means else None,
         fold_scores=scores,
-        metrics={"customers": float(len(pool.customers)), "left_out": float(len(pool.left_out))},
+        metrics={
+            "customers": float(len(pool.customers)),
+            "left_out": float(len(pool.left_out)),
+            **{f"weight_{name}": weight for name, weight in pool.weights.items()},
+        },
         study_seed=plan.spec.definition.seed,
         seed=plan.spec.definition.seed,
         started=clock.started,

@@ -30,7 +30,7 @@ from tuning.models.model_files import (
     read_checked,
 )
 from tuning.models.model_names import OfModel
-from tuning.models.pooled import POOL, PooledMember, SharedFile, read_pooled
+from tuning.models.pooled import POOL, POOL_FORMS, PooledMember, SharedFile, read_pooled
 from tuning.models.preparation import Preparation
 from tuning.models.residuals import HIGH, LOW, PREDICTION, Residuals, check_interval
 from tuning.notes import FileCode
@@ -86,7 +86,7 @@ class CustomerModel(OfModel):
     @property
     def family(self) -> str:
         """The name of the model's family; "ensemble" where there are several."""
-        return self.members[0].family if len(self.members) == 1 else ENSEMBLE
+        return family_of([member.family for member in self.members])
 
     @property
     def best_config(self) -> Config:
@@ -108,6 +108,13 @@ class CustomerModel(OfModel):
         if self.preparation is not None:
             return self.preparation.text
         return [column.name for column in self.columns if column.kind == TEXT]
+
+    def pool_alone(self) -> CustomerModel:
+        """Return the run's pool as this customer's model, without the customer's own members."""
+        members = tuple(member for member in self.members if isinstance(member, PooledMember))
+        if not members:
+            raise RunError(f"the pool is no member of the model of customer {self.customer!r}. Leave `pool` out.")
+        return replace(self, members=members, residuals=None)
 
     def __repr__(self) -> str:
         what = described_as([member.family for member in self.members])
@@ -264,10 +271,17 @@ class Saved:
     size: int
 
 
+def family_of(families: Sequence[str]) -> str:
+    """Return what a model of members of these families is: their family, the pool alone, or an ensemble."""
+    if all(family in POOL_FORMS for family in families):
+        return POOL
+    return families[0] if len(families) == 1 else ENSEMBLE
+
+
 def described_as(families: Sequence[str]) -> str:
     """What a model is called in tables: its family, or how many members an ensemble has and of which families."""
-    if len(families) == 1:
-        return families[0]
+    if (family := family_of(families)) != ENSEMBLE:
+        return family
     return f"{ENSEMBLE} of {len(families)} ({', '.join(dict.fromkeys(families))})"
 
 

@@ -1,10 +1,11 @@
-"""A model of the rows of many customers, as one of a customer's members.
+"""Models of the rows of many customers, as members of one customer's model: a booster and a linear model.
 
 A customer's target is measured by its own level: a number as its distance from the customer's median in interquartile
 ranges, a class by the shares that classes have with the customer. So one customer's units and odd values are
-not another's. A number's level also stands in two columns beside the features.
+not another's. The booster also sees a number's level in two more columns; the linear model has an effect of each
+customer, which moves the customer's level.
 
-The model lies once in the run (`pool/`). A customer's own model refers to it, with its digest.
+The models lie once in the run (`pool/`). A customer's own model refers to them, with their digests.
 """
 
 from __future__ import annotations
@@ -28,10 +29,11 @@ from tuning.preprocessing.encoding import Encoder
 from tuning.preprocessing.kinds import Column
 from tuning.preprocessing.task import Prediction, Task, as_prediction
 
-POOL = "pool"  # in place of a family's name
+POOL, LINEAR_POOL = "pool", "pool_linear"  # in place of a family's name: the booster, the linear model
+POOL_FORMS = (POOL, LINEAR_POOL)
+OWN = "own"  # in `RunPool.weights`: the customer's own models together
 MOST_IQR = 6.0  # beyond which targets are clipped while the pool is fitted
 LARGEST = 1e30  # what a booster's 32 bits hold, and their squares in 64
-DESCRIPTION, MODEL_FILE = "pool.json", "pool-"  # names in a model's own folder; the second before the booster's own
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,13 @@ class TargetScale:
     def measured(self, y: np.ndarray) -> np.ndarray:
         """(n,) targets in the pool's units."""
         return y if self.shares else np.clip((y - self.center) / self.spread, -MOST_IQR, MOST_IQR)
+
+    def moved(self, effect: Sequence[float]) -> TargetScale:
+        """Return the level of a customer with such an effect: one of a number, in spreads, or one for each class."""
+        if not self.shares:
+            return replace(self, center=self.center + self.spread * effect[0])
+        odds = np.exp(np.asarray(effect) - max(effect))
+        return TargetScale(shares=tuple((odds / odds.sum()).tolist()))
 
     def offset(self, rows: int) -> np.ndarray | None:
         """What raw predictions of classes begin at: the log odds of two classes (n,), else logarithms (n, classes)."""
@@ -106,14 +115,17 @@ class SharedFile:
 
 @dataclass(frozen=True)
 class PooledModel:
-    """A fitted pool.
+    """A fitted form of the pool.
 
     Attributes:
         task: with the classes of all its customers.
         columns: what it looks at.
         encoder: of all its customers' rows.
-        family: of the booster.
-        fitted: the booster.
+        family: of the booster, or of the linear model.
+        fitted: that model.
+        effects: of each customer of a linear model, as of `TargetScale.moved`; an unknown customer has none.
+        form: `POOL` or `LINEAR_POOL`.
+        spread: of all customers' targets, where these have one unit; None where each has its own.
         files: those that a customer's model refers to, by their names in its folder; none while nothing is saved.
     """
 
@@ -122,43 +134,65 @@ class PooledModel:
     encoder: Encoder
     family: str
     fitted: Model = None
+    effects: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    form: str = POOL
+    spread: float | None = None
     files: Mapping[str, SharedFile] = field(default_factory=dict)
 
+    @property
+    def description(self) -> str:
+        """The name of the file of `described` in a model's own folder."""
+        return f"{self.form}.json"
+
+    def unit(self, level: TargetScale) -> TargetScale:
+        """Return in what the targets of a customer of that level are measured for the fit."""
+        return level if self.spread is None else replace(level, spread=self.spread)
+
+    def level_of(self, customer: str, level: TargetScale) -> TargetScale:
+        """Return by what this form measures a customer. level: of the customer's own rows."""
+        if self.form == POOL:
+            return level
+        return self.unit(level).moved(self.effects.get(customer, (0.0,) * (len(self.task.classes) or 1)))
+
     def rows(self, raw: RawColumns, level: TargetScale) -> EncodedRows:
-        """A customer's rows as the booster takes them."""
-        beside = level.columns(len(raw))
+        """A customer's rows as the model takes them."""
+        beside = level.columns(len(raw)) if self.form == POOL else np.empty((len(raw), 0))
         X = np.hstack([beside, self.encoder.transform(raw)])
         categorical = tuple(place + beside.shape[1] for place in self.encoder.categorical(raw))
         return EncodedRows(X, np.zeros(len(X)), categorical=categorical)
 
     def member(self, level: TargetScale, bounds: Bounds | None = None) -> PooledMember:
-        """The pool as a member of the model of a customer with that level. bounds: as of `Member`."""
-        return PooledMember(POOL, self.columns, self.encoder, self.fitted, bounds=bounds, level=level, pool=self)
+        """Return this form as a member of a customer's model. level: of `level_of`. bounds: as of `Member`."""
+        return PooledMember(self.form, self.columns, self.encoder, self.fitted, bounds=bounds, level=level, pool=self)
 
     def described(self) -> bytes:
-        """All but the booster, as it is saved."""
+        """All but the fitted model and the customers' effects, as it is saved."""
         description = {
+            "form": self.form,
             "task": self.task.kind,
             "classes": list(self.task.classes),
             "columns": [[column.name, column.kind, column.format] for column in self.columns],
             "encoder": self.encoder.to_dict(),
             "family": self.family,
+            "spread": self.spread,
         }
         return json.dumps(description, ensure_ascii=False).encode()
 
     @classmethod
     def read(cls, content: bytes) -> PooledModel:
-        """What `described` gave, without the booster."""
+        """What `described` gave."""
         values: Json = json.loads(content)
         return cls(
             task=Task(values["task"], tuple(values["classes"])),
             columns=tuple(Column(name, kind, written or ISO) for name, kind, written in values["columns"]),
             encoder=Encoder.from_dict(values["encoder"]),
             family=values["family"],
+            form=values["form"],
+            spread=values["spread"],
         )
 
-    def with_booster(self, name: str, content: bytes) -> PooledModel:
-        """With a saved booster. name: of its file; its end says of which kind it is."""
+    def with_model(self, name: str, content: bytes) -> PooledModel:
+        """With a saved model. name: of its file; its end says of which kind it is."""
         if reason := find_family(self.family).missing():
             raise RunError(f"the pool cannot be loaded: {reason}")
         return replace(self, fitted=find_family(self.family).load(name.rpartition("-")[2], content))
@@ -186,15 +220,29 @@ class PooledMember(Member):
 
     def described(self) -> dict[str, object]:
         assert self.pool is not None
-        model = next(name for name in self.pool.files if name != DESCRIPTION)
-        return {**super().described(), "level": self.level.to_dict(), "booster": self.pool.family, "model": model}
+        model = next(name for name in self.pool.files if name != self.pool.description)
+        return {**super().described(), "level": self.level.to_dict(), "pooled": self.pool.family, "model": model}
 
 
 def read_pooled(values: Json, read: Callable[[str], bytes]) -> PooledMember:
     """A member from what `PooledMember.described` said, and from its files. read: as of `read_member`."""
-    pool = PooledModel.read(read(DESCRIPTION)).with_booster(values["model"], read(values["model"]))
+    pool = PooledModel.read(read(f"{values['family']}.json")).with_model(values["model"], read(values["model"]))
     member = pool.member(TargetScale.from_dict(values["level"]), Bounds.from_json(values["bounds"]))
     return replace(member, weight=values["weight"])
+
+
+@dataclass(frozen=True)
+class FittedForm:
+    """A form of the pool, fitted several times.
+
+    whole: on the search rows of its customers. final: on all of their rows. folds: without those of each fold. scores:
+    of each of `folds`, for the rows that it has left out; empty where they have none.
+    """
+
+    whole: PooledModel
+    final: PooledModel
+    folds: tuple[PooledModel, ...] = ()
+    scores: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -203,24 +251,35 @@ class RunPool:
 
     Attributes:
         without: why there is none; None where there is one.
-        whole: fitted on the search rows of its customers.
-        folds: without those of each fold, as `whole`.
+        forms: the booster, and the linear model where there is one.
         customers: those whose rows it has seen, each with the digest of these rows and folds.
         left_out: those that could have been among them, and why they are not.
         typical: the level of the typical one of its customers; None where there is no pool.
-        fold_scores: of each of `folds`, for the rows that it has left out; empty where they have none.
-        typical_distance: of these rows' targets from what it says, in each customer's interquartile ranges: the median
-            of customers' means; None of classes.
+        typical_distance: of left-out rows' targets from what the booster says, in each customer's interquartile
+            ranges: the median of customers' means; None of classes.
+        weights: the mean weights of customers' own models (`OWN`) and of each form in what answers best; empty where
+            they are not known.
     """
 
     without: Note | None = None
-    whole: PooledModel | None = None
-    folds: tuple[PooledModel, ...] = ()
+    forms: tuple[FittedForm, ...] = ()
     customers: Mapping[str, str] = field(default_factory=dict)
     left_out: Mapping[str, Note] = field(default_factory=dict)
     typical: TargetScale | None = None
-    fold_scores: tuple[float, ...] = ()
     typical_distance: float | None = None
+    weights: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def whole(self) -> PooledModel | None:
+        """Its booster, fitted on the search rows of all its customers; None without a pool."""
+        return self.forms[0].whole if self.forms else None
+
+    def alone(self) -> dict[str, float]:
+        """Return the weight of each form where no model of the customer's own is a member; the booster's is 1 where the
+        fleet says nothing."""
+        found = {each.whole.form: self.weights.get(each.whole.form, 0.0) for each in self.forms}
+        total = sum(found.values())
+        return {form: (weight / total if total else float(form == POOL)) for form, weight in found.items()}
 
 
 #: How the booster is trained, by the family; the first one that is installed is taken.

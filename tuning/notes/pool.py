@@ -29,4 +29,4 @@ class PoolCode(NoteCode):
     POOL_OTHER_CLASSES = "the target holds classes that the pool does not know; it knows {classes:names}"
     POOL_NO_SPREAD = "the middle half of the targets is {spread:.6g} wide, which measures nothing"
     NO_POOL_MEMBER = "the configuration has the run's pool as a member, and this run has none{why:then : }"
-    POOL_READING_ENDED_WORKER = "reading its data has ended a worker: {cause}"
+    POOL_READING_ENDED_WORKER = "its data, or a first trial on it, has ended a worker: {cause}"

@@ -55,17 +55,20 @@ class Encoder:
         """Learn from training rows."""
         if self.encoding == FRAME:
             return self
-        numbers = raw.numbers
-        if self.encoding == ONEHOT:
-            self.fill = medians(numbers)
-            numbers = _filled(numbers, self.fill)
-        if self.scale:
-            self.mean, self.spread = _moments(numbers)
+        self.learn_numbers(raw.numbers)
         limit = MAX_CATEGORIES if self.encoding == ONEHOT else None
         self.texts = tuple(
             _learn(raw.codes[:, position], names, limit) for position, names in enumerate(raw.categories)
         )
         return self
+
+    def learn_numbers(self, numbers: np.ndarray) -> None:
+        """Learn by what missing numbers are filled, and how numbers are scaled. numbers: (n, columns)."""
+        if self.encoding == ONEHOT:
+            self.fill = medians(numbers)
+            numbers = _filled(numbers, self.fill)
+        if self.scale:
+            self.mean, self.spread = _moments(numbers)
 
     def transform(self, raw: RawColumns) -> np.ndarray | pd.DataFrame:
         """(n, p) float64 in C order: numbers first, then encoded text; with "frame" the frame itself."""

@@ -213,6 +213,16 @@ class StudyRecord:
         ("leaderboard", "customer", "details"),
         better="smaller",
     )
+    own_score: float | None = optional(
+        "hold-out score of the model's own members without the pool; empty where it has none, and without a pool",
+        ("leaderboard", "details"),
+        better="metric",
+    )
+    pool_score: float | None = optional(
+        "hold-out score of the [pool](models.md#the-pool) alone",
+        ("leaderboard", "details"),
+        better="metric",
+    )
     baseline: str | None = optional(
         "the [baseline](data.md#the-baseline): the family of trial 0 (empty when that trial did not finish), or "
         "what `baseline` names",

@@ -13,7 +13,6 @@ from tuning.basics.documents import Json
 from tuning.basics.wording import name_list
 from tuning.errors import RunError
 from tuning.evaluation.fixed import FixedConfiguration, FixedMember
-from tuning.models.pooled import POOL
 from tuning.records.ownership import Term
 from tuning.records.parts import TRIALS, accepted, of_kind, tables_in
 from tuning.records.schema import MODEL, OK, Config, TrialRecord
@@ -43,23 +42,24 @@ def fixed_configuration(row: Json, trials: Mapping[tuple[str, int], TrialRecord]
     if row["trial"] is None and row["ensemble"] is None:  # a constant
         return FixedConfiguration((FixedMember(json.loads(row["config"]), 0),))
     weights = weights_of(row)
-    if missing := sorted(each for each in weights if each is not None and (row["study"], each) not in trials):
+    if missing := sorted(each for each in weights if isinstance(each, int) and (row["study"], each) not in trials):
         raise RunError(f"the records of the trials {name_list(missing)} of {row['customer']!r} are missing.")
     return FixedConfiguration(
         tuple(
-            FixedMember({MODEL: POOL}, 0, weight=weight)
-            if number is None
-            else FixedMember.of(trials[row["study"], number], weight)
-            for number, weight in weights.items()
+            FixedMember.of(trials[row["study"], each], weight)
+            if isinstance(each, int)
+            else FixedMember({MODEL: each}, 0, weight=weight)
+            for each, weight in weights.items()
         )
     )
 
 
-def weights_of(row: Json) -> dict[int | None, float]:
-    """Return the trials of a model and their weights, the pool as None. row: of a study that has a model."""
+def weights_of(row: Json) -> dict[int | str | None, float]:
+    """Return the trials of a model and forms of the pool, with their weights. row: of a study that has a model."""
     if row["ensemble"] is None:
         return {row["trial"]: 1.0}
-    return {each["trial"]: each["weight"] for each in json.loads(row["ensemble"])}
+    members = json.loads(row["ensemble"])
+    return {each["family"] if each["trial"] is None else each["trial"]: each["weight"] for each in members}
 
 
 def nested_config(directory: RunDirectory, term: Term, study: str, config: Config) -> Config:
@@ -74,7 +74,7 @@ def _planned(directory: RunDirectory, term: Term) -> Iterator[Study]:
 
 def _winning_trials(directory: RunDirectory, term: Term, rows: list[Json]) -> dict[tuple[str, int], TrialRecord]:
     """Return the records of these models' trials, of no others: there may be millions."""
-    keys = {f"{number} {row['study']}" for row in rows for number in weights_of(row) if number is not None}
+    keys = {f"{number} {row['study']}" for row in rows for number in weights_of(row) if isinstance(number, int)}
     wanted, names = pa.array(sorted(keys), pa.string()), accepted(directory, term)
 
     def chosen(table: pa.Table) -> pa.Table:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tuning.basics.public import is_interactive
 from tuning.basics.wording import (
     amount,
     better_direction,
     better_text,
+    command,
     gain_text,
     params_text,
     score_text,
@@ -50,7 +52,8 @@ def answer(result: RunResult, counts: RunCounts) -> list[str]:
         return [left + of_one(board.ends(1)[0], board.metric, board.mode, result.baseline)]
     counted = f"{left}{result.outcome(counts)}{without}; {amount(counts['trials'], 'trial')}."
     told = of_many(counts["typical"], board.metric, board.mode, result.baseline) if counts["succeeded"] else ""
-    return [*filter(None, (to_use(counts, board.standings, result.baseline), counted, told))]
+    one = _one_for_all(counts, board.metric, result.directory.shown)
+    return [*filter(None, (one, to_use(counts, board.standings, result.baseline), counted, told))]
 
 
 def remarks(result: RunResult, counts: RunCounts) -> list[str]:
@@ -72,6 +75,19 @@ def _pool(counts: RunCounts) -> list[str]:
         return []
     whose, where = amount(counts["pool_customers"], "customer"), amount(counts["pool_members"], "model")
     return [f"The pool, of the rows of {whose}, is a member of {where}."]
+
+
+def _one_for_all(counts: RunCounts, metric: str, run: str) -> str:
+    """Say that one model for all customers is better than their own ones, where it is for most and not by chance."""
+    better, compared, gain = counts["pool_better"], counts["pool_compared"], counts["pool_gain"]
+    if not compared or not gain or 2 * better - compared <= 2 * compared**0.5:
+        return ""
+    less = f"with {_less(gain)} in the median" if is_error(metric) else f"by {gain:.2g} {metric} in the median"
+    alone = "`result.predict(rows, pool=True)`" if is_interactive() else f"`{command('predict', run, '--pool')}`"
+    return (
+        f"One model for all customers is better here: the pool alone beats the own models of {better:,} of "
+        f"{compared:,} customers, {less}. It is a member of their models; {alone} asks it alone, for any customer."
+    )
 
 
 def _ensembles(counts: RunCounts) -> list[str]:

@@ -1,4 +1,4 @@
-"""The files of a run's pool: its boosters, what they look at, and last `trained.json`, which says that it is settled.
+"""The files of a run's pool: its models, what they look at, and last `trained.json`, which says that it is settled.
 
 Each but the last one has its digest as its name, and the last one holds its own. Once that is there, the pool is never
 trained again: a resume goes on with the one that earlier studies have asked.
@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tuning.basics.documents import Json
 from tuning.definition.definition import Definition
 from tuning.errors import StorageError
-from tuning.models.pooled import DESCRIPTION, MODEL_FILE, PooledModel, RunPool, SharedFile, TargetScale
+from tuning.models.pooled import FittedForm, PooledModel, RunPool, SharedFile, TargetScale
 from tuning.models.registry import family as find_family
 from tuning.notes import from_row
 from tuning.storage.run_directory import RunDirectory
@@ -39,14 +40,19 @@ def write_pool(directory: RunDirectory, pool: RunPool) -> None:
         "left_out": {name: why.to_row() for name, why in pool.left_out.items()},
     }
     if pool.whole is not None:
-        described = _placed(directory, "json", pool.whole.described())
         found |= {
-            "description": [described.path, described.sha256],
-            "boosters": [_booster(directory, model) for model in (pool.whole, *pool.folds)],
+            "forms": [
+                {
+                    "description": _pair(_placed(directory, "json", form.whole.described())),
+                    "models": [_written(directory, model) for model in (form.whole, form.final, *form.folds)],
+                    "scores": list(form.scores),
+                }
+                for form in pool.forms
+            ],
             "customers": dict(pool.customers),
             "typical": None if pool.typical is None else pool.typical.to_dict(),
-            "fold_scores": list(pool.fold_scores),
             "typical_distance": pool.typical_distance,
+            "weights": dict(pool.weights),
         }
     content = json.dumps(found, ensure_ascii=False, sort_keys=True)
     document = {"sha256": hashlib.sha256(content.encode()).hexdigest(), "pool": content}
@@ -61,8 +67,9 @@ def check_pool(directory: RunDirectory, definition: Definition) -> None:
     found = None if definition.pool == "off" else _settled(directory)
     if found is None or found["without"]:
         return
-    for path, sha256 in (found["description"], *(shared for _, *shared in found["boosters"])):
-        _read(directory, SharedFile(path, sha256))
+    for form in found["forms"]:
+        for path, sha256 in (form["description"], *(model for _, model, _ in form["models"])):
+            _read(directory, SharedFile(path, sha256))
 
 
 def _settled(directory: RunDirectory) -> Json | None:
@@ -87,18 +94,29 @@ def read_pool(directory: RunDirectory) -> RunPool | None:
     left_out = {name: from_row(why) for name, why in found["left_out"].items()}
     if found["without"]:
         return RunPool(from_row(found["without"]), left_out=left_out)
-    described = SharedFile(*found["description"])
-    pool = PooledModel.read(_read(directory, described))
-    models = [
-        replace(
-            pool.with_booster(file, _read(directory, shared := SharedFile(path, sha256))),
-            files={DESCRIPTION: described, f"{MODEL_FILE}{file}": shared},
-        )
-        for file, path, sha256 in found["boosters"]
-    ]
+    forms = []
+    for form in found["forms"]:
+        described = SharedFile(*form["description"])
+        empty = PooledModel.read(_read(directory, described))
+        whole, final, *folds = [_with_model(directory, empty, described, *each) for each in form["models"]]
+        forms.append(FittedForm(whole, final, tuple(folds), tuple(form["scores"])))
     typical = None if (level := found["typical"]) is None else TargetScale.from_dict(level)
-    scores, distance = tuple(found["fold_scores"]), found["typical_distance"]
-    return RunPool(None, models[0], tuple(models[1:]), found["customers"], left_out, typical, scores, distance)
+    distance, weights = found["typical_distance"], found["weights"]
+    return RunPool(None, tuple(forms), found["customers"], left_out, typical, distance, weights)
+
+
+def _with_model(
+    directory: RunDirectory,
+    form: PooledModel,
+    described: SharedFile,
+    file: str,
+    model: Sequence[str],
+    effects: Mapping[str, Sequence[float]],
+) -> PooledModel:
+    """Return a form with a model as `_written` wrote it."""
+    shared = SharedFile(*model)
+    found = form.with_model(file, _read(directory, shared))
+    return replace(found, effects=effects, files={form.description: described, f"{form.form}-{file}": shared})
 
 
 def pool_of(directory: RunDirectory, definition: Definition) -> RunPool | None:
@@ -106,11 +124,14 @@ def pool_of(directory: RunDirectory, definition: Definition) -> RunPool | None:
     return None if definition.pool == "off" else read_pool(directory)
 
 
-def _booster(directory: RunDirectory, model: PooledModel) -> tuple[str, str, str]:
-    """Return (name of the booster's file, path, digest) of a model after it was written."""
+def _written(directory: RunDirectory, model: PooledModel) -> Sequence[object]:
+    """Write a model; return the name of its file, path and digest of that, and the customers' effects."""
     name, content = find_family(model.family).save(model.fitted)
-    shared = _placed(directory, name, content)
-    return name, shared.path, shared.sha256
+    return name, _pair(_placed(directory, name, content)), dict(model.effects)
+
+
+def _pair(file: SharedFile) -> tuple[str, str]:
+    return file.path, file.sha256
 
 
 def _placed(directory: RunDirectory, name: str, content: bytes) -> SharedFile:

@@ -350,11 +350,12 @@ class RunResult(Public):
 
         return nested_config(self.directory, self.term, best["study"], config)
 
-    def model(self, customer: object = None, *, allow_code: bool = False) -> CustomerModel:
+    def model(self, customer: object = None, *, allow_code: bool = False, pool: bool = False) -> CustomerModel:
         """Return a customer's best model, checked against the recorded digest.
 
         customer: as of `customer`. allow_code: also one that runs code of others: a `prepare` that no run of this user
-        has run here, or a model that was saved with cloudpickle.
+        has run here, or a model that was saved with cloudpickle. pool: the pool alone, without the customer's own
+        members; `RunError` where it is no member.
         """
         try:
             customer, best = self._best(customer)
@@ -365,27 +366,41 @@ class RunResult(Public):
             raise
         if not best or best["model_path"] is None:
             raise self._lacking("model", customer, best)
-        return self._models.saved(best["model_path"], best["model_sha256"], allow_code)
+        model = self._models.saved(best["model_path"], best["model_sha256"], allow_code)
+        return model.pool_alone() if pool else model
 
     def predict(
-        self, rows: NewRows, customer: object = None, *, allow_code: bool = False, interval: float | None = None
+        self,
+        rows: NewRows,
+        customer: object = None,
+        *,
+        allow_code: bool = False,
+        interval: float | None = None,
+        pool: bool = False,
     ) -> pd.DataFrame:
         """Return the rows of a frame or a file with predictions, by default of each row's own customer's model.
 
-        The rows stay as they are; those of a CSV are text. customer, allow_code: see `model`. interval: see its
+        The rows stay as they are; those of a CSV are text. customer, allow_code, pool: see `model`. interval: see its
         `predict`. `attrs` of the answer has the remarks of `tuning.runs.prediction.answers.AnswerCounts`.
         """
-        found = self.predicted(rows, customer, allow_code=allow_code, interval=interval)
+        found = self.predicted(rows, customer, allow_code=allow_code, interval=interval, pool=pool)
         found.rows.attrs.update(found.remarks)
         return found.rows
 
     def predicted(
-        self, rows: NewRows, customer: object = None, *, allow_code: bool = False, interval: float | None = None
+        self,
+        rows: NewRows,
+        customer: object = None,
+        *,
+        allow_code: bool = False,
+        interval: float | None = None,
+        pool: bool = False,
     ) -> PredictedRows:
         """Return the same with what is to be said of it; arguments as of `predict`."""
         from tuning.runs.prediction.rows import predict_by
 
-        return predict_by(RunModels(self, allow_code), rows, customer, several=len(self) > 1, interval=interval)
+        models = RunModels(self, allow_code, pool)
+        return predict_by(models, rows, customer, several=len(self) > 1, interval=interval)
 
     def _lacking(self, what: str, customer: str, best: Json) -> NoModelError:
         """Return the error of a customer that lacks something. best: see `_best`."""
@@ -401,13 +416,14 @@ class RunResult(Public):
 
 @dataclass(frozen=True, eq=False)
 class RunModels:
-    """The models of a run, as `CustomerModels`. allow_code: as of `RunResult.model`."""
+    """The models of a run, as `CustomerModels`. allow_code, pool: as of `RunResult.model`."""
 
     result: RunResult
     allow_code: bool = False
+    pool: bool = False
 
     def __reduce__(self) -> tuple[Callable[..., RunModels], tuple[object, ...]]:
-        return _opened, (self.result.directory.root, self.allow_code)
+        return _opened, (self.result.directory.root, self.allow_code, self.pool)
 
     @cached_property
     def definition(self) -> Definition:
@@ -430,11 +446,11 @@ class RunModels:
 
     def of(self, customer: object) -> ModelAnswer:
         """Return a model as of `RunResult.model`."""
-        model = self.result.model(customer, allow_code=self.allow_code)
+        model = self.result.model(customer, allow_code=self.allow_code, pool=self.pool)
         return ModelAnswer(model, POOLED if model.family == POOLED else OWN)
 
 
 @lru_cache(maxsize=1)
-def _opened(run: str, allow_code: bool) -> RunModels:
+def _opened(run: str, allow_code: bool, pool: bool) -> RunModels:
     """Return, in a child process, the same object again and again."""
-    return RunModels(RunResult(run), allow_code)
+    return RunModels(RunResult(run), allow_code, pool)

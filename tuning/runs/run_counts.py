@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from tuning.basics.wording import amount, some_names
 from tuning.definition.baselines import GivenBaseline, baseline_name, column_of
 from tuning.notes import FitCode
-from tuning.records.gains import LEAST_OF_CLASS
+from tuning.records.gains import LEAST_OF_CLASS, gain_over
 from tuning.records.schema import OK, POOLED, TrialRecord
 from tuning.records.tables import has_note
 from tuning.runs.plan_file import PlannedNames
@@ -23,7 +23,10 @@ from tuning.runs.verdicts import CONSTANT, JUDGED, LEAST_ROWS, ToUse, is_constan
 ANSWERED = ["test_score", "cv_score", "constant_test_score", "gain", "gain_over_constant"]
 TOO_FEW = f"fewer than {LEAST_ROWS}, or than {LEAST_OF_CLASS} of a class"
 #: What is needed of customers' best studies.
-_OWN = ("customer", "cv_error", "rows", "without_target", "family", "ensemble", "notes", "model_bytes")
+_OWN = (
+    *("customer", "cv_error", "rows", "without_target", "family", "ensemble", "notes", "model_bytes"),
+    *("own_score", "pool_score"),
+)
 COUNTED = list(dict.fromkeys((*_OWN, *ANSWERED, *JUDGED)))
 
 
@@ -51,7 +54,9 @@ class RunCounts(TypedDict):
     those with too few hold-out rows. model_bytes: of the winners' models in all. fixed: models whose configuration
     was known, so that no trial was run. constants: models that are one. contradicted: models that are much worse on the
     hold-out rows than the folds promised, and not by chance. pool_members: models that have the pool as a member.
-    pool_customers: whose rows it was trained on. without_pool: why there is none, where one was wanted: a note in plain
+    pool_customers: whose rows it was trained on. pool_better, pool_compared: for how many customers
+    the pool alone scores better on the hold-out than their own models, of how many; pool_gain: by how much in the
+    median, as `gain`. without_pool: why there is none, where one was wanted: a note in plain
     values. without_target: rows that are left out for lack of one. fit_seconds: CPU seconds of all trials, last fits
     and the pool.
     """
@@ -63,6 +68,9 @@ class RunCounts(TypedDict):
     pooled: int
     pool_members: int
     pool_customers: int
+    pool_better: int
+    pool_compared: int
+    pool_gain: float | None
     without_pool: dict[str, object] | None
     without_model: int
     baseline: str
@@ -101,8 +109,9 @@ def run_counts(
         "customers": customers,
         "succeeded": succeeded,
         "pooled": pooled,
-        "pool_members": _count(pc.match_substring(best["ensemble"], f'"family": "{POOLED}"')),
+        "pool_members": _count(pc.match_substring_regex(best["ensemble"], f'"family": "{POOLED}(_linear)?"')),
         "pool_customers": sum(int(trial.metrics["customers"]) for trial in pool),
+        **_against_the_pool(best, plan.metric, plan.mode),
         "without_pool": pool[0].reason.to_dict() if pool and pool[0].reason else None,
         "without_model": customers - succeeded - pooled,
         "baseline": baseline_name(plan.baseline),
@@ -159,6 +168,23 @@ def to_use(counts: RunCounts, standings: Standings, baseline: GivenBaseline) -> 
         are = "is" if undecided == 1 else "are"
         told.append(f"{amount(undecided, 'customer')} {are} undecided: {', '.join(parts)}.")
     return " ".join(told)
+
+
+class AgainstPool(TypedDict):
+    """As of `RunCounts`."""
+
+    pool_better: int
+    pool_compared: int
+    pool_gain: float | None
+
+
+def _against_the_pool(best: pa.Table, metric: str, mode: str) -> AgainstPool:
+    """Return how the pool alone compares with customers' own models on the hold-out."""
+    pairs = zip(*(best[name].to_pylist() for name in ("own_score", "pool_score")), strict=True)
+    gains = [gain_over(own, pool, metric, mode) for own, pool in pairs if own is not None and pool is not None]
+    known = [gain for gain in gains if gain is not None]
+    better, median = sum(gain > 0 for gain in known), _finite(np.median(known)) if known else None
+    return {"pool_better": better, "pool_compared": len(known), "pool_gain": median}
 
 
 def _count(values: pa.ChunkedArray) -> int:

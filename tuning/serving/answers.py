@@ -20,7 +20,7 @@ from tuning.errors import CustomerError, TuningError, reason_of
 from tuning.evaluation.constant import answer_of, constant_of, find_constant
 from tuning.evaluation.fixed import FixedConfiguration, FixedMember
 from tuning.evaluation.metrics import Metric
-from tuning.evaluation.pooling import pooled_answers
+from tuning.evaluation.pooling import pool_alone, pooled_answers
 from tuning.evaluation.study_data import StudyData
 from tuning.models.customer_model import CustomerModel
 from tuning.models.pooled import PooledMember
@@ -114,9 +114,10 @@ class Answers:
             found = pooled_answers(self._rows.data.pool, data, customer)
         except CustomerError:
             return None
-        if found is None or not self._worth_more(found.prediction, data):
+        members, prediction = pool_alone(self._rows.data.pool, found, data.task)
+        if not self._worth_more(prediction, data):
             return None
-        model = CustomerModel(customer, data.task, (found.member,), data.example, data.preparation)
+        model = CustomerModel(customer, data.task, members, data.example, data.preparation)
         return self._of_pool(model, len(data.split.search))
 
     def _of_pool(self, model: CustomerModel, rows: int) -> Json:
@@ -186,14 +187,14 @@ class Answers:
         return y, task
 
     def _saved(self, kind: str, model: CustomerModel, rows: int, what: Note) -> Json:
-        (member,) = model.members
+        members = (FixedMember({MODEL: each.family, **each.config}, 0, weight=each.weight) for each in model.members)
         saved = model.save(self._writer, self._writer.folder(FOLDER, slug(model.customer)))
         return {
             "answer": kind,
             "run": HERE,
             "model_path": saved.path,
             "model_sha256": saved.sha256,
-            "configuration": configuration_text({MODEL: member.family, **member.config}),
+            "configuration": FixedConfiguration(tuple(members)).to_json(),
             "rows": rows,
             "reason": (what,),
         }

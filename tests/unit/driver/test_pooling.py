@@ -144,7 +144,7 @@ def test_a_customer_whose_data_ends_the_worker_is_left_out_of_the_pool(
     assert pool is not None
     if bad == 1:
         assert set(pool.customers) == {"c0000", "c0001", "c0002"}
-        assert str(pool.left_out["bad61"]).startswith(f"reading its data has ended a worker: {why}")
+        assert str(pool.left_out["bad61"]).startswith(f"its data, or a first trial on it, has ended a worker: {why}")
     else:
         assert pool.without is not None
         assert (pool.without.code, pool.without.values["customers"]) == (PoolCode.POOL_DATA_ENDED_WORKER, 6)

@@ -23,7 +23,7 @@ from tuning.data.customers import Customer
 from tuning.definition.customer_limits import Limits
 from tuning.errors import RunError
 from tuning.evaluation import ensemble as module
-from tuning.evaluation.ensemble import MOST_MEMBERS, PICKS, greedy
+from tuning.evaluation.greedy import MOST_MEMBERS, PICKS, greedy
 from tuning.evaluation.out_of_fold import KeptPredictions, OutOfFold
 from tuning.evaluation.study_data import StudyData, train
 from tuning.execution.study_run import conclude_study
