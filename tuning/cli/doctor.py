@@ -10,9 +10,9 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from importlib.metadata import metadata, requires
 from tempfile import gettempdir
-from typing import NamedTuple
 
 import click
 
@@ -32,7 +32,8 @@ ANSWERS_S = 60  # a node that has not begun then is named
 MISSING = "(missing)"  # in place of a version
 
 
-class Finding(NamedTuple):
+@dataclass(frozen=True)
+class Finding:
     """One line of the answer. state: "ok"; "note" for what is worth knowing; "wrong" for what stops a run."""
 
     name: str
@@ -56,7 +57,7 @@ def doctor(output: str) -> None:
             if finding.advice:
                 click.echo(f"{'':<17}{finding.advice}")
     if output == "json":
-        click.echo(json.dumps([finding._asdict() for finding in found], ensure_ascii=False))
+        click.echo(json.dumps([asdict(finding) for finding in found], ensure_ascii=False))
     sys.exit(exit_codes.ERROR if any(finding.state == WRONG for finding in found) else 0)
 
 

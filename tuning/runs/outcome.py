@@ -86,7 +86,8 @@ def _one_for_all(counts: RunCounts, metric: str, run: str) -> str:
     alone = "`result.predict(rows, pool=True)`" if is_interactive() else f"`{command('predict', run, '--pool')}`"
     return (
         f"One model for all customers is better here: the pool alone beats the own models of {better:,} of "
-        f"{compared:,} customers, {less}. It is a member of their models; {alone} asks it alone, for any customer."
+        f"{amount(compared, 'customer')}, {less}. It is a member of their models; {alone} asks it alone, for any "
+        "customer."
     )
 
 

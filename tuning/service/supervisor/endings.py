@@ -35,8 +35,8 @@ def next_state(run: SubmittedRun, gone: Gone, settings: ServiceSettings, now: fl
     """Return the next state of a run after the end of its driver. outages: is told of a failure of the machine."""
     names = settings.names(run.team, run.run_directory)
     told: Json = names.document(gone.told)
-    reason = str(gone.told.get("reason") or gone.reason).replace(run.run_directory, f"run {run.id}")
-    said = shorten(names.text(reason), LONGEST)
+    shown = str(gone.told.get("reason") or gone.reason)
+    said = shorten(names.text(shown.replace(run.run_directory, f"run {run.id}")), LONGEST)
     values = {"outcome": told or None}
     if run.state is RunState.STOPPING and run.ending == RunState.CANCELLED:
         return NextState(RunState.CANCELLED, _how(gone.code, "cancelled"), values)
