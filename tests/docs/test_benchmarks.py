@@ -16,7 +16,6 @@ from benchmarks.contenders.outcome import Outcome, all_warm
 from benchmarks.measure import Measured, TooShortError, figures
 from benchmarks.process_tree import Usage
 from benchmarks.results import TierResult
-from benchmarks.schedule import FULL_SECONDS, SCALED, Size, scaling_seconds, sized, tables, there_and_back
 from benchmarks.workload import BINS, FIXED, OUR_BINS, OWN, TIERS, Scenario, definition, make_workload
 from tuning import TuneRunner
 
@@ -57,47 +56,6 @@ def test_all_contenders_fit_what_our_own_search_tries_on_the_same_rows(tmp_path:
         assert [sign * score for score in scores] == pytest.approx(whole, rel=1e-9)
 
 
-def test_where_each_has_its_own_defaults_nobody_is_told_how_many_bins(tmp_path: Path) -> None:
-    ids = make_workload(tmp_path / "work", TIERS["M"], customers=2, trials=2)
-    scenario = Scenario("M", str(tmp_path / "work"), ids, trials=2, search=OWN, bins=None)
-    assert "max_bin" not in [parameter.name for parameter in scenario.space.parameters]
-    assert not any("max_bin" in point for points in scenario.configurations().values() for point in points)
-
-
-def test_the_full_benchmark_is_expected_to_end_within_its_time() -> None:
-    from benchmarks.contenders import contenders
-
-    sizes = {tier: sized(tier, False, None, None, None) for tier in TIERS}
-    planned = tables(tuple(TIERS), list(contenders().values()), sizes, quick=False)
-    assert [(table.tier, table.search) for table in planned if table.tier == "L"] == [("L", FIXED), ("L", OWN)]
-    assert sum(table.seconds for table in planned) + scaling_seconds(sizes[SCALED]) < FULL_SECONDS
-
-
-def test_tiny_customers_are_searched_scored_and_saved_by_who_takes_them_in_batches(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from benchmarks.contenders import batches
-
-    monkeypatch.setattr(batches, "BATCH", 10)
-    ids = make_workload(tmp_path / "work", TIERS["T"], customers=batches.BATCH + 2, trials=2)
-    outcome = batches.plain_loop(Scenario("T", str(tmp_path / "work"), ids, trials=2, cores=1))
-    assert set(outcome.winners) == set(ids)
-    assert sum(trials for _, trials in outcome.events) == 2 * len(ids)
-    assert {path.stem for path in (tmp_path / "work").rglob("*.skops")} == set(ids)
-
-
-def test_core_time_per_customer_is_told_by_contender_and_by_phase() -> None:
-    outcome = Outcome(0.0, 20.0, [(12.0, 3), (15.0, 3)], 13.0, {"a": (0.5, 0.25)}, {"suggest_seconds": 0.0})
-    cpu = usage_of(
-        [(0.0, {1: 0.0, 2: 0.0}), (13.0, {1: 3.0, 2: 1.0}), (20.0, {1: 4.0, 2: 3.0})], {1: "driver", 2: "tuning.cli"}
-    )
-    result = TierResult("T", FIXED, 2, 2, 3, PURE, split={"reading": 1.0})
-    result.runs["ours"] = [figures("ours", outcome, cpu)]
-    summary = result.summary()
-    assert summary["core_ms_per_customer"] == {"ours": 3000.0}
-    assert summary["core_ms_by_phase"] == {"reading": 1.0, "mlflow": 2000.0}
-
-
 def test_the_workload_is_the_same_every_time(tmp_path: Path) -> None:
     for name in ("a", "b"):
         make_workload(tmp_path / name, TIERS["M"], customers=2, trials=3)
@@ -128,28 +86,6 @@ def test_steady_state_begins_with_the_slowest_workers_first_piece_and_ends_with_
     assert measured.startup == pytest.approx(13.0 - 4 * 1.0)  # the trials done meanwhile are not start-up
     assert measured.finish == pytest.approx(2.0)
     assert measured.score == 1.0
-
-
-def test_contenders_are_measured_there_and_back() -> None:
-    from benchmarks.contenders import contenders
-
-    known = contenders()
-    chosen = [known[name] for name in ("ours", "ray_tasks", "tuner_per_customer")]
-    order = [(number, one.name) for number, one in there_and_back(chosen, Size())]
-    assert [name for number, name in order if number == 1] == ["ours", "ray_tasks", "tuner_per_customer"]
-    assert [name for number, name in order if number == 2] == ["ray_tasks", "ours"]  # the slow one is not needed twice
-
-
-def test_ours_is_measured_beside_itself_without_mlflow_until_the_share_has_an_interval() -> None:
-    from benchmarks.contenders import contenders
-
-    known = contenders()
-    chosen = [known[name] for name in ("ours", "ours_without_mlflow", "ray_tasks")]
-    order = [(number, one.name) for number, one in there_and_back(chosen, Size())]
-    assert [name for number, name in order if number > 2] == [
-        *("ours", "ours_without_mlflow", "ours_without_mlflow", "ours"),
-        *("ours", "ours_without_mlflow"),
-    ]
 
 
 def test_mlflows_share_is_of_core_seconds_and_has_an_interval() -> None:
@@ -272,29 +208,6 @@ def test_a_run_without_steady_state_is_refused() -> None:
     outcome = Outcome(0.0, 20.0, [(12.0, 2)], 13.0, {"a": (0.5, 0.25)})
     with pytest.raises(TooShortError, match="all 2 trials had ended before its last worker was warm"):
         figures("x", outcome, usage_of([(0.0, {1: 0.0}), (20.0, {1: 1.0})], {1: "driver"}))
-
-
-def test_a_slow_algorithm_is_measured_within_its_seconds_and_says_what_it_ran() -> None:
-    from benchmarks.search_cost import QUADRATIC, Run, extent, quadratic, studies
-    from search_spaces import algorithms
-
-    random = algorithms.parse("random")
-    assert len(studies(random, QUADRATIC, quadratic, seeds=3, trials=5, seconds=1e9)) == 3
-    (first,) = studies(random, QUADRATIC, quadratic, seeds=3, trials=5, seconds=0.0)
-    assert first.trials == 1
-    assert extent([first], 5) == "1 (1 trials)"
-    assert extent([Run(0.1, 5, 2.0)] * 3, 5) == "3"
-
-
-def test_the_benchmark_of_gpus_says_that_it_needs_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    from click.testing import CliRunner
-
-    from benchmarks import gpu
-
-    monkeypatch.setattr(gpu, "nvidia_gpus", lambda: 0)
-    refused = CliRunner().invoke(gpu.main, [])
-    assert refused.exit_code == 1
-    assert "There is no NVIDIA GPU on this machine" in refused.output
 
 
 def test_the_benchmark_of_gpus_compares_the_same_search(tmp_path: Path) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,33 +12,9 @@ from paths import ROOT
 
 from benchmarks.quality import rivals
 from benchmarks.quality.__main__ import main
-from benchmarks.quality.defaults import nothing
 from benchmarks.quality.judgement import Judgement
 from benchmarks.quality.rounds import Round, error, rounds
 from benchmarks.quality.sets import TARGET, Customer, sets
-
-FAKE_TOOL = f"""
-import sys
-sys.path.append({str(rivals.CHILD.parent)!r})
-import rivals_child
-
-asked = []
-
-
-def fake(given, unseen, labels, seconds):
-    assert list(given.drop(columns="target")) == list(unseen)
-    asked.append(labels)
-    if len(asked) == 2:
-        raise ValueError("no model")
-    shares = given["target"].value_counts(normalize=True)
-    return unseen.iloc[:, :0].assign(**{{label: shares[label] for label in labels}}).to_numpy() if labels else (
-        unseen.iloc[:, 0].to_numpy() * 0 + seconds * len(given)
-    )
-
-
-rivals_child.TOOLS["fake"] = fake
-rivals_child.main(*sys.argv[1:])
-"""
 
 
 def test_no_contender_sees_the_rows_that_it_is_judged_on() -> None:
@@ -49,13 +23,6 @@ def test_no_contender_sees_the_rows_that_it_is_judged_on() -> None:
         assert TARGET not in one.unseen
         assert len(one.given) + len(one.unseen) == len(one.customer.rows)
         assert not set(one.given["x0"]) & set(one.unseen["x0"])
-
-
-def test_a_split_is_drawn_from_the_customer_alone() -> None:
-    _, customer = list(sets()["churn"]())[:2]
-    alone, again = rounds(customer, 2)[1], rounds(customer, 2)[1]
-    pd.testing.assert_frame_equal(alone.given, again.given)
-    assert not alone.given.equals(rounds(customer, 1)[0].given)
 
 
 def test_errors_are_those_of_scikit_learn() -> None:
@@ -97,34 +64,3 @@ def test_the_command_ends_with_one_object_and_a_model_beats_none(monkeypatch: py
     assert "### friedman: 3 customers" in answer.stderr
     assert set(figures["mean_ranks"]) == {"linear", "nothing"}
     assert f"mljar: left out, {rivals.VARIABLE} names no environment: python -m venv DIR" in answer.stderr
-
-
-def test_a_rival_in_an_environment_of_its_own_answers_or_is_counted(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv(rivals.VARIABLE, str(tmp_path))
-    assert rivals.missing()
-    python, child = tmp_path / "bin" / "python", tmp_path / "child.py"
-    python.parent.mkdir()
-    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
-    python.chmod(0o755)
-    assert not rivals.missing()
-    child.write_text(FAKE_TOOL)
-    monkeypatch.setattr(rivals, "CHILD", child)
-    numbers = rounds(next(iter(sets()["friedman"]())), 2)
-    classes = rounds(next(iter(sets()["churn"]())), 1)
-    found = rivals.rival("fake", [*numbers, *classes], 2.5)
-    assert found.without_model == [numbers[1].key]
-    assert found.values[numbers[0].key] == pytest.approx([2.5 * len(numbers[0].given)] * len(numbers[0].unseen))
-    assert found.values[numbers[1].key] == pytest.approx(nothing(numbers[1]))
-    assert found.values[classes[0].key] == pytest.approx(nothing(classes[0]))
-
-
-def test_regret_is_normalised_by_the_best_and_the_median_of_all_trials() -> None:
-    trials = {"ours_5": {"a": [3.0, 1.0], "b": [float("inf"), 2.0]}, "ours_20": {"a": [2.0, 5.0], "b": [4.0, 6.0]}}
-    found = Judgement(pd.DataFrame(), {}, trials).regret_at((1, 2))
-    assert found["ours_5"] == {"1": pytest.approx((1.0 + 1.0) / 2), "2": 0.0}  # a: best 1, median 2.5; b: best 2
-    assert found["ours_20"] == {
-        "1": pytest.approx((1 / 1.5 + 1.0) / 2, abs=1e-4),
-        "2": pytest.approx((1 / 1.5 + 1) / 2, abs=1e-4),
-    }

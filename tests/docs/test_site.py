@@ -78,13 +78,6 @@ def test_a_lesson_is_a_page_with_what_it_shows(site: Path, lesson: Path) -> None
     assert not [link for link in links if link.endswith(".ipynb")]
 
 
-def test_code_and_tables_break_at_the_edge_of_a_page(site: Path) -> None:
-    style = (site / "_static" / "pages.css").read_text(encoding="utf-8")
-    assert re.search(r"pre \{[^}]*white-space: pre-wrap", style)
-    assert re.search(r"table\.docutils[^{]*\{[^}]*overflow-wrap: anywhere", style)
-    assert "pages.css" in (site / "quick-start.html").read_text(encoding="utf-8")
-
-
 def test_nothing_is_fetched_from_elsewhere(site: Path) -> None:
     for page in site.rglob("*.html"):
         tags = re.findall(r"<(?:script|link|img|iframe|source|object)\b[^>]*>", page.read_text(encoding="utf-8"))

@@ -16,7 +16,6 @@ from named_commands import PIP, declared, is_command, options, unknown, without_
 from page_folder import CHURN, DEFINITION, QUICK, hurry, write_folder
 from page_runner import PageRunner
 from pages import PAGES, README, blocks, code_in_text, commands, named
-from paths import ROOT
 from s3_server import Bucket
 from served_folder import ServedFolder
 from shown_output import not_printed
@@ -177,12 +176,6 @@ def test_the_first_commands_of_the_readme_run_as_processes(tmp_path: Path) -> No
         expected = 3 if command.words[1] in ("run", "resume") else 0
         assert done.returncode == expected, f"{command}\n{done.stderr[-2000:]}"
         assert "customer" in done.stdout
-
-
-def test_a_notebook_needs_a_few_lines_to_begin() -> None:
-    first, function = (block.text.split("\n") for block in blocks(ROOT / "docs" / "notebooks.md")[:2])
-    assert len([line for line in first if line]) <= 4
-    assert len([line for line in function if line]) <= 8
 
 
 @pytest.mark.parametrize(

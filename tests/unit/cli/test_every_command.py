@@ -8,12 +8,6 @@ from commands import tuning
 from tuning.cli.program import main
 
 
-def test_help_names_every_command() -> None:
-    answer = tuning("--help")
-    for name in ("init", "validate", "plan", "run", "resume", "leaderboard", "predict", "compare", "completion"):
-        assert f"\n  {name} " in answer.stdout
-
-
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -110,14 +110,6 @@ def test_a_storage_that_fails_may_be_tried_again(definition: Path, tmp_path: Pat
     assert "disk is full" in json.loads(answer.stdout)["reason"]
 
 
-@pytest.mark.long
-def test_what_came_of_a_run_is_a_word_too(definition: Path, tmp_path: Path) -> None:
-    answer = tuning("run", definition, "--run-dir", tmp_path / "run", "--customer", "acme", *JSON, *FAST)
-    assert (answer.exit_code, json.loads(answer.stdout)["outcome"]) == (0, "complete")
-    checked = tuning("validate", definition, *JSON)
-    assert (checked.exit_code, json.loads(checked.stdout)["outcome"]) == (3, "partial")
-
-
 ABORTS = """
 import ctypes, sys
 from tuning.cli.program import main

@@ -52,20 +52,6 @@ def test_init_guesses_how_a_foreign_csv_is_written(tmp_path: Path) -> None:
     assert tuning("validate", tmp_path / "d.yaml").exit_code == 0
 
 
-def test_a_few_whole_numbers_are_counts_unless_the_metric_scores_classes(tmp_path: Path) -> None:
-    rows = "".join(f"{number},{number * 7 % 11},{3 + number * number % 6}\n" for number in range(240))
-    (tmp_path / "wine.csv").write_text("acid,sugar,quality\n" + rows)
-    text = tuning("init", tmp_path / "wine.csv", "--target", "quality").stdout
-    assert "task: regression  # whole numbers, 4 different ones in 240 rows: counts more often than classes\n" in text
-    assert "metric: rmse  # the default for regression" in text
-    given = tuning("init", tmp_path / "wine.csv", "--target", "quality", "--metric", "accuracy").stdout
-    assert "task: multiclass  # whole numbers with 4 different values (3, 4, 6, 7)" in given
-    assert "metric: accuracy  # as given" in given
-    for made, task in ((text, "regression"), (given, "multiclass")):
-        (tmp_path / "d.yaml").write_text(made)
-        assert f"task        {task}" in tuning("plan", tmp_path / "d.yaml").stdout
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -161,22 +147,6 @@ def test_an_odd_file_does_not_say_how_the_others_are_written(tmp_path: Path) -> 
     assert "encoding" not in values
 
 
-def test_the_positive_class_is_guessed_and_said(tmp_path: Path) -> None:
-    left = np.where(np.arange(ROWS) % 4 == 0, "churned", "stayed")
-    frame = pd.DataFrame({"x": RNG.normal(size=ROWS), "left": left, "shop": np.arange(ROWS) % 2})
-    frame.to_csv(tmp_path / "table.csv", index=False)
-    text = made(tmp_path / "table.csv", "--target", "left", "--by", "shop")
-    assert yaml.safe_load(text)["positive"] == "churned"
-    assert "# it is the rarer class, 25 % of 60 rows, beside 'stayed'" in text
-
-
-def test_a_target_that_cannot_be_predicted_is_refused(tmp_path: Path) -> None:
-    pd.DataFrame({"x": range(ROWS), "y": [[1]] * ROWS}).to_parquet(tmp_path / "t.parquet")
-    answer = tuning("init", tmp_path / "t.parquet", "--target", "y")
-    assert answer.exit_code == 2
-    assert "the column 'y' holds lists or the like" in answer.stderr
-
-
 def test_what_most_customers_have_in_a_column_is_its_kind(tmp_path: Path) -> None:
     shop = np.repeat([f"s{number}" for number in range(8)], ROWS)
     frame = pd.DataFrame({"shop": shop, "x": RNG.random(len(shop)), "price": RNG.random(len(shop))})
@@ -188,13 +158,3 @@ def test_what_most_customers_have_in_a_column_is_its_kind(tmp_path: Path) -> Non
     assert "# 2 columns to predict from (in the 5 customers looked at); " in text
     assert "#   x: number\n#   rate: number, not used by 4 of the customers looked at\n" in text
     assert "#   not used: " in text
-
-
-def test_rows_in_the_order_of_a_date_are_split_by_it(tmp_path: Path) -> None:
-    days = pd.date_range("2026-01-01", periods=4 * ROWS).strftime("%Y-%m-%d")
-    pd.DataFrame({"day": days, "x": RNG.random(4 * ROWS), "y": RNG.random(4 * ROWS)}).to_csv(
-        tmp_path / "t.csv", index=False
-    )
-    text = made(tmp_path / "t.csv", "--target", "y")
-    assert yaml.safe_load(text)["split"] == {"test": 0.2, "folds": 3, "type": "time", "column": "day"}
-    assert "type: time  # the rows are sorted by 'day': the latest are held out" in text

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import numpy as np
-import pandas as pd
 import pytest
-from commands import tuning
 
-from tuning import TuneRunner
-from tuning.basics.wording import amount, did_you_mean, one_line, score_text, size_text, value_text
+from tuning.basics.wording import amount, did_you_mean, score_text, size_text, value_text
 from tuning.storage.names import slug
-from tuning.storage.retrying import described
 
 
 @pytest.mark.parametrize(
@@ -39,25 +32,6 @@ def test_an_error_is_no_power_of_ten(error: float, said: str) -> None:
 def test_a_large_score_is_no_power_of_ten(score: float, said: str) -> None:
     """House prices and their errors are read as numbers, not converted."""
     assert value_text(score) == said
-
-
-@pytest.mark.long
-def test_a_run_of_one_customer_speaks_of_one(tmp_path: Path) -> None:
-    frame = pd.DataFrame({"x": np.arange(40.0), "y": np.arange(40.0) ** 2})
-    (tmp_path / "Price").mkdir()
-    frame.to_csv(tmp_path / "Price" / "Shop.csv", index=False)
-    made = tuning("init", tmp_path / "Price" / "Shop.csv", "--target", "y", "--output", tmp_path / "made.yaml")
-    assert made.exit_code == 0, made.output
-    text = (tmp_path / "made.yaml").read_text()
-    assert "# 1 column to predict from" in text
-    assert "name: Shop-y\n" in text
-    runner = TuneRunner(
-        data=str(tmp_path / "Price" / "Shop.csv"), target="y", search_space="ridge", trials=2, mlflow=False
-    )
-    assert "1 batch on" in str(runner.plan())
-    result = runner.run(tmp_path / "run", in_process=True, progress=False)
-    assert "1 of 1 customer has a model" in repr(result)
-    assert "1 column>" in repr(result.model())
 
 
 @pytest.mark.parametrize(("typed", "meant"), [("shop-1", "shop-01"), ("Shop 07", "shop-07"), ("shop10", "shop-10")])
@@ -87,9 +61,3 @@ def test_a_name_is_suggested_only_if_it_is_near(typed: str, known: list[str], me
 def test_capitals_stay_where_no_other_name_is_near() -> None:
     assert slug("dowjones-Price", cased=True) == "dowjones-Price"
     assert slug("Anna") != "Anna", "on some disks it is the file of anna"
-
-
-def test_what_a_library_says_with_a_full_stop_ends_the_sentence_around_it_with_one() -> None:
-    error = OSError("The node crashed or became overloaded.\nSee the pages of advice.")
-    assert f"{one_line(error)}. Resume it." == "OSError: The node crashed or became overloaded. Resume it."
-    assert described(OSError("it became\n overloaded.")) == "it became overloaded"

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from tuning.compare import analyse
-from tuning.compare.analysis.power import fewest_tasks, frequency, power
+from tuning.compare.analysis.power import fewest_tasks, power
 from tuning.compare.analysis.statistics import (
     bootstrap,
     cliques,
@@ -204,11 +204,3 @@ def test_power_refuses_to_guess_from_four_tasks() -> None:
     found = power(np.array([1.0, 2.0, 3.0, 4.0]))
     assert found.found is None
     assert "below 6 no difference can be significant" in found.sentence()
-
-
-@pytest.mark.parametrize(
-    ("share", "words"),
-    [(0.0, "practically never"), (0.02, "1 time in 50"), (0.34, "1 time in 3"), (0.76, "3 times in 4"), (1, "always")],
-)
-def test_shares_are_said_in_words(share: float, words: str) -> None:
-    assert words in frequency(share)

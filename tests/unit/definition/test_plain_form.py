@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from schedulers import stopping
 from tuning.definition.definition import define
-from tuning.definition.yaml_file import load_yaml
 
 GIVEN: dict[str, Any] = {"data": "x", "target": "y"}
 ALWAYS: dict[str, Any] = {
@@ -74,19 +72,6 @@ def test_checked_values_are_taken_again(given: dict[str, Any]) -> None:
     made = define({**GIVEN, **given})
     again = define({name: getattr(made, name) for name in made.model_fields_set})
     assert again.to_dict() == made.to_dict()
-
-
-def test_models_and_stopping_rules_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tuning.definition import key_rules as module
-
-    parsed: list[Any] = []
-    parse_models, parse_rules = module.parse_models, stopping.parse
-    monkeypatch.setattr(module, "parse_models", lambda value: parsed.append(value) or parse_models(value))
-    monkeypatch.setattr(stopping, "parse", lambda value: parsed.append(value) or parse_rules(value))
-    text = "data: x\ntarget: y\nmodels: [ridge]\nstop: {target: 0.9, study_plateau: {trials: 5}}"
-    made = define(load_yaml(text))
-    assert parsed == [["ridge"], {"target": 0.9, "study_plateau": {"trials": 5}}]
-    assert [rule.name for rule in made.stop or ()] == ["target", "study_plateau"]
 
 
 def test_a_wrong_model_is_told_beside_all_else_that_is_wrong() -> None:

@@ -134,26 +134,6 @@ def test_it_can_be_sorted_by_every_column(sort: str, mode: str, order: list[str]
     assert found.frame()["customer"].tolist() == order
 
 
-def test_gains_of_errors_are_in_percent() -> None:
-    records = (
-        study("big", "big", gain=1.0),
-        study("lost", "lost", gain=-math.inf),
-        study("none", "none", status="no_model", family=None),
-        study("same", "same", gain=0.0),
-        study("small", "small", gain=25.0),
-    )
-    found = board(*records, sort="gain", metric="rmse")
-    assert [(row["customer"], row["gain"]) for row in found] == [
-        ("small", 25.0),
-        ("big", 1.0),
-        ("same", 0.0),
-        ("lost", -math.inf),
-        ("none", None),
-    ]
-    shown = [line.split()[5:7] for line in list(lines(found))[2:-1]]
-    assert shown == [["25", "%"], ["1", "%"], ["0", "%"], ["-inf", "%"]]
-
-
 @pytest.mark.parametrize("sort", LEADERBOARD)
 def test_an_order_has_every_customer_once(sort: str) -> None:
     found = board(study("a", "a"), study("b", "b", status="no_model"), planned=("c",), sort=sort)
@@ -247,11 +227,6 @@ def test_a_terminal_shows_what_varies_before_the_actors_that_have_trained_it() -
     _, _, model, objective = lines([*board(*rows)])
     assert model.endswith("  eta=0.25, max_depth=6, actors=2, cpus_per_actor=0.5")
     assert objective.endswith("  actors=2, cpus_per_actor=0.5, eta=0.25, max_depth=6, model=xgboost")
-
-
-def test_the_seconds_of_a_customer_are_those_of_all_its_studies() -> None:
-    found = board(study("one", "a", cv_score=0.3, seconds=2.0), study("two", "a", cv_score=0.9, seconds=5.0))
-    assert found.standings.best_studies(["study", "seconds"]).to_pylist() == [{"study": "two", "seconds": 7.0}]
 
 
 def test_an_error_has_the_name_and_the_sign_that_users_write() -> None:

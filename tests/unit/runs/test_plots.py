@@ -36,11 +36,6 @@ def _closed() -> Iterator[None]:
     pyplot.close("all")
 
 
-def test_tab_shows_the_pictures_alone() -> None:
-    assert {"gains", "learning_curves", "winning_families"} <= set(dir(plots))
-    assert all(getattr(plots, name).__annotations__["return"] == "Axes" for name in dir(plots))
-
-
 def test_gains_are_bars_with_the_largest_first() -> None:
     axes = plots.gains(CUSTOMERS, "r2")
     assert axes.get_title() == "Better than the baseline for 2 of 3 customers"
@@ -112,11 +107,6 @@ def test_families_that_win_are_counted_and_so_are_members_of_ensembles() -> None
     wins, helps = ([bar.get_width() for bar in bars] for bars in axes.containers)
     assert dict(zip(names, wins, strict=True)) == {"ridge": 2, "mlp": 1, "xgboost": 0}
     assert dict(zip(names, helps, strict=True)) == {"ridge": 0, "mlp": 0, "xgboost": 1}
-
-
-def test_time_is_shown_of_customers_with_and_without_a_model() -> None:
-    axes = plots.time_and_failures(CUSTOMERS)
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["3 with a model", "1 without a model"]
 
 
 def test_a_picture_is_drawn_into_given_axes_and_is_the_same_bytes_each_time() -> None:

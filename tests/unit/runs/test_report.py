@@ -26,7 +26,6 @@ from tuning.cli.program import main
 from tuning.evaluation.metrics import mode_of
 from tuning.notes import DataCode, EndCode, FileCode
 from tuning.records.gains import gain_over, is_error
-from tuning.reporting.html import Page, Points, Section
 from tuning.runs.outcome import of_many
 from tuning.runs.report import page
 from tuning.runs.run_counts import Typical, typical_of
@@ -109,13 +108,6 @@ def test_a_run_leaves_a_report_that_says_what_the_records_say(run: Path, html: s
     assert parameters["a"] == board.set_index("customer")["params"]["a"]
 
 
-def test_words_of_a_definition_stand_out_and_a_lone_mark_stays() -> None:
-    said = ["set `ensemble: <none>` here", "a ` alone", "`a` and ` more"]
-    shown = Page("Title", "Lead.", [Section("S", [Points(said)])]).html()
-    assert [shown.count(text) for text in ("set <code>ensemble: &lt;none&gt;</code> here", ">a ` alone<")] == [1, 1]
-    assert "<code>a</code> and ` more" in shown
-
-
 def test_failures_come_with_what_to_do(html: str) -> None:
     text = Seen(html).text
     assert "2 rows with a target, fewer than min_rows: 4." in text
@@ -135,20 +127,6 @@ def test_pictures_show_the_customers_and_are_described(html: str) -> None:
     for shown in ("Gain over the baseline", "number of rows", "Seconds per"):
         assert shown in pictures
     assert "Where the dots fall to the right, more rows would help" in Seen(html).text  # the metric is an error
-
-
-def test_of_an_error_falling_dots_say_that_more_rows_help(html: str) -> None:
-    assert "Where the dots fall to the right, more rows would help" in Seen(html).text
-
-
-def test_customers_without_a_model_are_spoken_of_where_there_are_some(run: Path, html: str, tmp_path: Path) -> None:
-    assert "those without a model are explained below" in Seen(html).text
-    assert "Seconds per customer, with and without a model" in Seen(html).pictures
-    frame = pd.DataFrame({"shop": [f"s{number}" for number in range(5)]})
-    tuner = tuner_of(lambda config: config["x"], data=frame, by="shop", trials=1)
-    seen = Seen(page.page(tuner.run(tmp_path / "run", in_process=True, progress=False)))
-    assert "Customers far to the right cost most." in seen.text
-    assert "Seconds per customer" in seen.pictures
 
 
 def test_nothing_is_loaded_and_no_text_becomes_a_script(html: str) -> None:
@@ -303,10 +281,3 @@ def test_reasons_are_counted_by_code_and_by_what_was_raised() -> None:
     assert (first.count, first.examples, first.note.advice) == (5, ["c0", "c1", "c2"], FileCode.FILE_EMPTY.advice)
     assert (second.count, second.note.subject, last.count) == (2, "ValueError", 1)
     assert last.note.advice == EndCode.RAISED.advice
-
-
-def test_in_the_dark_no_picture_is_inverted() -> None:
-    """A heat map whose caption says "darker is worse" would show the opposite."""
-    found = Page("t", "l", []).html()
-    assert "prefers-color-scheme: dark" in found
-    assert "invert(" not in found

@@ -13,13 +13,11 @@ import pytest
 from builders import tuner_of
 from click.testing import CliRunner
 
-from search_spaces import Float, SearchSpace
 from tuning import RunResult, TuneRunner
 from tuning.cli.output import lines as board_lines
 from tuning.cli.output import show_finished
 from tuning.cli.program import main
 from tuning.errors import UnknownCustomerError
-from tuning.runs.customer_result import sparkline
 from tuning.runs.outcome import sentences
 
 
@@ -114,13 +112,6 @@ def test_a_customer_shows_its_trials_curves_winner_and_notes(run: RunResult) -> 
     assert "result.model(&#x27;zone-2&#x27;).predict(new_rows)" in shown
 
 
-def test_an_objective_shows_its_parameters_and_no_baseline(tmp_path: Path) -> None:
-    space = SearchSpace([Float("x", 0.0, 1.0, default=0.5)])
-    runner = TuneRunner(name="mine", objective=lambda config: config["x"], search_space=space, trials=1, mlflow=False)
-    found = runner.run(tmp_path / "run", in_process=True, progress=False)
-    assert found.customer("mine").facts() == [("x", "0.5")]
-
-
 def test_a_customer_without_a_model_says_why(run: RunResult) -> None:
     found = run.customer("zone-1")
     assert (found.winner, found.params, found.trial_records) == (None, None, ())
@@ -139,12 +130,6 @@ def test_a_result_shows_what_matters_and_what_to_type_next(run: RunResult) -> No
         assert f"{board['cv_score'][name]:.4g} ± {board['cv_error'][name]:.2g}" in shown
     assert "2 rows with a target" in shown  # the reason of the one without a model
     assert "result.customer(&#x27;zone-2&#x27;)" in shown
-
-
-def test_a_curve_rises_where_scores_get_better() -> None:
-    assert sparkline([0.1, 0.2, 0.9]) == "▁▂█"
-    assert sparkline([3.0, 2.0, 1.0], falling=True) == "▁▅█"
-    assert sparkline([float("nan"), 1.0]) == ""
 
 
 def test_notes_say_what_was_left_out_and_why_a_score_is_missing(run: RunResult) -> None:
@@ -203,18 +188,6 @@ def test_an_objective_has_a_winner_and_no_customers_or_models(
     assert said.out.startswith("loss, smaller is better\n")
     assert "The best of 20 trials scores" in said.err
     assert "models" not in said.err
-
-
-def test_a_run_of_one_trial_had_one_trial(tmp_path: Path) -> None:
-    result = tuner_of(lambda config: 1.0, trials=1).run(str(tmp_path / "run"), progress=False, in_process=True)
-    assert sentences(result, result.summary())[0].startswith("The only trial scores 1 (loss, smaller is better)")
-
-
-def test_the_id_may_be_left_out_where_there_is_one_customer_only(run: RunResult) -> None:
-    with pytest.raises(UnknownCustomerError, match="which of the 4 customers"):
-        run.best_config()
-    with pytest.raises(UnknownCustomerError, match="which of the 4 customers"):
-        run.model()
 
 
 def test_a_customer_is_found_by_the_value_of_its_key(tmp_path: Path) -> None:

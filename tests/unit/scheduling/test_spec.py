@@ -11,10 +11,6 @@ import schedulers
 from search_spaces import algorithms
 
 
-def test_names_are_found() -> None:
-    assert {"fifo", "asha"} <= set(schedulers.names())
-
-
 @pytest.mark.parametrize("name", schedulers.names())
 def test_a_spec_is_a_frozen_value_that_survives_the_way_through_a_mapping(name: str) -> None:
     spec = schedulers.parse(name)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import json
+import subprocess
+import sys
 from typing import Any
 
 import jsonschema
@@ -133,8 +135,6 @@ def any_config(config: dict[str, Any]) -> bool:
 
 
 def test_python_and_yaml_are_the_same_space(monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-
     from search_spaces import Constant
 
     monkeypatch.setitem(sys.modules, "tests_rules", sys.modules[__name__])
@@ -323,3 +323,13 @@ def test_ray_tune_spaces_that_cannot_be_searched() -> None:
 def test_every_preset_passes_the_check_of_written_spaces(task: str) -> None:
     for name in presets.families(task):
         check_configurations(presets.load(name, task), {}, task)
+
+
+def test_import_is_light() -> None:
+    code = (
+        "import search_spaces, sys; search_spaces.presets.load('ridge'); search_spaces.algorithms.parse('optuna');"
+        "search_spaces.SearchSpace.from_dict(search_spaces.presets.load('xgboost').to_dict());"
+        "print([m for m in ('ray', 'optuna', 'hyperopt', 'numpy', 'pandas') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
