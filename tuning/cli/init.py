@@ -130,6 +130,7 @@ def starter(data: str, target: str | None, by: Sequence[str], folder: str, metri
         "trials: 20  # per customer",
         "algorithm: optuna  # or random, grid, hyperopt, …",
         "scheduler: asha  # stops trials that fall behind; or fifo, median, hyperband, …",
+        "pool: auto  # customers may learn from each other's rows; off keeps them apart",
         "# search_space: boosting  # the models tried; the default depends on the task",
         "storage: runs  # where run folders are made",
     ]

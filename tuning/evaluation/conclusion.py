@@ -21,7 +21,7 @@ from tuning.evaluation.doubts import contradiction_note, leak_note
 from tuning.evaluation.ensemble import Ensemble, find_ensemble, left_out
 from tuning.evaluation.fixed import FixedMember
 from tuning.evaluation.hold_out_error import gain_error, hold_out_score, scores_without
-from tuning.evaluation.metrics import Metric
+from tuning.evaluation.metrics import FEW, Metric, proper_metric
 from tuning.evaluation.pooling import final_member, pool_alone, pooled_answers
 from tuning.evaluation.refit import Refits, fitted_member
 from tuning.evaluation.scored_model import model_of, on_hold_out, residuals_of
@@ -76,7 +76,7 @@ def conclude(
     return replace(
         outcome,
         baseline=baseline,
-        notes=ordered([*outcome.notes, *lost, pool_note, baseline_note, *data.notes]),
+        notes=ordered([*outcome.notes, *lost, _few_note(data, metric), pool_note, baseline_note, *data.notes]),
         constant=constant,
         gain_error=None if baseline is None else gain_error(scores, baseline.said, baseline.test_score, data, metric),
         gain_over_constant_error=None
@@ -164,6 +164,17 @@ def _kept_note(winner: TrialRecord, records: Sequence[TrialRecord], what: str) -
     best = min(finished, key=lambda record: record.loss)
     code = FitCode.FIRST_IS_SIMPLER if best.loss < winner.loss else FitCode.FIRST_KEPT
     return code(what, own=winner.score, other=best.score)
+
+
+def _few_note(data: StudyData, metric: Metric) -> Note | None:
+    """Return how many search rows of the rarest class decide, and by what members are compared; None of many rows."""
+    rows = data.rarest_rows
+    if rows is None or rows >= FEW:
+        return None
+    rarest = int(np.bincount(data.y[data.split.search], minlength=len(data.task.classes)).argmin())
+    compared = proper_metric(metric, rows).name if data.kept is not None else metric.name
+    other = compared if compared != metric.name else ""
+    return FitCode.FEW_OF_CLASS(rows=rows, label=data.task.classes[rarest], metric=other)
 
 
 def _with_answers_of_the_pool(data: StudyData, customer: str) -> tuple[StudyData, Note | None]:

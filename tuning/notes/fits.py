@@ -37,6 +37,10 @@ class FitCode(NoteCode):
     FIRST_IS_SIMPLER = (
         "{subject} was kept: on the folds it scores {own}, within one standard error of the best of the others, {other}"
     )
+    FEW_OF_CLASS = (
+        "the choice between trials rests on {rows:of row} of the class {label!r}{metric:then ; members of the ensemble "
+        "are compared by }"
+    )
     REFIT_FAILED = "trial {trial} ({family}) is left out of the ensemble, its refit failed: {error}"
     LAST_REFIT_FAILED = (
         "trial {trial} ({family}) is left out of the ensemble, its refit on all rows failed; test_score is with it: "

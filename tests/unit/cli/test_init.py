@@ -32,7 +32,7 @@ def test_init_writes_a_definition_that_runs_and_says_why(customers: Path, tmp_pa
     assert "task: binary  # text or classes with 2 different values (no, yes)" in text
     assert "#   region: text" in text
     made = read_definition(target)
-    assert (made.target, made.task, made.metric) == ("churned", "binary", "roc_auc")
+    assert (made.target, made.task, made.metric, made.pool) == ("churned", "binary", "roc_auc", "auto")
     assert tuning("plan", target).exit_code == 0
     again = tuning("init", customers, "--target", "churned", "--output", target)
     assert again.exit_code == 2

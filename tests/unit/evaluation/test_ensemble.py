@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from prepared_rows import prepare_data
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.svm import LinearSVC
 
@@ -126,6 +128,23 @@ def test_an_ensemble_is_better_than_its_winner_and_is_one_model(tmp_path: Path) 
 def test_where_less_is_better_an_ensemble_has_less(tmp_path: Path) -> None:
     (study,) = search(tmp_path, metric="sklearn.metrics:mean_absolute_error", mode="min").study_records
     assert 0 < study.ensemble_score < study.cv_score
+
+
+@pytest.mark.parametrize(
+    ("rare", "fields", "metric"),
+    [(4, {}, "log_loss"), (4, {"ensemble": "none"}, ""), (4, {"metric": "log_loss"}, ""), (40, {}, None)],
+)
+def test_few_rows_of_a_class_are_in_every_fold_and_said(
+    rare: int, fields: dict[str, Any], metric: str | None, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({"a": rng.normal(size=120), "y": np.where(rng.permutation(120) < rare, "bad", "good")})
+    data = prepare_data(frame, target="y", task=BINARY, seed=0)
+    assert all((data.y[rows] == 0).any() for rows in data.unseen)
+    (study,) = search(tmp_path, data=frame, models=[LogisticRegression(), GaussianNB()], **fields).study_records
+    found = [note for note in study.notes if note.code is FitCode.FEW_OF_CLASS]
+    assert found == ([] if metric is None else [FitCode.FEW_OF_CLASS(rows=3, label="bad", metric=metric)])
+    assert all(str(note).startswith("the choice between trials rests on 3 rows of the class 'bad'") for note in found)
 
 
 def test_of_models_that_are_not_saved_nobody_is_told_a_size(tmp_path: Path) -> None:

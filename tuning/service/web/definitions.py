@@ -175,7 +175,10 @@ SCHEMA: dict[str, object] = {
     },
     "additionalProperties": True,
 }
-YAML_EXAMPLE = "name: churn\ndata: churn.csv\nby: region\ntarget: churned\ntrials: 20\n"
+YAML_EXAMPLE = (
+    "name: churn\ndata: churn.csv\nby: region\ntarget: churned\ntrials: 20\n"
+    "pool: auto  # customers may learn from each other's rows; off keeps them apart\n"
+)
 BODY: dict[str, object] = {
     "requestBody": {
         "required": True,
