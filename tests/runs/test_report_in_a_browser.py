@@ -180,6 +180,7 @@ def test_a_runs_report_shows_its_customers(page: Page, tmp_path: Path) -> None:
     runner.run(tmp_path / "run", in_process=True, progress=False)
     report = tmp_path / "run" / "report.html"
     assert [cells[0] for cells in rows(page, report)] == ["c0000", "c0002", "c0001"]
-    expect(page.locator(".lead")).to_contain_text("2 of 3 customers have a model")
+    expect(page.locator(".tiles")).to_contain_text("2 of 3")
+    expect(page.locator(".data tr.bad")).to_have_count(1)
     (cells,) = rows(page, report, status="no_model")
     assert "fewer than min_rows: 4." in cells[-1]

@@ -92,7 +92,7 @@ for (const box of document.querySelectorAll(".data")) {
     const first = page * PAGE, some = rows.slice(first, first + PAGE);
     body.replaceChildren();
     for (const row of some) {
-      const line = make("tr", null, body);
+      const line = make("tr", null, body, {className: given.tones[row] || ""});
       for (const column of shown) {
         const cell = make("td", null, line);
         dressed(cell, column);

@@ -66,6 +66,7 @@ class DataTable:
         columns: the first one names the rows.
         noun: what a row is, in the plural.
         note: what is not in it.
+        tones: of each row "bad", "worse" or nothing; coloured rows are to be looked at.
         more: where there is more about a row: a command with `{}` for what its first column says; shown when opened.
     """
 
@@ -73,11 +74,18 @@ class DataTable:
     noun: str
     note: str = ""
     more: str = ""
+    tones: Sequence[str] = ()
 
     @property
     def data(self) -> str:
         """The rows as JSON that no text in it can end before its time."""
-        plain = {"noun": self.noun, "more": self.more, "columns": [column.plain() for column in self.columns]}
+        tones = {row: tone for row, tone in enumerate(self.tones) if tone}
+        plain = {
+            "noun": self.noun,
+            "more": self.more,
+            "tones": tones,
+            "columns": [column.plain() for column in self.columns],
+        }
         return json.dumps(plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 

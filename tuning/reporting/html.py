@@ -25,6 +25,23 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class Tile:
+    """One figure at the top of a page.
+
+    Attributes:
+        title: what it is.
+        value: the figure.
+        about: what it is to be compared with.
+        tone: "good", "bad" or neither.
+    """
+
+    title: str
+    value: str
+    about: str = ""
+    tone: str = ""
+
+
+@dataclass(frozen=True)
 class Text:
     """One paragraph."""
 
@@ -93,7 +110,7 @@ Block = Text | Points | HtmlTable | Picture | PictureRow | DataTable
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what is under it."""
+    """A heading, which may be empty, and what is under it."""
 
     title: str
     blocks: Sequence[Block]
@@ -105,15 +122,17 @@ class Page:
 
     Attributes:
         title: the page's title.
-        lead: the one sentence that stands out.
+        lead: the one sentence that stands out; empty where tiles say it.
         sections: the rest.
         footer: where it comes from.
+        tiles: the figures that the page begins with.
     """
 
     title: str
     lead: str
     sections: Sequence[Section]
     footer: str = ""
+    tiles: Sequence[Tile] = ()
 
     def html(self) -> str:
         """The page as one HTML document."""

@@ -138,7 +138,7 @@ def column_importance(found: CustomerResult | pd.DataFrame, ax: Axes | None = No
     names = [shorten(str(name), 40) for name in shown["column"]]
     axes.barh(names, shown["importance"], xerr=2 * shown["std"], color=colours, ecolor="#555555")
     axes.axvline(0.0, color="black", linewidth=0.8)
-    axes.set_xlabel("how much worse the hold-out score is when the column is shuffled\n(grey: not clearly)")
+    axes.set_xlabel("how much worse the score is with the column shuffled\n(hold-out rows; grey: not clearly)")
     return axes
 
 

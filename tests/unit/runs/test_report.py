@@ -22,6 +22,7 @@ from schedulers.direction import worth_of
 from search_spaces.yaml_text import dump_yaml
 from tuning import RunResult, TuneRunner
 from tuning.basics.timing import Timing
+from tuning.basics.wording import value_text
 from tuning.cli.program import main
 from tuning.evaluation.metrics import mode_of
 from tuning.notes import DataCode, EndCode, FileCode
@@ -97,7 +98,12 @@ class Seen(HTMLParser):
 @pytest.mark.long
 def test_a_run_leaves_a_report_that_says_what_the_records_say(run: Path, html: str) -> None:
     result, seen = RunResult(run), Seen(html)
+    top = html[html.index("<h1>") : html.index("<img")]
+    assert all(f"<b>{each}</b>" in top for each in ("5 of 7", value_text(result.summary()["typical"]["test_score"])))
+    assert "<p" not in top  # figures first
     assert "5 of 7 customers have a model" in seen.text
+    tones = json.loads(seen.scripts[1])["tones"]
+    assert [tones[str(row)] for row, status in enumerate(seen.table["status"]) if status == "no_model"] == ["bad"] * 2
     assert "<h1>search: the best model of 'y' for every customer</h1>" in unescape(html)
     board = result.leaderboard()
     assert seen.table["customer"] == board["customer"].tolist()

@@ -24,6 +24,7 @@ from tuning.runs.customer_result import OBJECTIVE, CustomerResult
 from tuning.runs.explanation import Winner
 from tuning.runs.outcome import of_one
 from tuning.runs.plan_file import frozen_definition
+from tuning.runs.report.tiles import customer_tiles
 from tuning.runs.results import RunResult
 from tuning.storage.names import slug
 
@@ -51,26 +52,28 @@ def customer_page(result: RunResult, customer: str) -> str:
     found, board = result.customer(customer), result.board()
     row = next(each for each in board if each["customer"] == customer)
     run = result.summary()["run"]
-    lead = str(found) if found.params is None else of_one(row, board.metric, board.mode, result.baseline)
-    facts = pd.DataFrame(found.facts(), columns=["", "value"])
-    blocks: list[Block] = [HtmlTable(facts)] if len(facts) else []
-    sections = [
-        Section("Result", [*blocks, *([Points([str(note) for note in found.notes])] if found.notes else [])]),
-        *customer_sections(found),
+    said = str(found) if found.params is None else of_one(row, board.metric, board.mode, result.baseline)
+    facts = pd.DataFrame(found.facts(), columns=["figure", "value"])
+    blocks: list[Block] = [
+        Points([said, *map(str, found.notes)]),
+        *([HtmlTable(facts, prose=True)] if len(facts) else []),
     ]
+    sections = [*customer_sections(found), Section("In words and figures", blocks)]
+    tiles = customer_tiles(row, board.metric, result.baseline)
     footer = f"Run {run}, {result.directory.shown}. Written on {time.strftime('%Y-%m-%d %H:%M')} by tuning-service."
-    return Page(f"{customer} in {run}", lead, [each for each in sections if each.blocks], footer).html()
+    shown = [each for each in sections if each.blocks]
+    return Page(f"{customer} in {run}", "" if tiles else said, shown, footer, tiles).html()
 
 
 def customer_sections(found: CustomerResult, *, quick: bool = False) -> list[Section]:
-    """Return what was tried, what the winner says of hold-out rows, and what matters. quick: if it takes seconds."""
-    sections = [Section("What was tried, and how it did", _trials(found, quick=quick))]
+    """Return what the winner says of hold-out rows, what matters, and what was tried. quick: if it takes seconds."""
+    tried = Section("What was tried, and how it did", _trials(found, quick=quick))
     study = found.study
     if study is None or study.trial is None or study.task == OBJECTIVE:
-        return sections
+        return [tried]
     where = "On rows that the search never saw"
     if why := _not_now(found, quick=quick):
-        return [*sections, Section(where, [Text(why)])]
+        return [tried, Section(where, [Text(why)])]
     try:
         winner = found.explained()
         rows = winner.hold_out()
@@ -78,8 +81,8 @@ def customer_sections(found: CustomerResult, *, quick: bool = False) -> list[Sec
         matters = _what_matters(winner, found)
     except Exception as error:  # of the data, or of a library that draws, fits or scores
         why = f"The model could not be asked about the hold-out rows: {reason_of(error)}"
-        return [*sections, Section(where, [Text(why)])]
-    return [*sections, Section(where, [unseen]), Section("What matters", matters)]
+        return [tried, Section(where, [Text(why)])]
+    return [Section(where, [unseen]), Section("What matters", matters), tried]
 
 
 def own_code(definition: Definition) -> list[str]:

@@ -1,4 +1,4 @@
-"""A run as one HTML page: the answer, pictures of all customers, a table of them, failures, and what was guessed.
+"""A run as one HTML page: tiles, pictures of all customers, a table of them, what to do, and what was guessed.
 
 A page is bounded whatever the run's size: it shows the first customers and some of the trials, and says so.
 """
@@ -22,7 +22,7 @@ from tuning.notes import FitCode
 from tuning.records.columns import Figure, View
 from tuning.records.figures import shown_in
 from tuning.records.gains import is_error
-from tuning.records.schema import FAILED, OK, POOLED
+from tuning.records.schema import FAILED, NO_MODEL, OK, POOLED, QUARANTINED
 from tuning.reporting.data_table import DataColumn, DataTable
 from tuning.reporting.html import Block, HtmlTable, Page, Picture, PictureRow, Points, Section, Text, drawn
 from tuning.runs.leaderboard import SCHEMA, as_recorded_notes
@@ -31,7 +31,9 @@ from tuning.runs.optuna_study import MOST_TRIALS
 from tuning.runs.outcome import REPORT, answer, remarks
 from tuning.runs.plan_file import frozen_definition, read_spec
 from tuning.runs.report.customer import customer_sections
+from tuning.runs.report.tiles import run_tiles
 from tuning.runs.results import RunResult
+from tuning.runs.verdicts import ToUse
 
 LEAST_DRAWN = 5  # customers; of fewer the table says as much as pictures
 MOST_CUSTOMERS = 50_000  # in the table
@@ -39,6 +41,8 @@ MOST_DRAWN = 100_000  # customers that pictures are of, from all over
 MOST_GROUPS = 15  # of reasons and notes
 MOST_TEXT = 240  # characters of a cell
 REPORT_VIEWS: tuple[View, ...] = ("report", "details")
+_NARROW = ("status", "verdict", "test_score", "gain")
+_REPLACED = ("cv_score", "baseline_test_score", "rare_rows")
 # What the pictures need of customers' best studies; `seconds` are of all their studies.
 _DRAWN = ("customer", "status", "test_score", "gain", "rows", "seconds")
 
@@ -63,17 +67,16 @@ def page(result: RunResult, *, quick: bool = False) -> str:
     """Return a run's page. quick: the part on a single customer fits its model again only where that takes seconds."""
     counts, alone = result.summary(), len(result.board()) == 1
     trials = result.some_trials(["study", "trial", "customer", "state", "reason"], MOST_TRIALS)
-    beside = remarks(result, counts)
-    blocks: list[Block] = [Points(beside)] if beside else []
+    told = Points([*answer(result, counts), *remarks(result, counts)])
     sections = [
-        *_contradicted(result),
-        Section("Result", [*blocks, *pictures(result)]),
-        *([each for each in customer_sections(result.customer(), quick=quick) if each.blocks] if alone else []),
+        Section("", pictures(result)),
+        *(customer_sections(result.customer(), quick=quick) if alone else []),
         Section("Customers", [_customers(result)]),
-        *_failures(result, trials),
+        Section("What to do", [told, *_contradicted(result), *_failures(result, trials)]),
         *_settled(result),
         Section("How to go on", [Points(_next(result))]),
     ]
+    shown = [each for each in sections if each.blocks]
     footer = (
         f"Run {counts['run']}, {counts['run_dir']}: {amount(counts['trials'], 'trial')} in "
         f"{counts['wall_seconds']:,.0f} s, {counts['fit_seconds']:,.0f} CPU seconds of training. Written on "
@@ -82,7 +85,7 @@ def page(result: RunResult, *, quick: bool = False) -> str:
     definition = frozen_definition(result.directory, result.term)
     what = "the best of one search" if definition.target is None else f"the best model of {definition.target!r}"
     whom = "" if alone else " for every customer"
-    return Page(f"{definition.name}: {what}{whom}", " ".join(answer(result, counts)), sections, footer).html()
+    return Page(f"{definition.name}: {what}{whom}", "", shown, footer, run_tiles(result, counts)).html()
 
 
 def pictures(result: RunResult) -> list[Block]:
@@ -124,16 +127,15 @@ def _customers(result: RunResult) -> DataTable:
     batches = islice(board.batches(), -(-min(len(board), MOST_CUSTOMERS) // 20_000) or 1)
     rows = pa.concat_tables([SCHEMA.empty_table(), *batches])[:MOST_CUSTOMERS]
 
-    # What another column says better is seen where a row is opened.
-    replaced = {"cv_score": not rows["test_score"].null_count}
+    known = rows["test_score"].null_count < len(rows)  # what another column says better is seen in an opened row
     unit = " in %" if is_error(board.metric) else ""
     columns = [
         DataColumn(
             f"{each.name}{unit}" if each.name in ("gain", "gain_over_constant") else each.name,
             _values(rows, each),
-            filtered=each.name in ("status", "model", "verdict"),
-            narrow=each.essential and not each.long,
-            detail=view == "details" or replaced.get(each.name, False),
+            filtered=each.name in ("status", "verdict"),
+            narrow=each.name in _NARROW,
+            detail=view == "details" or (known and each.name in _REPLACED),
         )
         for view in REPORT_VIEWS
         for each in shown_in(view)
@@ -148,7 +150,15 @@ def _customers(result: RunResult) -> DataTable:
     # What a row's own page has would not fit into this one for thousands of customers.
     more = f"`{command('report', result.directory.shown)} --customer {{}}`"
     more = more if len(board) > 1 and not is_served() else ""
-    return DataTable(kept, "customers", less, more)
+    pairs = zip(rows["status"].to_pylist(), rows["verdict"].to_pylist(), strict=True)
+    return DataTable(kept, "customers", less, more, [_tone(status, verdict) for status, verdict in pairs])
+
+
+def _tone(status: str, verdict: str | None) -> str:
+    """Return how a row is coloured: without a model, or with one that is no better than something simpler."""
+    if status in (NO_MODEL, QUARANTINED):
+        return "bad"
+    return "worse" if verdict in (ToUse.BASELINE, ToUse.CONSTANT) else ""
 
 
 def _values(rows: pa.Table, figure: Figure) -> list[str | float | None]:
@@ -170,17 +180,16 @@ def customers_without(result: RunResult) -> list[Group]:
     return [Group(board.unfinished.reason, pending), *groups] if pending and not result.goes_on else groups
 
 
-def _contradicted(result: RunResult) -> list[Section]:
-    """Return the models that the hold-out contradicts; before all else, since nobody should use them unread."""
+def _contradicted(result: RunResult) -> list[Block]:
+    """Return the models that the hold-out contradicts; before all else that is to do."""
     groups = notes_at_the_end(result.board().standings.best_studies(["customer", "notes"]))
     found = [group for group in groups if group.note.code is FitCode.CONTRADICTED]
     what = "models that are much worse on the hold-out rows than the folds promised, and not by chance"
-    tables = [_table([group], "customers", f"{group.count:,} {what}") for group in found]
-    return [Section("Contradicted, and what to do", tables)] if tables else []
+    return [_table([group], "customers", f"{group.count:,} {what}") for group in found]
 
 
-def _failures(result: RunResult, trials: pa.Table) -> list[Section]:
-    blocks = []
+def _failures(result: RunResult, trials: pa.Table) -> list[Block]:
+    blocks: list[Block] = []
     if groups := customers_without(result):
         count = sum(group.count for group in groups)
         blocks.append(_table(groups, "customers", f"{amount(count, 'customer')} without a model"))
@@ -188,7 +197,7 @@ def _failures(result: RunResult, trials: pa.Table) -> list[Section]:
     if len(failed):
         among = f"{len(failed):,} failed trials, among {len(trials):,}"
         blocks.append(_table(grouped(noted(failed, "reason")), "trials", among))
-    return [Section("Failures, and what to do", blocks)] if blocks else []
+    return blocks
 
 
 def _table(groups: Sequence[Group], counted: str, caption: str, *, advised: bool = True) -> HtmlTable:
