@@ -9,7 +9,12 @@ from browser import CHROMIUM, NO_CHROMIUM
 from paths import ROOT
 from screenshots import FOLDER, HEIGHT, MOST_BYTES, NAMES, WIDTH, take
 
-SHOWN_IN = {"report": "docs/report.md", "comparison": "docs/compare.md", "notebook": "docs/notebooks.md"}
+SHOWN_IN = {
+    "report": "docs/report.md",
+    "comparison": "docs/compare.md",
+    "notebook": "docs/notebooks.md",
+    "service": "docs/service.md",
+}
 
 
 def assert_small_pictures(folder: Path) -> None:
@@ -25,8 +30,8 @@ def test_the_pictures_are_there_and_shown() -> None:
     assert_small_pictures(FOLDER)
     for name, page in SHOWN_IN.items():
         assert f"](images/{name}.png)" in (ROOT / page).read_text(encoding="utf-8"), page
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert [name for name in NAMES if f"](docs/images/{name}.png)" not in readme] == []
+    assert sorted(SHOWN_IN) == sorted(NAMES)
+    assert "](docs/images/report.png)" in (ROOT / "README.md").read_text(encoding="utf-8")
     assert "screenshots.py" in (ROOT / "Makefile").read_text(encoding="utf-8")
 
 

@@ -41,7 +41,6 @@ NOT_RUN = {
     "tuning schedule end": "service/test_served.py ends a schedule",
     "tuning serve": "serves until it is stopped; a real one answers at its address",
     "tuning stop": "service/test_served.py stops a run",
-    "tuning submit churn.yaml --wait --server": "docs/service.md runs the same",
     "tuning submit churn.yaml --schedule": "unit/service/test_schedules.py has the times",
     "tuning watch": "service/test_served.py follows a run",
 }
@@ -165,17 +164,16 @@ def test_a_command_within_a_text_exists(page: Path) -> None:
 def test_the_first_commands_of_the_readme_run_as_processes(tmp_path: Path) -> None:
     """As they are typed, with Ray where a run is long enough, and with customers that can have no model."""
     shown = blocks(README)
-    definition = next(block for block in shown if block.file == DEFINITION)
     write_customers(tmp_path / "customers", customers=4)
-    (tmp_path / DEFINITION).write_text(definition.text.replace("trials: 20", "trials: 2"))
-    typed = commands(next(block for block in shown if block.language == "console" and block.line > definition.line))
-    assert [command.words[1] for command in typed] == ["plan", "run", "leaderboard", "resume"]
+    typed = commands(next(block for block in shown if block.language == "console" and "tuning init" in block.text))
+    assert [command.words[1] for command in typed] == ["init", "plan", "run", "predict"]
     for command in typed:
-        words = [sys.executable, "-m", "tuning.cli", *command.words[1:]]
+        fewer = ["--set", "trials=2"] if command.words[1] == "run" else []
+        words = [sys.executable, "-m", "tuning.cli", *command.words[1:], *fewer]
         done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
-        expected = 3 if command.words[1] in ("run", "resume") else 0
+        expected = 3 if command.words[1] in ("run", "predict") else 0
         assert done.returncode == expected, f"{command}\n{done.stderr[-2000:]}"
-        assert "customer" in done.stdout
+    assert (tmp_path / "predicted" / "customer-01.csv").exists()
 
 
 @pytest.mark.parametrize(
