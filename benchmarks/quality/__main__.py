@@ -40,6 +40,7 @@ QUICK = (
 @click.option("--contenders", "chosen", metavar="NAMES", help="Contenders, separated by commas.")
 @click.option("--repetitions", default=1, show_default=True, help="Outer splits of every customer.")
 @click.option("--every", default=1, show_default=True, help="Take every n-th customer of a set.")
+@click.option("--rows", type=int, metavar="N", help="Give N rows of every customer at most.")
 @click.option("--report", type=click.Path(file_okay=False, path_type=Path), help="Folder for errors.csv and report.md.")
 @click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def main(
@@ -48,12 +49,14 @@ def main(
     chosen: str | None,
     repetitions: int,
     every: int,
+    rows: int | None,
     report: Path | None,
     output: str,
 ) -> None:
     """Compare our winners with models that nobody tuned, and with other tools."""
     names = chosen.split(",") if chosen else [*(QUICK if quick else contenders())]
-    all_rounds = _rounds(chosen_sets.split(",") if chosen_sets else [*sets()], repetitions, 3 if quick else every)
+    named = chosen_sets.split(",") if chosen_sets else [*sets()]
+    all_rounds = _rounds(named, repetitions, 3 if quick else every, rows)
     judgement = judge(all_rounds, names)
     ours = REFERENCE if REFERENCE in judgement.core_s else next(iter(judgement.core_s))
     text = tables(judgement, ours)
@@ -115,7 +118,7 @@ def tables(judgement: Judgement, ours: str) -> str:
     return "\n\n".join(parts)
 
 
-def _rounds(names: list[str], repetitions: int, every: int) -> list[Round]:
+def _rounds(names: list[str], repetitions: int, every: int, most: int | None) -> list[Round]:
     found: list[Round] = []
     for name in names:
         try:
@@ -123,7 +126,7 @@ def _rounds(names: list[str], repetitions: int, every: int) -> list[Round]:
         except NotHereError as error_:
             click.echo(f"{name}: left out, {error_}", err=True)
             continue
-        found += [one for customer in customers[::every] for one in rounds(customer, repetitions)]
+        found += [one for customer in customers[::every] for one in rounds(customer, repetitions, most)]
     if not found:
         sys.exit("no set is here")
     return found

@@ -13,6 +13,7 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -49,6 +50,10 @@ def _each(answer: Callable[[Round], np.ndarray]) -> Run:
     return lambda rounds, _: Answers({one.key: answer(one) for one in rounds})
 
 
+def _one(answer: Callable[[Round], np.ndarray]) -> Run:
+    return lambda rounds, _: defaults.of_all(answer, rounds)
+
+
 def _rival(tool: str, title: str, limit: float | None = None) -> Contender:
     """With the seconds that ours took, or with a limit of its own."""
     return Contender(tool, title, lambda found, seconds: rivals.rival(tool, found, limit or seconds), rivals.missing())
@@ -64,6 +69,7 @@ def _ours(keys: Mapping[str, Any]) -> Run:
 
 def contenders() -> dict[str, Contender]:
     """All of them, in the order of tables."""
+    linear = partial(defaults.linear, scoring="neg_log_loss")
     found = (
         *(Contender(f"ours_{trials}", f"ours, {trials} trials", _ours({"trials": trials})) for trials in OURS),
         *(Contender(name, title, _ours(keys)) for name, (title, keys) in VARIANTS.items()),
@@ -85,6 +91,13 @@ def contenders() -> dict[str, Contender]:
         _rival("mljar", "MLJAR, the CPU seconds of ours with 20 trials"),
         _rival("autogluon_medium", "AutoGluon `medium`, 30 s at most", 30.0),
         _rival("autogluon_best", "AutoGluon `best`, 30 s at most", 30.0),
+        Contender("one_linear", "one linear model of all rows, the customer as a column, CV", _one(linear)),
+        Contender(
+            "one_catboost",
+            "one CatBoost of all rows, defaults, the customer as a column",
+            _one(defaults.catboost),
+            _without("catboost"),
+        ),
         Contender("nothing", "the median, or the shares of the classes", _each(defaults.nothing)),
     )
     return {contender.name: contender for contender in found}

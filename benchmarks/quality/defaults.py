@@ -5,24 +5,29 @@ Text columns are one-hot encoded where a model needs numbers, and given as categ
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from benchmarks.quality.rounds import Round
+from benchmarks.quality.rounds import Answers, Round
 from benchmarks.quality.sets import CLASSES, TARGET
 
 Answer = Callable[[Round], np.ndarray]
 
 
-def linear(one: Round) -> np.ndarray:
-    """Ridge or logistic regression, whose penalty is chosen by built-in cross-validation."""
+def linear(one: Round, scoring: str | None = None) -> np.ndarray:
+    """Ridge or logistic regression, whose penalty is chosen by built-in cross-validation.
+
+    scoring: of the logistic one, in place of the accuracy.
+    """
     from sklearn.linear_model import LogisticRegressionCV, RidgeCV
 
     if one.customer.task == CLASSES:
-        return _fitted(one, LogisticRegressionCV(Cs=10, max_iter=1000), scale=True)
+        return _fitted(one, LogisticRegressionCV(Cs=10, max_iter=1000, scoring=scoring), scale=True)
     return _fitted(one, RidgeCV(alphas=np.logspace(-3, 3, 13)), scale=True)
 
 
@@ -99,6 +104,26 @@ def nothing(one: Round) -> np.ndarray:
         share = one.given[TARGET].value_counts(normalize=True)[one.labels].to_numpy()
         return np.tile(share, (len(one.unseen), 1))
     return np.full(len(one.unseen), one.given[TARGET].median())
+
+
+def of_all(answer: Answer, rounds: Sequence[Round]) -> Answers:
+    """What one model of all customers' rows says, with the customer as a column, per set and repetition."""
+    answers = Answers()
+    for _, part in groupby(sorted(rounds, key=_together), key=_together):
+        each = list(part)
+        given, unseen = (
+            pd.concat([rows.assign(_customer=f"_{one.customer.name}") for one, rows in named], ignore_index=True)
+            for named in ([(one, one.given) for one in each], [(one, one.unseen) for one in each])
+        )
+        whole = replace(each[0], given=given, unseen=unseen)
+        said = np.split(answer(whole), np.cumsum([len(one.unseen) for one in each])[:-1])
+        for one, own in zip(each, said, strict=True):
+            answers.values[one.key] = own[:, np.isin(whole.labels, one.labels)] if whole.labels else own
+    return answers
+
+
+def _together(one: Round) -> tuple[str, int]:
+    return one.customer.set, one.repetition
 
 
 def features(one: Round) -> tuple[pd.DataFrame, pd.DataFrame]:

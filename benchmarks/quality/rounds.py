@@ -48,14 +48,19 @@ class Answers:
     without_model: list[str] = field(default_factory=list)
 
 
-def rounds(customer: Customer, repetitions: int) -> list[Round]:
-    """Outer splits, stratified by class, drawn from the customer's name and the repetition alone."""
+def rounds(customer: Customer, repetitions: int, most: int | None = None) -> list[Round]:
+    """Outer splits, stratified by class, drawn from the customer's name and the repetition alone.
+
+    most: given rows, the first of the shuffled ones; a split that leaves a class less than two of them is none.
+    """
     found = []
     for number in range(repetitions):
         seed = zlib.crc32(f"{customer.set}/{customer.name}/{number}".encode())
         strata = customer.rows[TARGET] if customer.task == CLASSES else None
         given, unseen = train_test_split(customer.rows, test_size=UNSEEN, random_state=seed, stratify=strata)
-        truth = unseen[TARGET].to_numpy()
+        given, truth = given[:most], unseen[TARGET].to_numpy()
+        if strata is not None and given[TARGET].value_counts().reindex(strata.unique(), fill_value=0).min() < 2:
+            continue
         found.append(
             Round(
                 customer,

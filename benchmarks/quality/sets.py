@@ -46,6 +46,8 @@ def sets() -> dict[str, Callable[[], Iterator[Customer]]]:
         "churn": churn,
         "digits": digits,
         "friedman": friedman,
+        "loans": loans,
+        "demand": demand,
     }
 
 
@@ -140,6 +142,21 @@ def friedman() -> Iterator[Customer]:
         y += part[2] * 10 * X[:, 3] + part[3] * 5 * X[:, 4] + rng.normal(0, rng.uniform(0.5, 3), count)
         rows = pd.DataFrame(X, columns=[f"x{column}" for column in range(X.shape[1])]).assign(**{TARGET: y})
         yield Customer("friedman", f"{number:02d}", REGRESSION, rows)
+
+
+def loans() -> Iterator[Customer]:
+    """States with at least 80 loans (modeldata's lending_club): which are bad, about one in twenty."""
+    rows = of_r("modeldata", "lending_club").drop(columns="rownames").rename(columns={"Class": TARGET})
+    text = ["term", "sub_grade", "addr_state", "verification_status", "emp_length", TARGET]
+    rows = rows.astype(dict.fromkeys(text, str))
+    yield from _grouped("loans", CLASSES, rows, rows.pop("addr_state"), 80)
+
+
+def demand() -> Iterator[Customer]:
+    """Cities of Texas (ggplot2's txhousing): houses sold in a month, by the calendar alone."""
+    rows = of_r("ggplot2", "txhousing").rename(columns={"sales": TARGET})
+    known = rows[["year", "month", TARGET]].assign(quarter=(rows["month"] + 2) // 3, months=rows["date"] * 12)
+    yield from _grouped("demand", REGRESSION, known, rows["city"].astype(str), 80)
 
 
 def _grouped(

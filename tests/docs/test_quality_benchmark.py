@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from paths import ROOT
 
 from benchmarks.quality import rivals
 from benchmarks.quality.__main__ import main
+from benchmarks.quality.defaults import linear, of_all
 from benchmarks.quality.judgement import Judgement
 from benchmarks.quality.rounds import Round, error, rounds
 from benchmarks.quality.sets import TARGET, Customer, sets
@@ -23,6 +25,18 @@ def test_no_contender_sees_the_rows_that_it_is_judged_on() -> None:
         assert TARGET not in one.unseen
         assert len(one.given) + len(one.unseen) == len(one.customer.rows)
         assert not set(one.given["x0"]) & set(one.unseen["x0"])
+
+
+def test_one_model_of_all_rows_knows_the_customer_and_answers_each_in_its_classes() -> None:
+    def customer(name: str, *labels: str) -> Customer:
+        return Customer("made", name, "classes", pd.DataFrame({"x": 0.0, TARGET: [*labels] * 20}))
+
+    asked = [*rounds(customer("a", "no", "yes"), 1), *rounds(customer("b", "maybe", "no"), 1)]
+    found = of_all(partial(linear, scoring="neg_log_loss"), asked).values
+    assert [found[one.key].shape for one in asked] == [(8, 2), (8, 2)]
+    assert found["made/a/0"][:, 1].min() > 0.4  # 'yes', which 'b' never has
+    assert [len(one.given) for one in rounds(customer("a", "no", "yes"), 1, 12)] == [12]
+    assert not rounds(customer("a", "no", "yes"), 1, 2)
 
 
 def test_errors_are_those_of_scikit_learn() -> None:
@@ -54,7 +68,8 @@ def test_wins_ties_and_medians_are_counted_by_customer() -> None:
 def test_the_command_ends_with_one_object_and_a_model_beats_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)  # its contenders are processes of `python -m benchmarks…`
     monkeypatch.delenv(rivals.VARIABLE, raising=False)
-    options = ["--sets", "friedman", "--every", "10", "--output", "json", "--contenders", "linear,nothing,mljar"]
+    options = ["--sets", "friedman", "--every", "10", "--rows", "60", "--output", "json"]
+    options += ["--contenders", "linear,one_linear,nothing,mljar"]
     answer = CliRunner().invoke(main, options)
     assert answer.exit_code == 0, answer.stderr
     figures = json.loads(answer.stdout.splitlines()[-1])
@@ -62,5 +77,5 @@ def test_the_command_ends_with_one_object_and_a_model_beats_none(monkeypatch: py
     assert figures["mean_ranks"]["linear"] < figures["mean_ranks"]["nothing"]
     assert figures["core_s_per_customer"] > 0
     assert "### friedman: 3 customers" in answer.stderr
-    assert set(figures["mean_ranks"]) == {"linear", "nothing"}
+    assert set(figures["mean_ranks"]) == {"linear", "one_linear", "nothing"}
     assert f"mljar: left out, {rivals.VARIABLE} names no environment: python -m venv DIR" in answer.stderr
