@@ -12,7 +12,7 @@ export PYTHONDONTWRITEBYTECODE =
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo   install, and find the best model for each of 24 generated customers"
+	@echo "make demo   install, and find the best model for each of 40 taxi zones"
 	@echo "make test   install and run the tests; the slow ones: make chaos, make fresh"
 	@echo "make unit   the tests of every minute: no Ray, no server, under a minute"
 	@echo "make docs   a site of docs/ in docs/_build/html"

@@ -111,9 +111,9 @@ def diamonds(most: int = MOST_ROWS) -> Iterator[Customer]:
 
 
 def churn(least: int = 200, most: int = 900) -> Iterator[Customer]:
-    """Thirty generated customers of examples/make_customers.py, with so many rows: which accounts leave."""
+    """Thirty generated customers of examples/made_up.py, with so many rows: which accounts leave."""
     sys.path.append(str(ROOT / "examples"))
-    from tuning.cli.demo_customers import make_customer  # type: ignore[import-not-found]  # a script, on no path of mypy
+    from made_up import make_customer  # type: ignore[import-not-found]  # a script, on no path of mypy
 
     rng = np.random.default_rng(7)
     for number in range(30):

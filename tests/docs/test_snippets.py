@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made_up import write_customers
 from mlflow_server import MlflowServer
 from named_commands import PIP, declared, is_command, options, unknown, without_program, words_of
 from page_folder import CHURN, DEFINITION, QUICK, hurry, write_folder
@@ -21,7 +22,6 @@ from served_folder import ServedFolder
 from shown_output import not_printed
 
 from tuning import RunResult, TuneRunner
-from tuning.cli.demo_customers import write_customers
 from tuning.records.schema import TrialRecord
 from tuning.serving.releases import FOLDER
 

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from paths import ROOT
 
-from tuning.cli.demo import DEFINITION
-from tuning.cli.demo_customers import write_customers
+from tuning.cli.demo import make_demo
 from tuning.cli.program import COMMANDS
 
 
@@ -64,9 +63,8 @@ def test_every_command_can_be_loaded_from_the_wheel(installed: dict[str, str], t
 @pytest.mark.ray
 def test_the_demo_runs_from_the_wheel(installed: dict[str, str], tmp_path: Path) -> None:
     """With fewer customers and trials than it has, and no copy in MLflow; `make fresh` runs the whole of it."""
-    write_customers(tmp_path / "demo" / "customers", customers=5)
-    definition = DEFINITION.replace("trials: 12", "trials: 1") + "mlflow: false\n"
-    (tmp_path / "demo" / "demo.yaml").write_text(definition, encoding="utf-8")
+    definition = make_demo(tmp_path / "demo", zones=2)
+    definition.write_text(definition.read_text().replace("trials: 8", "trials: 1") + "mlflow: false\n")
     answer = subprocess.run(
         [sys.executable, "-m", "tuning.cli", "demo", "--progress", "none", "--output", "csv"],
         cwd=tmp_path, env=installed, capture_output=True, text=True,
@@ -75,4 +73,4 @@ def test_the_demo_runs_from_the_wheel(installed: dict[str, str], tmp_path: Path)
     _, *rows = answer.stdout.splitlines()
     assert [row.split(",")[1] for row in rows] == ["ok"] * 2 + ["no_model"] * 3
     (report,) = (tmp_path / "demo" / "runs").glob("*/report.html")
-    assert "customer-01" in report.read_text(encoding="utf-8")
+    assert "midtown-center" in report.read_text(encoding="utf-8")

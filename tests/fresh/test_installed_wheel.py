@@ -39,21 +39,22 @@ def test_every_command_works_with_the_wheel_alone(tmp_path: Path) -> None:
     print(f"{size / 1e9:.1f} GB")
 
     board = tuning("demo", "--output", "csv", code=3)
-    assert sum(line.split(",")[1] == "ok" for line in board.splitlines()[1:]) == 21
+    assert sum(line.split(",")[1] == "ok" for line in board.splitlines()[1:]) == 40
     (run,) = (tmp_path / "demo" / "runs").iterdir()
-    definition, rows = tmp_path / "demo" / "demo.yaml", tmp_path / "demo" / "customers" / "customer-01.csv"
-    assert "target: churned" in tuning("init", rows, "--target", "churned")
-    assert "24" in tuning("plan", definition)
-    assert "customer-tiny" in tuning("validate", definition, "--all", code=3)
-    quick = ("--customer", "customer-01", "--set", "trials=2", "--set", "search_space=logistic")
+    definition, rows = tmp_path / "demo" / "demo.yaml", tmp_path / "demo" / "customers" / "midtown-center.csv"
+    assert "target: minutes" in tuning("init", rows, "--target", "minutes")
+    assert "43" in tuning("plan", definition)
+    assert "broken-three-rows" in tuning("validate", definition, "--all", code=3)
+    changes = ("--set", "trials=2", "--set", "search_space=ridge", "--set", "baseline=ridge")
+    quick = ("--customer", "midtown-center", *changes)
     tuning("run", definition, *quick, "--run-dir", "one", "--in-process")
     tuning("resume", "one", "--in-process", "--set", "trials=3")
     tuning("compare", definition, *quick, "--algorithms", "random,optuna", "--seeds", "2", "--run-dir", "compared")
     assert run.name in tuning("runs", "demo/runs")
-    assert "customer-01" in tuning("leaderboard", run)
-    assert "customer-01" in tuning("show", run, "customer-01")
-    assert "tenure_months" in tuning("explain", run, "--customer", "customer-01")
-    assert "prediction" in tuning("predict", run, "--customer", "customer-01", "--data", rows)
+    assert "midtown-center" in tuning("leaderboard", run)
+    assert "midtown-center" in tuning("show", run, "midtown-center")
+    assert "miles" in tuning("explain", run, "--customer", "midtown-center")
+    assert "prediction" in tuning("predict", run, "--customer", "midtown-center", "--data", rows)
     tuning("report", run)
     tuning("mlflow", "sync", run)
     tuning("doctor")

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from made_up import make_customer
 
 from tuning import RunResult, TuneRunner, tune
-from tuning.cli.demo_customers import make_customer, write_customers
+from tuning.cli.demo import make_demo
 from tuning.compare.tabular.replay import replay
 from tuning.definition.definition import Definition
 from tuning.definition.given import definition_of
@@ -23,7 +24,7 @@ QUICK = "knn"  # for either task
 RESULT = "runs/47"  # a page's `result`
 TRIALS, MORE = 2, 3  # of a study; after a resume
 SCHEDULED = 4  # where a page names a scheduler, whose decisions are looked for
-DEMO_CUSTOMERS, DEMO_TRIALS, DEMO_MODELS = 11, 4, ("knn", "logistic")
+DEMO_ZONES, DEMO_TRIALS, DEMO_MODELS = 8, 4, ("knn", "catboost")
 COMPARED_CUSTOMERS, COMPARED_SEEDS = 2, 2
 
 
@@ -92,13 +93,14 @@ def hurry(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("tuning.compare.tabular.replay.replay", quick_replay)
     patch.setattr(TuneRunner, "run", quick_run)
     patch.setattr(TuneRunner, "resume", staticmethod(quick_resume))
-    patch.setattr("tuning.cli.demo_customers.write_customers", lambda folder: write_customers(folder, DEMO_CUSTOMERS))
+    patch.setattr("tuning.cli.demo.make_demo", lambda folder: make_demo(folder, DEMO_ZONES))
 
 
 def smaller(definition: Definition, trials: int) -> Definition:
     if definition.name == "demo":
         copied = {**definition.mlflow.model_dump(), "record_models": "none"}  # with models: docs/mlflow-server.md
-        return definition_of(definition, {"trials": DEMO_TRIALS, "models": list(DEMO_MODELS), "mlflow": copied})
+        fewer = {"trials": DEMO_TRIALS, "models": list(DEMO_MODELS), "pool": "on"}  # `auto` asks for 20 customers
+        return definition_of(definition, {**fewer, "mlflow": copied})
     # Not copied while it goes on, which takes a process more: `tuning mlflow sync` is what pages say of it.
     fields: dict[str, Any] = {"mlflow": {**definition.mlflow.model_dump(), "enabled": False}, "report": False}
     if definition.algorithm.name != "grid":  # `tabulate` needs all of it

@@ -18,12 +18,11 @@ import nbformat
 import yaml
 from browser import chromium
 from chaos import environment
+from made_up import write_customers
 from nbclient import NotebookClient
 from paths import ROOT
 from playwright.sync_api import Page
 from served_folder import ServedFolder
-
-from tuning.cli.demo_customers import write_customers
 
 FOLDER = ROOT / "docs" / "images"
 NAMES = ("report", "comparison", "notebook", "service")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from made_up import write_customers
 
 from tuning import RunResult, TuneRunner
-from tuning.cli.demo_customers import write_customers
 from tuning.cli.output import lines as board_lines
 from tuning.errors import RunError
 from tuning.planning.portfolios.sources import shipped

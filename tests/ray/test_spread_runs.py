@@ -101,7 +101,7 @@ def test_a_last_fit_that_hangs_costs_its_own_study_only(ray_cluster: None, tmp_p
 
 @pytest.mark.slow
 def test_customers_spread_over_workers_get_models(ray_cluster: None, tmp_path: Path) -> None:
-    from tuning.cli.demo_customers import write_customers
+    from made_up import write_customers
 
     write_customers(tmp_path / "customers", customers=5)
     result: RunResult = TuneRunner(

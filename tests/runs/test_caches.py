@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from made_up import make_customer
 
 from tuning import TuneRunner
-from tuning.cli.demo_customers import make_customer
 from tuning.evaluation.study_data import StudyData
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import mlflow
 import pytest
 from click.testing import CliRunner
+from made_up import write_customers
 from mlflow.tracking import MlflowClient
 from mlflow_records import by_name, runs_in, tracking_in
 
 from tuning import RunResult, TuneRunner
-from tuning.cli.demo_customers import write_customers
 from tuning.cli.program import main
 from tuning.definition import mlflow_options
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import FAST, tuning
-
-from tuning.cli.demo_customers import make_customer
+from made_up import make_customer
 
 
 @pytest.fixture(scope="session")
