@@ -30,7 +30,7 @@ from benchmarks.workload import ONE_THREAD, OWN, TIERS, TRIALS, Scenario, defini
 # part → the functions that it consists of
 PARTS = {
     "read the file": ("tuning.data.loading:Loader.read",),
-    "split, find columns": ("tuning.data.prepared:study_data",),
+    "split, find columns": ("tuning.study.customer_data:study_data",),
     "encode": ("tuning.evaluation.study_data:StudyData.folds", "tuning.evaluation.study_data:StudyData.whole"),
     "fit": ("tuning.study.local_trial:LocalTrial.pull",),
     "score": ("tuning.evaluation.metrics:Metric.score",),
