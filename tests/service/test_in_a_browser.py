@@ -179,7 +179,7 @@ def test_a_definition_is_planned_submitted_watched_and_read_by_keyboard_alone(
         page.keyboard.press("Enter")
         expect(page.locator("th[aria-sort=descending]")).to_have_text("test_score")
         expect(page.get_by_role("link", name="test_score", exact=True)).to_be_focused()
-        cells = page.locator("#leaderboard tbody td:nth-child(5)").all_inner_texts()
+        cells = page.locator("#leaderboard tbody td:nth-child(4)").all_inner_texts()
         scores = [float(text.split()[0]) for text in cells if text]
         assert scores == sorted(scores, reverse=True)
         assert len(scores) == 3

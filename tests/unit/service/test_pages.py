@@ -21,6 +21,7 @@ from service_app import BROWSER, ORIGIN, bearer, child_here
 from starlette.testclient import TestClient
 
 from tuning import RunResult, TuneRunner
+from tuning.runs.progress import Progress
 from tuning.service.children import Children
 from tuning.service.database.runs import Submission
 from tuning.service.database.tokens import Role
@@ -93,12 +94,35 @@ def test_a_run_is_listed_and_shown_with_its_customers(page: TestClient, run: str
     assert f'href="/runs/{run}"' in page.get("/").text
     assert 'No run is failed. <a href="/">All runs</a>' in page.get("/?state=failed").text
     shown = page.get(f"/runs/{run}").text
+    assert "<dt>customers with a model</dt><dd><b>4 of 5</b>" in shown
+    assert (
+        shown.index('class="tiles"') < shown.index("/pictures/") < shown.index("What to do")
+        or "/pictures/" not in shown
+    )
+    assert shown.count('<tr class="bad">') == 1  # the customer with few rows
     assert "4 of 5 customers have a model" in shown
     assert shown.index("c0001") < shown.index("c0002")
     assert len(shown) < 300_000
     found = page.get(f"/runs/{run}?search=C0002&sort=test_score").text
     assert "c0002" in found
     assert "c0001" not in found
+
+
+def test_the_list_of_runs_says_how_far_they_are_what_came_of_them_and_who_submitted(
+    page: TestClient, service: Service, tmp_path: Path
+) -> None:
+    first, second = (service.requests.submit(Submission("churn", name, {"target": "y"}, submitted_by=by), 5.0).id
+                     for name, by in (("ended", "alice"), ("works", "bob")))  # fmt: skip
+    for run in (first, second):
+        service.runs.change(run, RunState.RUNNING, 6.0, slots=1)
+    service.runs.change(first, RunState.FINISHED, 7.0, outcome={"verdicts": {"model": 1200, "undecided": 3}})
+    service.runs.note(second, run_directory=str(tmp_path))
+    told = Progress("running", share=0.41, seconds_left=448.0, updated="2026-06-08T03:00:00+00:00")
+    (tmp_path / "progress.json").write_text(json.dumps(told.to_dict()))
+    shown = page.get("/").text
+    for text in ("use 1,200 · undecided 3", "41%, 7 min left", "<td>alice</td>", "<td>bob</td>"):
+        assert text in shown
+    assert '<b id="left">41%, 7 min left</b>' in page.get(f"/runs/{second}").text
 
 
 @pytest.mark.long

@@ -22,7 +22,7 @@ from tuning.notes import FitCode
 from tuning.records.columns import Figure, View
 from tuning.records.figures import shown_in
 from tuning.records.gains import is_error
-from tuning.records.schema import FAILED, NO_MODEL, OK, POOLED, QUARANTINED
+from tuning.records.schema import FAILED, OK, POOLED
 from tuning.reporting.data_table import DataColumn, DataTable
 from tuning.reporting.html import Block, HtmlTable, Page, Picture, PictureRow, Points, Section, Text, drawn
 from tuning.runs.leaderboard import SCHEMA, as_recorded_notes
@@ -31,9 +31,8 @@ from tuning.runs.optuna_study import MOST_TRIALS
 from tuning.runs.outcome import REPORT, answer, remarks
 from tuning.runs.plan_file import frozen_definition, read_spec
 from tuning.runs.report.customer import customer_sections
-from tuning.runs.report.tiles import run_tiles
+from tuning.runs.report.tiles import run_tiles, tone_of
 from tuning.runs.results import RunResult
-from tuning.runs.verdicts import ToUse
 
 LEAST_DRAWN = 5  # customers; of fewer the table says as much as pictures
 MOST_CUSTOMERS = 50_000  # in the table
@@ -151,14 +150,7 @@ def _customers(result: RunResult) -> DataTable:
     more = f"`{command('report', result.directory.shown)} --customer {{}}`"
     more = more if len(board) > 1 and not is_served() else ""
     pairs = zip(rows["status"].to_pylist(), rows["verdict"].to_pylist(), strict=True)
-    return DataTable(kept, "customers", less, more, [_tone(status, verdict) for status, verdict in pairs])
-
-
-def _tone(status: str, verdict: str | None) -> str:
-    """Return how a row is coloured: without a model, or with one that is no better than something simpler."""
-    if status in (NO_MODEL, QUARANTINED):
-        return "bad"
-    return "worse" if verdict in (ToUse.BASELINE, ToUse.CONSTANT) else ""
+    return DataTable(kept, "customers", less, more, [tone_of(status, verdict) for status, verdict in pairs])
 
 
 def _values(rows: pa.Table, figure: Figure) -> list[str | float | None]:

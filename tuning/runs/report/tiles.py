@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from tuning.basics.wording import amount, duration, gain_text, params_text, score_text, shorten, value_text
 from tuning.definition.baselines import GivenBaseline, baseline_name
 from tuning.records.columns import FigureRow
 from tuning.records.gains import is_error
+from tuning.records.schema import NO_MODEL, QUARANTINED
 from tuning.reporting.html import Tile
 from tuning.runs.plan_file import frozen_definition
-from tuning.runs.results import RunResult
-from tuning.runs.run_counts import RunCounts
 from tuning.runs.verdicts import ToUse
+
+if TYPE_CHECKING:
+    from tuning.runs.results import RunResult
+    from tuning.runs.run_counts import RunCounts
 
 SHOWN_AS = {
     ToUse.MODEL: "use",
@@ -77,9 +81,20 @@ def customer_tiles(row: FigureRow, metric: str, baseline: GivenBaseline = None) 
     return tiles
 
 
+def verdicts_text(counts: Mapping[str, int]) -> str:
+    """Return how many customers have which verdict. counts: of `RunCounts`."""
+    return " · ".join(f"{SHOWN_AS[each]} {counts[each]:,}" for each in ToUse if counts.get(each))
+
+
+def tone_of(status: object, verdict: object) -> str:
+    """Return how a customer's row is coloured: without a model, or with one no better than something simpler."""
+    if status in (NO_MODEL, QUARANTINED):
+        return "bad"
+    return "worse" if verdict in (ToUse.BASELINE, ToUse.CONSTANT) else ""
+
+
 def _customers(result: RunResult, counts: RunCounts) -> Tile:
-    found = {SHOWN_AS[each]: counts["verdicts"][each] for each in ToUse if counts["verdicts"].get(each)}
-    parts = [f"{word} {count:,}" for word, count in found.items()]
+    parts = [text] if (text := verdicts_text(counts["verdicts"])) else []
     if contradicted := counts["contradicted"]:
         parts.append(f"{contradicted:,} contradicted by the hold-out")
     if result.unfinished:
@@ -93,7 +108,8 @@ def _customers(result: RunResult, counts: RunCounts) -> Tile:
 def _time(counts: RunCounts) -> Tile:
     seconds = counts["fit_seconds"]
     cores = f"{seconds:,.0f} core-seconds" if seconds < 360 else f"{seconds / 3600:,.1f} core-hours"
-    return Tile("time", duration(counts["wall_seconds"]), f"{cores} of training, {amount(counts['trials'], 'trial')}")
+    parts = [f"{cores} of training"] if seconds else []
+    return Tile("time", duration(counts["wall_seconds"]), ", ".join([*parts, amount(counts["trials"], "trial")]))
 
 
 def _against_a_constant(nothing: float | None, over: float | None, metric: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from tuning.runs.leaderboard import LEADERBOARD, SCHEMA
 from tuning.runs.note_groups import Group
 from tuning.runs.outcome import sentences
 from tuning.runs.report.page import customers_without, pictures
+from tuning.runs.report.tiles import run_tiles
 from tuning.runs.results import RunResult
 from tuning.service.views.tables import (
     LEADERBOARD_FILE,
@@ -47,6 +49,7 @@ def write(run: str, folder: str) -> None:
     summary = {
         "written_by": written_by(),
         "counts": counts,
+        "tiles": [asdict(tile) for tile in run_tiles(result, counts)],
         "sentences": sentences(result, counts),
         "failures": [_group(each) for each in customers_without(result)],
         "notes": [str(note) for note in result.notes],

@@ -15,6 +15,7 @@ from tuning.definition.definition import Definition
 from tuning.errors import MissingError, QuotaError
 from tuning.records.columns import FigureRow
 from tuning.records.figures import shown_in
+from tuning.runs.report.tiles import tone_of
 from tuning.service.states import OPEN, WORKING
 from tuning.service.views.tables import RunTables, Status
 from tuning.service.web.auth import ServiceOf
@@ -28,7 +29,11 @@ from tuning.storage.names import mask
 router = APIRouter(include_in_schema=False)
 ROWS = 50  # of a page of the leaderboard
 MOST_DEFINITION = 10_000  # characters
-COLUMNS = [each for each in shown_in("report") if not each.long]
+_FIRST = ("customer", "status", "verdict", "test_score", "gain")  # what a narrow window shows
+COLUMNS = sorted(
+    (each for each in shown_in("report") if not each.long),
+    key=lambda each: _FIRST.index(each.name) if each.name in _FIRST else len(_FIRST),
+)
 _PICTURE = re.compile(r"picture-\d+\.svg")
 
 ShownRun = Annotated[RunMessage, Depends(show_run)]
@@ -106,7 +111,7 @@ def _experiment(run: RunMessage, mlflow: str | None) -> str:
 
 def _board(page: LeaderboardMessage, address: str, asked: Mapping[str, object]) -> Mapping[str, object]:
     """Return a page of a leaderboard as its template shows it. asked: parameters of the page's address."""
-    rows = fitting((str(row["customer"]), _cells(row)) for row in page.rows)
+    rows = fitting((str(row["customer"]), _cells(row), tone_of(row["status"], row["verdict"])) for row in page.rows)
     start = int(str(asked["start"]))
     last = start + len(rows)
 

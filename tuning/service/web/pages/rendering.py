@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import cache
 from http import HTTPStatus
@@ -14,9 +14,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 from starlette.responses import FileResponse, HTMLResponse, Response
 
-from tuning.basics.wording import better_text, shorten
+from tuning.basics.wording import better_text, duration, shorten
 from tuning.reporting.html import marked
+from tuning.runs.report.tiles import verdicts_text
 from tuning.service.database.tokens import Role, TokenHolder
+from tuning.service.web.messages import ProgressMessage
 from tuning.service.web.problems import ProblemMessage
 
 FOLDER = Path(__file__).parent.parent
@@ -38,6 +40,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {"moment": moment, "marked": marked, "short": short, "better": better_text}
+    made.filters |= {"left": time_left, "verdicts": verdicts_of}
     return made
 
 
@@ -49,6 +52,18 @@ def moment(at: datetime) -> Markup:
 def short(text: object) -> str:
     """Return a text that a cell has room for; nothing for None."""
     return "" if text is None else shorten(str(text), MOST_TEXT)
+
+
+def time_left(progress: ProgressMessage) -> str:
+    """Return the share of the work that is done, and the time left where it is known."""
+    left = "" if progress.seconds_left is None else f", {duration(progress.seconds_left)} left"
+    return f"{progress.share:.0%}{left}"
+
+
+def verdicts_of(outcome: Mapping[str, object] | None) -> str:
+    """Return how many customers of a run that has ended have which verdict. outcome: what it said at its end."""
+    found = (outcome or {}).get("verdicts")
+    return verdicts_text(found) if isinstance(found, Mapping) else ""
 
 
 def fitting(rows: Iterable[_Row]) -> list[_Row]:

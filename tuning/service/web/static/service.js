@@ -68,6 +68,10 @@ function watch(part) {
     const progress = JSON.parse(event.data), bar = document.getElementById("bar"), line = document.getElementById("line");
     if (!bar) { replaceFrom(location.href, ["standing"]); return; } // its first word
     bar.value = progress.share || 0;
+    const seconds = progress.seconds_left, known = seconds !== null && seconds !== undefined;
+    const left = !known ? "" : seconds < 90 ? `, ${Math.round(seconds)} s left`
+      : seconds < 5400 ? `, ${Math.round(seconds / 60)} min left` : `, ${(seconds / 3600).toFixed(1)} h left`;
+    document.getElementById("left").textContent = `${Math.round(100 * bar.value)}%${left}`;
     if (line && progress.line) line.textContent = progress.line;
   });
   events.addEventListener("state", (event) => {
