@@ -196,6 +196,12 @@ def test_what_is_not_there_is_found(wrong: str) -> None:
     assert "nothing" in found
 
 
+def test_the_readme_fits_a_few_screens_and_what_it_shows_a_terminal() -> None:
+    assert len(README.read_text(encoding="utf-8").split()) <= 900
+    printed = [block.text.splitlines() for block in blocks(README) if block.language == "text"]
+    assert [lines for lines in printed if len(lines) > 25 or max(map(len, lines)) > 80] == []
+
+
 def test_output_may_differ_in_figures_names_and_rows_only() -> None:
     printed = "customer  score  trials\nacme  0.7  4\n\n2 of 3 customers have a model\nrecords  /tmp/runs/a/records"
     shown = ["customer   score  trials", "oslo         0.9      20", "…", "21 of 24 customers have a model"]
