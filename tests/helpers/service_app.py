@@ -27,7 +27,6 @@ from tuning.service.states import ENDED, WORKING, RunState
 
 ORIGIN = {"Origin": "http://testserver"}
 BROWSER = {"Accept": "text/html"}
-METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 
 
 def no_child(*_: object, **__: object) -> None:

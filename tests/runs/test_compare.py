@@ -225,11 +225,6 @@ def test_customers_that_a_grid_has_not_come_to_are_named(tmp_path: Path, monkeyp
     assert found.notes == (ComparisonCode.GRID_INCOMPLETE(names=["c1", "c2"]),)
 
 
-def test_a_grid_beyond_the_limit_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(PlanError, match="10,000 combinations, more than the limit of 500"):
-        tabulate(define(fields(tmp_path)), levels=100, limit=500, in_process=True, progress=False)
-
-
 def test_a_run_of_another_kind_is_no_comparison(tmp_path: Path) -> None:
     tabulate(define(fields(tmp_path)), levels=2, run_dir=str(tmp_path / "grid"), in_process=True, progress=False)
     with pytest.raises(RunError, match="is not the run of a comparison"):

@@ -89,24 +89,6 @@ def test_running_and_resuming_a_comparison_print_its_report(definition: Path, tm
     assert f"tuning compare --from-run {folder}" in board.output
 
 
-def test_a_run_that_keeps_no_models_names_no_folder_for_them(definition: Path, tmp_path: Path) -> None:
-    answer = invoke(
-        *(
-            "run",
-            definition,
-            "--set",
-            "save_models=false",
-            "--run-dir",
-            tmp_path / "run",
-            "--in-process",
-            "--progress=none",
-        )
-    )
-    assert answer.exit_code == 0, answer.output
-    assert f"records      {tmp_path / 'run' / 'records'}" in answer.stderr
-    assert "models  " not in answer.stderr
-
-
 def test_the_command_tabulates_and_compares_on_the_table(definition: Path, tmp_path: Path) -> None:
     table = tmp_path / "grid.parquet"
     answer = invoke(

@@ -310,11 +310,3 @@ def test_ctrl_c_ends_the_forks_and_loses_nothing_that_is_recorded(tmp_path: Path
     assert left(run) == []
     result = tuner(slots=slots).run(str(run), progress=False, resume=True)
     assert truth(result) == truth(tuner(slots=slots).run(str(tmp_path / "here"), **QUIET))
-
-
-def test_a_pool_is_trained_before_the_forks_and_they_find_what_one_process_finds(tmp_path: Path) -> None:
-    write_customers(tmp_path / "data", 3)
-    runner = TuneRunner(**definition(tmp_path / "data", pool="on", placement="auto", search_space="ridge"))
-    forked = truth(runner.run(tmp_path / "forked", progress=False))
-    assert forked == truth(runner.run(tmp_path / "alone", **QUIET))
-    assert (tmp_path / "forked" / "pool" / "trained.json").exists()

@@ -213,17 +213,6 @@ def test_names_that_prepare_gives_are_text(tmp_path: Path) -> None:
 # --- names ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("by", [None, "2"])
-def test_frames_with_whole_numbers_for_names_predict(by: str | None, tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(np.column_stack([rng.normal(size=(60, 2)), np.ones(60)])).assign(y=rng.normal(size=60))
-    result = run(tmp_path, data=frame, **({} if by is None else {"by": by}))
-    (customer,) = result.leaderboard()["customer"]
-    model = result.model(customer)
-    assert [column.name for column in model.columns] == ["0", "1"]
-    np.testing.assert_array_equal(model.predict(frame), model.predict(frame.rename(columns=str)))
-
-
 def test_no_column_of_the_rows_is_overwritten(tmp_path: Path) -> None:
     frame = make_frame().assign(prediction=1.0, y=lambda rows: np.where(rows["x"] > 0, "a", "b"))
     result = run(tmp_path, data={"acme": frame}, task="binary", search_space="logistic")
@@ -340,22 +329,6 @@ def test_of_customers_who_are_files_one_is_named_and_the_only_one_is_not(tmp_pat
     with pytest.raises(DefinitionError, match="`customer` is needed: the run's customers are files"):
         both.predict(make_frame(5))
     assert "--customer is needed" in predict(both, "--data", tmp_path / "b.csv").stderr
-
-
-@pytest.mark.parametrize(
-    ("known", "new"),
-    [(["1.0", "2.0"], ["1.0", "2.0", "4.5"]), (["1.0", "2.0", "4.5"], ["1.0", "2.0"])],
-    ids=["more", "fewer"],
-)
-def test_one_customers_key_does_not_change_who_the_others_are(known: list[str], new: list[str], tmp_path: Path) -> None:
-    for name, keys in (("t", known), ("new", new)):
-        pd.concat([make_frame(20, seed).assign(id=key) for seed, key in enumerate(keys)]).to_csv(
-            tmp_path / f"{name}.csv", index=False
-        )
-    result = run(tmp_path, data=str(tmp_path / "t.csv"), by="id")
-    found = result.predicted(str(tmp_path / "new.csv"))
-    assert set(found.without) == set(new) - set(known)
-    assert found.rows["prediction"].notna().sum() == 40
 
 
 class Choosy(LinearRegression):

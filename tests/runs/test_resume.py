@@ -138,16 +138,6 @@ def test_another_search_space_of_one_customer_is_refused_with_a_diff(tmp_path: P
     assert truth(TuneRunner.resume(run, **QUIET)) == truth(first)
 
 
-def test_rows_of_a_keyed_table_join_as_customers(tmp_path: Path) -> None:
-    write_customers(tmp_path / "data", 4)
-    frames = [_frame(path).assign(store=path.stem) for path in sorted((tmp_path / "data").glob("*.csv"))]
-    fields = {**definition(tmp_path), "data": pd.concat(frames[:2]), "by": "store"}
-    TuneRunner(**fields).run(str(tmp_path / "run"), **QUIET)
-    runner = TuneRunner(**{**fields, "data": pd.concat(frames)})
-    result = runner.run(str(tmp_path / "run"), resume=True, **QUIET)
-    assert truth(result) == truth(runner.run(str(tmp_path / "whole"), **QUIET))
-
-
 @pytest.mark.parametrize(
     ("change", "line"),
     [
@@ -237,17 +227,6 @@ def test_a_damaged_part_costs_its_trials_only_and_a_resume_brings_them_back(
     assert 0 < len(damaged.trial_records) < recorded
     assert len(damaged.leaderboard()) == 6
     assert list(damaged.damaged) == [str(part.relative_to(run))]
-    assert truth(TuneRunner.resume(str(run), **QUIET)) == undisturbed
-
-
-def test_a_deleted_part_is_missed_and_a_resume_brings_its_trials_back(
-    customers: Path, undisturbed: dict[str, Any], tmp_path: Path
-) -> None:
-    run = tmp_path / "run"
-    result = TuneRunner(**definition(customers)).run(str(run), **QUIET)
-    recorded = len(result.trial_records)
-    (run / of_kind(list(result.directory.list("records")), TRIALS)[0]).unlink()
-    assert len(RunResult(str(run)).trial_records) < recorded
     assert truth(TuneRunner.resume(str(run), **QUIET)) == undisturbed
 
 

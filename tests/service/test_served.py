@@ -142,13 +142,6 @@ def test_a_schedule_is_told_listed_and_ended(served: ServedFolder, client: Tunin
     assert (again.exit_code, again.stderr.startswith("error: there is no schedule")) == (1, True)
 
 
-def test_a_second_server_on_the_database_is_refused(served: ServedFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.umask", int)  # of this process, in which the command would begin to serve
-    second = tuning("serve", "--port", "0", "--database", served.database)
-    assert second.exit_code == 1
-    assert str(served.process.pid) in second.stderr
-
-
 def test_a_client_hears_of_every_change_once_also_when_the_server_is_killed_and_follows_itself(
     served: ServedFolder, client: TuningClient
 ) -> None:

@@ -30,11 +30,10 @@ from mlflow_records import (
 )
 
 from tuning.basics.timing import Timing
-from tuning.errors import DefinitionError, PlanError
 from tuning.records.lease import Lease
 from tuning.storage.run_directory import RunDirectory
 from tuning.tracking.follow import RunParts
-from tuning.tracking.settings import CopyStatus, Selection, default_tracking_uri
+from tuning.tracking.settings import CopyStatus
 
 pytestmark = [pytest.mark.mlflow, pytest.mark.timeout(3 * MINUTES)]
 
@@ -122,19 +121,6 @@ def test_writing_twice_and_in_any_order_changes_nothing(directory: RunDirectory,
     assert again.complete
     assert {name: run.to_dictionary() for name, run in by_name(mlflow_database).items()} == before
     assert before["c0001/0002"]["data"]["tags"]["tuning.best"] == "true"
-
-
-def test_a_study_runs_until_its_record_arrives(directory: RunDirectory, mlflow_database: str) -> None:
-    early = write_part(directory, "trials-a", trial("acme", 0))
-    assert sync(settings_for(directory, mlflow_database, "churn", RUN), [early]).complete
-    assert by_name(mlflow_database)["acme"].info.status == "RUNNING"
-    late = write_part(directory, "studies-a", study("acme", 1))
-    assert sync(settings_for(directory, mlflow_database, "churn", RUN), [early, late]).complete
-    runs = by_name(mlflow_database)
-    assert runs["acme"].info.status == "FINISHED"
-    assert runs["acme"].data.metrics["test_score"] == pytest.approx(0.79)
-    assert runs["acme"].data.params["model.max_depth"] == "3"
-    assert runs["acme/0000"].data.tags["tuning.best"] == "true"
 
 
 @pytest.mark.usefixtures("running")
@@ -243,17 +229,3 @@ def test_a_missing_part_is_told_and_the_others_are_copied(directory: RunDirector
     assert (report.pending, report.rejected) == (0, 1)
     assert "trials-gone.parquet" in str(report.error)
     assert len(by_name(mlflow_database)) == 3
-
-
-def test_wrong_settings_are_refused_at_once() -> None:
-    with pytest.raises(DefinitionError, match="'top:5'"):
-        Selection.parse("top:0")
-    with pytest.raises(PlanError, match="tracking URI"):
-        default_tracking_uri(RunDirectory("s3://bucket/run?region=eu"))
-
-
-def test_importing_the_package_loads_neither_mlflow_nor_ray() -> None:
-    code = "import sys, tuning.tracking.child; print([m for m in ('mlflow', 'ray', 'sqlalchemy') if m in sys.modules])"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
-    assert answer.stdout.strip() == "[]"

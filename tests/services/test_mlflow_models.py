@@ -287,13 +287,6 @@ def test_requirements_are_pinned_and_of_the_family_only() -> None:
     assert not {"tuning-service", "ray", "mlflow", "hpbandster"} & (names[0] | names[1])
 
 
-@pytest.mark.parametrize("name", [name for name, each in families().items() if not each.libraries])
-def test_whoever_is_of_scikit_learn_asks_for_it(name: str) -> None:
-    """However its file is made: without it, the served model would not load."""
-    asked = {line.partition("==")[0] for line in requirements([(name, families()[name].file)])}
-    assert {"scikit-learn", "skops"} <= asked
-
-
 WITHOUT_US = """
 import json, sys
 from pathlib import Path

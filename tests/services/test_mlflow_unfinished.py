@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -52,12 +51,6 @@ def at_call(number: int, action: Callable[[], object]) -> Callable[[Mapping[str,
     return objective
 
 
-def paced(config: Mapping[str, float]) -> float:
-    """A trial that takes a while, so that few of them fill a time budget."""
-    time.sleep(0.05)
-    return config["x"]
-
-
 def summary_of(run: Path, uri: str) -> Any:
     """The summary run, once `tuning mlflow sync` has completed the copy."""
     answer = CliRunner().invoke(main, ["mlflow", "sync", str(run), "--tracking-uri", uri])
@@ -79,11 +72,6 @@ def test_the_summary_of_an_interrupted_run_is_killed(tmp_path: Path, mlflow_data
     summary = summary_of(tmp_path / "run", mlflow_database)
     assert summary.info.status == "KILLED"
     assert f"1 study unfinished: `tuning resume {tmp_path}/run`" in summary.data.tags["mlflow.note.content"]
-
-
-def test_the_summary_of_a_run_whose_time_is_spent_is_killed(tmp_path: Path, mlflow_database: str) -> None:
-    search(tmp_path / "run", mlflow_database, objective=paced, trials=100, time_budget=0.5)
-    assert summary_of(tmp_path / "run", mlflow_database).info.status == "KILLED"
 
 
 def test_the_summary_of_a_run_that_could_not_go_on_is_failed(

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from commands import FAST, tuning
+from commands import tuning
 
 from tuning import RunResult
 from tuning.data.formats.csv_file import csv_text
@@ -96,28 +96,6 @@ def test_predict_says_what_is_wrong(
     answer = tuning("predict", finished, *whose, "--data", tmp_path / "n.csv")
     assert answer.exit_code == code
     assert message in answer.stderr
-
-
-def test_rows_of_a_keyed_table_go_to_their_own_model(customers: Path, tmp_path: Path) -> None:
-    names = {"acme": "07", "beta": "7", "tiny": "9"}
-    table = pd.concat([pd.read_csv(customers / f"{name}.csv").assign(who=key) for name, key in names.items()])
-    table = table.sample(frac=1, random_state=0).assign(zip=lambda rows: [f"0{n % 5}" for n in range(len(rows))])
-    table.to_csv(tmp_path / "table.csv", index=False)
-    (tmp_path / "d.yaml").write_text("data: table.csv\nby: who\ntarget: churned\ndrop: tenure_months\n")
-    assert tuning("run", tmp_path / "d.yaml", "--run-dir", tmp_path / "run", *FAST).exit_code == 3
-    answer = tuning("predict", tmp_path / "run", "--data", tmp_path / "table.csv", "--output", tmp_path / "out.csv")
-    assert answer.exit_code == 3
-    assert "no prediction for customer '9': 3 rows with a target" in answer.stderr
-    assert f"240 of 243 rows predicted, in {tmp_path / 'out.csv'}" in answer.stderr
-    out = pd.read_csv(tmp_path / "out.csv", dtype={"who": str})
-    assert out["who"].tolist() == table["who"].tolist()
-    assert out["prediction"].isna().equals(out["who"] == "9")
-    only = table[table["who"] == "07"].drop(columns="who")
-    only.to_csv(tmp_path / "acme.csv", index=False)
-    one = tuning("predict", tmp_path / "run", "--customer", "07", "--data", tmp_path / "acme.csv", "--output",
-                 tmp_path / "one.csv")  # fmt: skip
-    assert one.exit_code == 0, one.output
-    assert pd.read_csv(tmp_path / "one.csv")["prediction"].tolist() == out[out["who"] == "07"]["prediction"].tolist()
 
 
 def test_an_output_that_cannot_be_written_is_said(customers: Path, finished: Path, tmp_path: Path) -> None:

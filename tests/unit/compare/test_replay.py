@@ -14,13 +14,12 @@ from compare_curves import grid
 
 from search_spaces import Choice, Float, Int, SearchSpace
 from tuning.compare import analyse
-from tuning.compare.tabular.replay import Problem, compare_on_table, replay, simulate
+from tuning.compare.tabular.replay import Problem, replay, simulate
 from tuning.compare.tabular.table import Table
 from tuning.data.customers import Customer
 from tuning.definition.compared_methods import Method, parse_method, parse_methods
 from tuning.definition.options import Resources
 from tuning.errors import DataError, PlanError
-from tuning.notes import PlanCode
 from tuning.steps import Step
 from tuning.study.build import PlannedStudy
 from tuning.study.recorded_study import RecordedStudy
@@ -38,15 +37,6 @@ def test_seconds_are_recorded_ones_plus_the_samplers(table: Table) -> None:
     last = found.groupby(["method", "task", "seed"])["seconds"].last()
     assert (last > 20 * 0.1).all()
     assert (found.groupby(["method", "task", "seed"])["seconds"].diff().dropna() > 0.1 - 1e-9).all()
-
-
-@pytest.mark.long
-def test_a_comparison_says_which_algorithms_were_random_search(table: Table) -> None:
-    short = compare_on_table(table, "random,optuna", seeds=2, trials=8)
-    (note,) = [note for note in short.notes if note.code is PlanCode.RANDOM_SEARCH]
-    assert (note.subject, note.values["start"], note.values["trials"]) == ("optuna", 10, 8)
-    long = compare_on_table(table, "random,optuna", seeds=2, trials=20)
-    assert PlanCode.RANDOM_SEARCH not in [note.code for note in long.notes]
 
 
 def test_the_same_seed_gives_the_same_curves(table: Table) -> None:
@@ -172,11 +162,6 @@ def test_wrong_tables_are_refused_by_name(change: Any, message: str) -> None:
     frame = change(grid(2))
     with pytest.raises(DataError, match=message):
         Table.from_frame(frame, None if "mode" in frame else "min")
-
-
-def test_no_mode_is_refused() -> None:
-    with pytest.raises(DataError, match="no column mode"):
-        Table.from_frame(grid(1))
 
 
 @pytest.mark.parametrize(

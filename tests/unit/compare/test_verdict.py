@@ -13,7 +13,7 @@ from compare_curves import curves
 from tuning.compare import analyse
 from tuning.compare.analysis.anytime import Anytime
 from tuning.compare.analysis.null_check import null_check
-from tuning.errors import DataError, PlanError
+from tuning.errors import DataError
 from tuning.notes import ComparisonCode
 
 
@@ -119,16 +119,6 @@ def test_tasks_on_which_all_fail_are_left_out_and_said() -> None:
     assert "every algorithm failed there: 'c3'" in found.text()
     with pytest.raises(DataError, match="nothing to compare"):
         analyse(frame.assign(score=np.nan))
-
-
-def test_one_algorithm_is_refused() -> None:
-    with pytest.raises(PlanError, match="one algorithm, 'a', and nothing to compare it with"):
-        analyse(curves({"a": 0.1}))
-
-
-def test_an_unknown_baseline_is_refused() -> None:
-    with pytest.raises(PlanError, match="'c' is not among the algorithms: a, b"):
-        analyse(curves({"a": 0.1, "b": 0.2}), baseline="c")
 
 
 def test_one_task_concludes_about_that_task_only() -> None:

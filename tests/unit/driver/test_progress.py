@@ -125,25 +125,6 @@ def test_trials_of_customers_who_can_have_none_do_not_count(tmp_path: Path, monk
     assert run_watched(monkeypatch, asked, tmp_path / "run")[-1] == (4, 4)
 
 
-def test_a_resumed_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made, begun = list[Counter](), list[float | None]()
-
-    class Kept(Counter):
-        def __post_init__(self) -> None:
-            super().__post_init__()
-            made.append(self)
-            begun.append(self.now.best)
-            assert self.counted.done_trials == (4 if len(made) == 2 else 0)
-
-    monkeypatch.setattr(session, "Counter", Kept)
-    write_customers(tmp_path / "data", 1)
-    TuneRunner(**definition(tmp_path / "data")).run(str(tmp_path / "run"), progress=False, in_process=True)
-    TuneRunner.resume(str(tmp_path / "run"), progress=False, in_process=True, trials=6)
-    assert [(counter.counted.done_trials, counter.counted.trials) for counter in made] == [(4, 4), (6, 6)]
-    assert [counter.now.share for counter in made] == pytest.approx([1.0, 1.0])
-    assert begun == [None, made[0].now.best]
-
-
 def test_after_a_resume_the_median_gain_is_of_all_customers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, counters = list[float | None](), list[Counter]()
 

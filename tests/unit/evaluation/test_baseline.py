@@ -79,22 +79,6 @@ def test_own_predictions_are_scored_as_they_stand_and_are_no_feature_in_any_form
         assert gains["far"] > 0 > gains["near"], form
 
 
-@pytest.mark.long
-def test_what_gains_are_measured_against_is_called_the_same_everywhere(tmp_path: Path) -> None:
-    many = {f"shop-{number}": rows(number, count=120) for number in range(8)}
-    result = search(tmp_path / "run", many, baseline=COLUMN, trials=1, report=True)
-    counts = result.summary()
-    assert counts["baseline"] == NAME
-    first = " ".join(sentences(result, counts))
-    assert f"Compared with the baseline, {NAME}, its gain is +" in first
-    assert first.startswith(f"Use 8 models: they are surely better than {NAME}. 8 of 8 customers")
-    assert set(result.leaderboard()["verdict"]) == {"model"}
-    assert set(result.leaderboard()["baseline"]) == {NAME}
-    report = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
-    assert report.count(NAME) >= 3
-    assert "the first model tried" not in report
-
-
 def test_predictions_that_are_better_than_the_models_are_to_be_kept(tmp_path: Path) -> None:
     many = {f"shop-{number}": rows(number, off=0.01, count=120) for number in range(8)}
     result = search(tmp_path / "run", many, baseline=COLUMN, trials=1)

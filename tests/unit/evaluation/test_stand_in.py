@@ -13,10 +13,8 @@ from click.testing import CliRunner
 
 from tuning import RunResult, TuneRunner
 from tuning.cli.program import main
-from tuning.definition.definition import define
 from tuning.errors import RunError, UnknownCustomerError
-from tuning.evaluation.stand_in import stand_in
-from tuning.models.pooled import RunPool, TargetScale
+from tuning.models.pooled import TargetScale
 from tuning.notes import DataCode, PoolCode, texts
 from tuning.runs.outcome import sentences
 from tuning.runs.report.customer import customer_page
@@ -217,7 +215,3 @@ def test_a_level_is_typical_of_all_customers() -> None:
     assert TargetScale.typical(
         [TargetScale(shares=(0.2, 0.8)), TargetScale(shares=(0.6, 0.4))]
     ).shares == pytest.approx((0.4, 0.6))
-
-
-def test_a_pool_of_before_knows_no_typical_customer() -> None:
-    assert stand_in(RunPool(), "new", define({"data": "x.csv", "target": "y"})) is None

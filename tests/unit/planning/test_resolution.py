@@ -114,26 +114,10 @@ def test_classes_that_are_not_there_are_refused(target: object, fields: dict[str
         plan_of({"a": target, "b": target}, **fields)
 
 
-def test_a_positive_class_is_a_plain_value() -> None:
-    with pytest.raises(DefinitionError, match=r"positive: \['yes'\] is not a class"):
-        define({"data": "x", "target": "y", "positive": ["yes"]})
-
-
 def test_what_only_some_lack_is_a_note_where_not_all_were_looked_at() -> None:
     targets = {f"c{number}": ["a", "b", "c"] * 20 for number in range(6)}
     plan = plan_of(targets, class_weight={"rare": 3})
     assert [note.subject for note in plan.notes if note.code is PlanCode.CLASS_MISSING] == ["class_weight"]
-
-
-@pytest.mark.parametrize("task", ["auto", "regression", "binary", "multiclass"])
-def test_a_target_that_nobody_has_is_refused_whatever_the_task(task: str, tmp_path: Path) -> None:
-    for name in "ab":
-        pd.DataFrame({"x": X, "price": X}).to_csv(tmp_path / f"{name}.csv", index=False)
-    fields = {"data": str(tmp_path / "*.csv"), "task": task, "limits": {"trial_seconds": 60}}
-    with pytest.raises(PlanError, match=r"target: no customer has a column 'prices'. Did you mean 'price'\?"):
-        make_plan(define({**fields, "target": "prices"}))
-    with pytest.raises(PlanError, match="target: the table has no column 'prices'"):
-        make_plan(define({**fields, "data": str(tmp_path / "a.csv"), "target": "prices", "by": "x"}))
 
 
 def test_a_target_that_one_customer_has_is_enough(tmp_path: Path) -> None:

@@ -14,16 +14,13 @@ from pathlib import Path
 
 import pytest
 from chaos import wait_for
-from click.testing import CliRunner
 from service_app import bearer, submitted
-from sqlalchemy import Connection, event, insert, text
+from sqlalchemy import Connection, event, insert
 from starlette.testclient import TestClient
 from supervised import Supervised, gone
 
-from tuning.basics import exit_codes
-from tuning.cli.program import main
 from tuning.errors import UnavailableError
-from tuning.service.database import connection, schema
+from tuning.service.database import connection
 from tuning.service.database.connection import Database
 from tuning.service.database.runs import SubmittedRun
 from tuning.service.database.tables import EVENTS, RUNS
@@ -107,19 +104,6 @@ def test_a_database_that_is_locked_is_an_answer_to_a_writer_and_none_to_readers(
         assert web.get(f"/api/v1/runs/{run}", headers=headers).json()["state"] == "queued"
     assert web.post(f"/api/v1/runs/{run}/cancel", headers=headers).json()["state"] == "cancelled"
     other.close()
-
-
-def test_a_server_refuses_a_database_of_a_newer_version(tmp_path: Path) -> None:
-    file = tmp_path / "newer.db"
-    database = Database(f"sqlite:///{file}")
-    schema.upgrade(database)
-    with database.write() as writing:
-        writing.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    database.close()
-    refused = CliRunner().invoke(main, ["serve", "--port", "0", "--database", f"sqlite:///{file}"])
-    assert refused.exit_code == exit_codes.REFUSED
-    assert "the schema '9999' of another version of this program" in refused.stderr
-    assert "Install that version" in refused.stderr
 
 
 def test_a_launcher_whose_folder_is_deleted_ends_with_its_driver(database: Database, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import text
 
-from tuning.errors import DefinitionError, MissingError, RefusedChangeError, RunError, UnavailableError
+from tuning.errors import DefinitionError, RefusedChangeError, RunError, UnavailableError
 from tuning.service.database import schema
 from tuning.service.database.connection import Database
 from tuning.service.database.runs import Runs, Submission, SubmittedRun
@@ -82,17 +82,6 @@ def test_twenty_threads_that_submit_with_one_key_make_one_run(database: Database
         thread.join()
     assert len(made) == 20
     assert len(set(made)) == 1
-
-
-def test_another_teams_run_is_like_one_that_is_not_there(database: Database) -> None:
-    runs = Runs(database)
-    run = submitted(runs)
-    messages = set()
-    for asked, team in ((run.id, "credit"), ("0" * 24, "churn")):
-        with pytest.raises(MissingError) as refused:
-            runs.get(asked, team)
-        messages.add(str(refused.value).replace(asked, "ID"))
-    assert len(messages) == 1
 
 
 def test_pages_hold_every_run_once_the_newest_first(database: Database) -> None:

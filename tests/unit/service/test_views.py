@@ -15,7 +15,7 @@ from chaos import wait_for
 from pyarrow import feather
 
 from tuning import RunResult, TuneRunner
-from tuning.errors import DefinitionError, MissingError, RunError
+from tuning.errors import MissingError, RunError
 from tuning.runs.leaderboard import LEADERBOARD
 from tuning.service.children import Children
 from tuning.service.database.runs import SubmittedRun
@@ -64,11 +64,6 @@ def test_a_search_finds_parts_of_ids_in_any_case_and_keeps_the_order(tables: Run
     assert scores == sorted(scores)
     assert [row["customer"] for row in tables.page(status="no_model").rows] == ["odd é"]
     assert tables.page(search="[").found == 0
-
-
-def test_a_column_that_there_is_not_is_refused_with_the_nearest(tables: RunTables) -> None:
-    with pytest.raises(DefinitionError, match="test_score"):
-        tables.page(sort="test_scor")
 
 
 @pytest.mark.long

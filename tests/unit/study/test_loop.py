@@ -7,7 +7,6 @@ import math
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from operator import itemgetter
 from typing import Any
 
 import pytest
@@ -76,14 +75,6 @@ def test_every_trial_comes_once_with_all_its_steps() -> None:
     assert str(driving.core.closed_by) == "all 10 trials are done"
 
 
-def test_asha_stops_most_trials_and_each_says_why() -> None:
-    finished = list(drive(scheduler=build("asha"), n_trials=40))
-    stopped = [trial for trial in finished if trial.state == "stopped"]
-    assert len(stopped) > 10
-    assert all(str(trial.reason).startswith(f"asha: rung {trial.steps[-1].step}, score ") for trial in stopped)
-    assert all(len(trial.steps) == 9 for trial in finished if trial.state == "finished")
-
-
 def test_an_early_stop_frees_the_generator() -> None:
     alive = 0
 
@@ -97,17 +88,6 @@ def test_an_early_stop_frees_the_generator() -> None:
 
     for trial in drive(scheduler=build("asha"), start=counting, n_trials=30):
         assert alive == 0, trial
-
-
-def test_protected_trials_run_to_their_end() -> None:
-    levels = iter(range(0, -40, -1))
-
-    def sinking(config: Mapping[str, Any], number: int, state: Any) -> Iterator[Step]:
-        level = float(next(levels))
-        yield from (Step(step, level) for step in range(1, 10))
-
-    finished = list(drive(scheduler=build("asha"), start=sinking, n_trials=12, protect=frozenset({0, 7})))
-    assert [len(trial.steps) for trial in finished] == [9] + [1] * 6 + [9] + [1] * 4
 
 
 def test_the_best_step_counts_where_every_prefix_is_a_model() -> None:
@@ -190,47 +170,6 @@ def test_a_failing_scheduler_ends_the_study_as_a_typed_error() -> None:
         next(drive(scheduler=scheduler_for))
 
 
-def test_a_space_that_is_used_up_ends_the_study() -> None:
-    class Short(Hill):
-        def suggest(self, trial_id: str) -> Any:
-            return super().suggest(trial_id) if trial_id < "00004" else "FINISHED"
-
-    driving = drive(Short())
-    assert len(list(driving)) == 4
-    assert str(driving.core.closed_by) == "the algorithm has no configuration after 4 trials"
-
-
-def test_families_are_separate_races() -> None:
-    """An easy and a hard family together: the same decisions as each alone."""
-
-    class Turns(Hill):
-        def __init__(self, families: str) -> None:
-            super().__init__()
-            self.families = families
-
-        def suggest(self, trial_id: str) -> dict[str, Any]:
-            number = int(trial_id)
-            family = self.families[number % len(self.families)]
-            return {"family": family, "x": random.Random(f"{family}{number // len(self.families)}").random()}
-
-        def on_trial_complete(self, trial_id: str, result: Any = None, error: bool = False) -> None:
-            pass
-
-    def scored(config: Mapping[str, Any], number: int, state: Any) -> Iterator[Step]:
-        level = 10 if config["family"] == "a" else 0
-        yield from (Step(step, level + config["x"]) for step in range(1, 10))
-
-    def lengths(families: str, trials: int) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {family: [] for family in families}
-        family = itemgetter("family")
-        options = {"n_trials": trials, "family": family, "protect": frozenset()}
-        for trial in drive(Turns(families), build("asha"), scored, **options):
-            found[trial.family].append(len(trial.steps))
-        return found
-
-    assert lengths("ab", 60) == {**lengths("a", 30), **lengths("b", 30)}
-
-
 def summary(trials: list[LocalTrial]) -> list[Any]:
     return [(t.number, t.config, t.state, str(t.reason), t.steps, t.suggested, t.told, t.spent_steps) for t in trials]
 
@@ -293,29 +232,3 @@ def test_a_replay_that_takes_another_way_is_refused() -> None:
 def test_a_scheduler_that_pauses_is_refused_where_trials_run_one_after_another() -> None:
     with pytest.raises(StudyError, match=r"HyperbandScheduler paused trial \d+, but trials run one after another here"):
         list(drive(scheduler=build("hyperband")))
-
-
-def test_replaying_a_real_searcher_gives_the_same_next_suggestions() -> None:
-    import optuna
-    from ray import tune
-    from ray.tune.search.optuna import OptunaSearch
-
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-
-    def searcher() -> Any:
-        sampler = optuna.samplers.TPESampler(seed=3, n_startup_trials=4)
-        return OptunaSearch({"x": tune.uniform(0, 1)}, metric="score", mode="max", sampler=sampler)
-
-    whole = list(drive(searcher(), build("asha"), moody, n_trials=16))
-    resumed = list(drive(searcher(), build("asha"), moody, n_trials=16, replay=earlier(whole[:9])))
-    assert summary(resumed) == summary(whole[9:])
-
-
-def test_two_studies_in_turns_take_the_decisions_that_they_take_alone() -> None:
-    alone = [list(drive(Hill(seed), build("asha"), n_trials=15)) for seed in (1, 2)]
-    together: list[list[LocalTrial]] = [[], []]
-    drives = [drive(Hill(seed), build("asha"), n_trials=15) for seed in (1, 2)]
-    for _ in range(15):
-        for trials, driving in zip(together, drives, strict=True):
-            trials.append(next(driving))
-    assert [summary(trials) for trials in together] == [summary(trials) for trials in alone]

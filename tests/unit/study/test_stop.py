@@ -14,8 +14,6 @@ from tuning.definition.definition import define
 from tuning.errors import DefinitionError
 from tuning.notes import texts
 from tuning.planning.plan import make_plan
-from tuning.tracking.mlflow_names import TrackedSearch
-from tuning.tracking.tracked_runs import RecordRuns
 
 FIELDS = {
     "objective": lambda config: (config["x"] - 1) ** 2,
@@ -49,23 +47,6 @@ def test_an_unknown_rule_is_refused_with_the_nearest_name() -> None:
 
 def test_rules_work_in_both_placements() -> None:
     assert make_plan(define({**FIELDS, "stop": {"target": 0.5}, "placement": "spread"})).placement == "spread"
-
-
-def test_the_reasons_are_tags_in_mlflow(tmp_path: Path) -> None:
-    def objective(config: dict[str, float]) -> Iterator[float]:
-        for step in range(1, 5):
-            yield (config["x"] - 1) ** 2 + 1 / step
-
-    fields = {**FIELDS, "objective": objective, "steps": 4, "scheduler": "asha", "stop": {"study_plateau": 6}}
-    result = TuneRunner(**fields).run(str(tmp_path / "run"), progress=False, in_process=True)
-    search = TrackedSearch("search", "run")
-    study = RecordRuns(search).of_study(result.study_records[0])
-    assert study.tags["tuning.notes"].startswith("study_plateau: nothing better than 0.25 in the last 6 trials")
-    stopped = [record for record in result.trial_records if record.state == "stopped"]
-    assert stopped
-    for record in stopped:
-        assert RecordRuns(search).of_trial(record).tags["tuning.reason"] == str(record.reason)
-        assert str(record.reason).startswith("asha: rung ")
 
 
 def test_a_trial_of_an_objective_ends_on_its_plateau_with_its_last_step(tmp_path: Path) -> None:

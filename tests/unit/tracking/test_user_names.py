@@ -10,18 +10,7 @@ from tuning.tracking.mlflow_names import TrackedSearch
 from tuning.tracking.tracked_runs import RecordRuns
 
 RUNS = RecordRuns(TrackedSearch("churn", "weekly"))
-NAMES = ["score", "fit_seconds", "trials", "timestamp", "done", "config", "trial_id", "training_iteration", "hp.eta"]
-NAMES += [
-    "user.score",
-    "user.user.score",
-    "fit?seconds",
-    "fit_seconds!",
-    "hp?eta",
-    "loss",
-    "accuracy",
-    "family",
-    "Größe",
-]
+NAMES = ["score", "fit_seconds", "trials", "hp.eta", "user.score", "fit?seconds", "hp?eta", "loss", "Größe"]
 SCHEDULE = '[[0, {"eta": 0.1}], [2, {"eta": 0.2}]]'
 
 
