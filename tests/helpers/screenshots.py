@@ -18,24 +18,31 @@ import nbformat
 import yaml
 from browser import chromium
 from chaos import environment
-from made_up import write_customers
 from nbclient import NotebookClient
 from paths import ROOT
 from playwright.sync_api import Page
 from served_folder import ServedFolder
+
+from tuning.cli.demo import make_demo
 
 FOLDER = ROOT / "docs" / "images"
 NAMES = ("report", "comparison", "notebook", "service")
 MOST_BYTES = 150_000
 WIDTH, HEIGHT = 1000, 760
 SECONDS = 300.0
-KEPT = 9  # of the demo's customers with a model
-GIVEN = {"data": "customers/*.csv", "target": "churned", "metric": "roc_auc", "models": ["logistic", "extra_trees"]}
+ZONES = 22  # of the demo: those with a hundred trips and more
+GIVEN = {
+    "data": "customers/*.csv",
+    "target": "minutes",
+    "metric": "mae",
+    "models": ["ridge", "extra_trees"],
+    "pool": "auto",
+}
 CELL = """\
 from tuning import TuneRunner
 
-result = TuneRunner(data="customers/*.csv", target="churned", metric="roc_auc",
-                    models=["logistic", "extra_trees"], trials=6).run("week-48")
+result = TuneRunner(data="customers/*.csv", target="minutes", metric="mae",
+                    models=["ridge", "extra_trees"], pool="auto", trials=6).run("week-48")
 result"""
 STYLE = """
 body { font: 14px/1.4 system-ui, sans-serif; margin: 16px; } .cell { display: grid; grid-template-columns: 5rem 1fr; }
@@ -48,9 +55,7 @@ def take(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as made, chromium() as browser:
         work = Path(made)
-        write_customers(work / "customers")
-        for file in sorted((work / "customers").glob("customer-[0-9]*.csv"))[KEPT:]:
-            file.unlink()
+        make_demo(work, ZONES)
         notebook = work / "notebook.html"
         notebook.write_text(_notebook(work), encoding="utf-8")
         comparison = work / "comparison.html"
@@ -69,8 +74,8 @@ def take(folder: Path) -> None:
             (token,) = json.loads((work / "config" / "service-tokens.json").read_text()).values()
             page.get_by_label("Token of your team").fill(str(token))
             page.keyboard.press("Enter")
-            page.get_by_role("link", name="churn", exact=True).click()
-            page.get_by_role("link", name="customer-01").wait_for()
+            page.get_by_role("link", name="taxi", exact=True).click()
+            page.get_by_role("link", name="midtown-center").wait_for()
             assert page.url.endswith(run)
             _save(page, folder, "service")
 
@@ -100,8 +105,8 @@ def _served(work: Path) -> Iterator[tuple[ServedFolder, str]]:
     """A server with a finished run, and its id."""
     server = ServedFolder(work)
     try:
-        definition = work / "churn.yaml"
-        definition.write_text(yaml.safe_dump({"name": "churn", **GIVEN, "trials": 6}))
+        definition = work / "taxi.yaml"
+        definition.write_text(yaml.safe_dump({"name": "taxi", **GIVEN, "trials": 6}))
         with server.client() as client:
             yield server, client.submit(definition).wait(SECONDS).id
     finally:
