@@ -45,7 +45,7 @@ def test_every_command_works_with_the_wheel_alone(tmp_path: Path) -> None:
     assert "target: minutes" in tuning("init", rows, "--target", "minutes")
     assert "43" in tuning("plan", definition)
     assert "broken-three-rows" in tuning("validate", definition, "--all", code=3)
-    changes = ("--set", "trials=2", "--set", "search_space=ridge", "--set", "baseline=ridge")
+    changes = ("--set", "trials=2", "--set", "search_space=ridge", "--set", "baseline=null")
     quick = ("--customer", "midtown-center", *changes)
     tuning("run", definition, *quick, "--run-dir", "one", "--in-process")
     tuning("resume", "one", "--in-process", "--set", "trials=3")
