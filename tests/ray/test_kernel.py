@@ -116,10 +116,11 @@ def test_a_frame_and_a_target_are_four_lines_and_an_objective_eight() -> None:
 def test_a_cell_shows_one_line_of_progress_the_outcome_and_a_table(outputs: list[list[nbformat.NotebookNode]]) -> None:
     (frame,) = (cell for cell, text in zip(outputs, CELLS, strict=True) if text is FRAME)
     assert {output.output_type for output in frame} == {"stream", "execute_result"}  # Tune's own would clear them
-    errors = [line for line in shown(frame, "stderr") if not line.startswith("note: ")]
-    assert len(errors) == 1, errors
-    assert re.search(r"100%\|.*3/3 customers, 9 trials", errors[0])
-    undecided = "3 customers are undecided: the hold-out rows are too few (fewer than 20, or than 5 of a class)."
+    what, folder, note, progress = shown(frame, "stderr")
+    assert what.startswith("3 customers, 9 trials, ")
+    assert (folder[:3], note[:6]) == ("in ", "note: ")
+    assert re.search(r"100%\|.*3/3 customers, 9 trials", progress)
+    undecided = "3 of 3 customers have a model: 3 undecided (3 with too few hold-out rows); 9 trials."
     assert shown(frame, "stdout")[0] == undecided
     html = value(frame)["text/html"]
     assert "<th>customer</th>" in html

@@ -28,8 +28,8 @@ def test_a_cell_that_runs_a_search_shows_what_came_of_it(
     monkeypatch.setattr(sys, "ps1", "In : ", raising=False)
     result = runner.run(str(tmp_path / "run"), in_process=True)
     shown = capsys.readouterr().out
-    assert "2 of 2 customers have a model; 8 trials." in shown
-    assert "On rows that no model has seen, the model of the median customer has" in shown
+    assert "2 of 2 customers have a model: " in shown
+    assert "; 8 trials.\nTypical " in shown
     assert repr(result.model("c0000")) == "<ridge model of customer 'c0000': regression from 3 columns>"
 
 
@@ -38,21 +38,25 @@ def test_notes_that_an_earlier_cell_has_shown_are_not_shown_again(
 ) -> None:
     notes = [EndCode.ALL_TRIALS_DONE(trials=7), EndCode.NO_TRIAL_RUN()]
 
-    def told(notes: list[Note], style: str = "line") -> int:
-        Display(Counter(Progress(trials=1, studies=1)), style).tell(notes)
-        return capsys.readouterr().err.count("\n")
+    def told(notes: list[Note], style: str = "line") -> list[str]:
+        Display(Counter(Progress(trials=1, studies=1)), style).tell("2 trials", notes)
+        return capsys.readouterr().err.splitlines()
 
-    assert [told(notes[:1]), told(notes)] == [1, 2]  # two programs' runs, each on its own
+    first = str(notes[0])
+    assert told(notes[:1]) == ["2 trials", f"note: {first}"]
+    assert told(notes) == ["2 trials", f"note: {first} (1 more: `tuning plan`)"], "two programs' runs, each on its own"
     monkeypatch.setattr(sys, "ps1", "In : ", raising=False)
-    assert [told(notes), told([*notes, "task 'regression' is guessed."]), told(notes, "jsonl")] == [0, 1, 2]
+    assert told(notes) == ["2 trials"]
+    assert told([*notes, EndCode.NOT_FINISHED()]) == ["2 trials", f"note: {EndCode.NOT_FINISHED()}"]
+    assert len(told(notes, "jsonl")) == 2
 
 
 def test_a_result_of_many_customers_says_that_it_shows_the_first(tmp_path: Path) -> None:
     frame = pd.DataFrame({"shop": [f"s{number:02d}" for number in range(23)]})
     runner = tuner_of(lambda config: config["x"], data=frame, by="shop", trials=1)
     result = runner.run(str(tmp_path / "run"), progress=False, in_process=True)
-    assert "The first 20 of 23 customers; leaderboard() has all." in result._repr_html_()
-    assert result._repr_html_().count("<tr") == 21
+    assert "The first 10 of 23 customers; leaderboard() has all." in result._repr_html_()
+    assert result._repr_html_().count("<tr") == 11
 
 
 PLAN = f"""

@@ -1,4 +1,4 @@
-"""What commands print of a run: the leaderboard to stdout, where the rest is to stderr."""
+"""What commands print of a run: the leaderboard to stdout, the rest to stderr."""
 
 from __future__ import annotations
 
@@ -20,13 +20,12 @@ from tuning.basics.wording import amount, better_text, command, shorten, value_t
 from tuning.data.formats.csv_file import csv_text
 from tuning.notes.note import plain
 from tuning.records.columns import FigureRow
-from tuning.records.figures import STUDY_FIGURES, named, shown_in
+from tuning.records.figures import STUDY_FIGURES, brief_names, named, shown_in
 from tuning.runs.leaderboard import LEADERBOARD
-from tuning.runs.outcome import report_line, sentences
+from tuning.runs.outcome import ANSWERED, answer, where, without_model
 from tuning.runs.outcome_file import read_outcome
 from tuning.runs.plan_file import frozen_definition
 from tuning.runs.results import RunResult
-from tuning.tracking.settings import how_to_look, tracking_uri_of
 
 if TYPE_CHECKING:
     from tuning.compare.comparison import Comparison
@@ -48,11 +47,16 @@ def show_finished(result: RunResult, output: str, *, strict: bool = False) -> in
         ended = {"outcome": exit_codes.outcome_of(code), "exit_code": code}
         click.echo(json.dumps({**counts, **(told or {}), **ended}))
     else:
-        show_leaderboard(result, output, most=MOST_AT_THE_END)
-        click.echo(
-            "\n".join(["", *sentences(result, counts), *_where(result, ("records", "models")), *report_line(result)]),
-            err=True,
-        )
+        click.echo("\n".join(["", *answer(result, counts), ""]), err=True)
+        if output == "csv":
+            show_leaderboard(result, output)
+        else:
+            _write(f"{line}\n" for line in _end_table(result))
+        width = window_width() or 120
+        lacking = [shorten(_one_line(line), width) for line in without_model(result)]
+        more = counts["without_model"] - len(lacking)
+        rest = [f"… {more:,} more without a model"] if more > 0 and lacking else []
+        click.echo("\n".join(["", *lacking, *rest, *where(result)]), err=True)
     return code
 
 
@@ -69,7 +73,7 @@ def show_comparison(found: Comparison, output: str, result: RunResult | None = N
         if result is not None:
             from tuning.compare.on_data import CURVES, PAGE
 
-            click.echo("\n".join(["", *_where(result, (PAGE, CURVES, "records"))]), err=True)
+            click.echo("\n".join(["", *where(result, (PAGE, CURVES, "records"))]), err=True)
     return code
 
 
@@ -85,13 +89,10 @@ def explain(result: RunResult) -> None:
         click.echo(f"customer {customer!r}: {reason}\n{error}", err=True)
 
 
-def show_leaderboard(
-    result: RunResult, output: str, sort: str = "customer", most: int | None = None, formulas: str = "guard"
-) -> None:
+def show_leaderboard(result: RunResult, output: str, sort: str = "customer", formulas: str = "guard") -> None:
     """Print a leaderboard. A table that a terminal's window does not hold is shown by its first and last rows.
 
-    sort: see `RunResult.leaderboard`. most: rows of a table elsewhere; None is no limit. formulas: see
-    `formulas_option`, in CSV.
+    sort: see `RunResult.leaderboard`. formulas: see `formulas_option`, in CSV.
     """
     board = result.board(sort)
     if output == "csv":
@@ -102,15 +103,14 @@ def show_leaderboard(
         click.echo("]" if len(board) else "[]")
     else:
         width, height = _window()
-        most = most if height is None else max(2, height - AROUND)
-        if most is None or len(board) <= most:
+        if height is None or len(board) <= (most := max(2, height - AROUND)):
             _write(f"{line}\n" for line in lines(board, width, sort))
             return
         last = most // 3
         shown = list(lines(board.ends(most - last, last), width, sort))
         cut = len(shown) - last
         how = command("leaderboard", result.directory.shown, *([] if sort == "customer" else ["--sort", sort]))
-        between = f"… and {len(board) - most:,} more between: {how}{'' if height is None else ' | less -S'}"
+        between = f"… and {len(board) - most:,} more between: {how} | less -S"
         _write(f"{line}\n" for line in [*shown[:cut], between, *shown[cut:]])
 
 
@@ -121,7 +121,7 @@ def _write(texts: Iterable[str]) -> None:
 
 
 AROUND = 5  # lines of a window other than rows: what is better, the columns, the line between, the prompt
-MOST_AT_THE_END = 50  # customers that a run's end shows in a pipe or a file; a command shows all
+END_ROWS, END_WIDTH = 10, 80  # of the table at the end of a run
 _FIGURES = named(STUDY_FIGURES)
 PARAMS, REASON = _FIGURES["params"], _FIGURES["reason"]
 LAST = "params or reason"
@@ -130,18 +130,34 @@ LEAST = 8  # characters of a column that is cut to the window
 #: The columns before the last one, in their order.
 SHOWN = tuple(each for each in shown_in("terminal") if not each.long)
 #: What a narrow window does without, in this order; of the score on the folds where there is one on the hold-out.
-SPARED = tuple(each.name for each in sorted(SHOWN, key=lambda each: (each.spared, -SHOWN.index(each))) if each.spared)
+SPARED = ("without_target", "baseline_test_score", "cv_score", "rows")
 #: What it cuts then, in this order, and the characters that are left.
 CUT = {"model": 12, LAST: 10, "customer": 12}
 
 
-def lines(rows: Iterable[FigureRow], width: int | None = None, sort: str = "customer") -> Iterator[str]:
+def _end_table(result: RunResult) -> Iterator[str]:
+    """Yield the first customers with a model, and the command that shows all."""
+    board, counts = result.board(), result.summary()
+    rows = [row for row in board.ends(END_ROWS) if row["status"] in ANSWERED]
+    if not rows:
+        return
+    shown = brief_names(rows)
+    if frozen_definition(result.directory).objective is not None:
+        shown = shown - {"model"} | {LAST}
+    yield from lines(rows, min(window_width() or END_WIDTH, END_WIDTH), shown=shown)
+    if (more := counts["succeeded"] + counts["pooled"] - len(rows)) > 0:
+        yield f"… {more:,} more: {command('leaderboard', result.directory.shown)}"
+
+
+def lines(
+    rows: Iterable[FigureRow], width: int | None = None, sort: str = "customer", shown: set[str] | None = None
+) -> Iterator[str]:
     """Yield a leaderboard for a terminal: the metric, then a line per customer with parameters or reason.
 
     A column that no row has anything in is left out.
 
     rows: gone through twice. width: characters that fit into a line; None is no limit. sort: a column of `LEADERBOARD`
-    that is to be seen.
+    that is to be seen. shown: columns that are; None is all. Of ensembles the best member then.
     """
     wanted = sort
     names = [*_line(dict.fromkeys(LEADERBOARD), wanted)]
@@ -153,6 +169,7 @@ def lines(rows: Iterable[FigureRow], width: int | None = None, sort: str = "cust
         for name, text in _line(row, wanted).items():
             widths[name] = max(widths[name], len(text))
             there.update({name} if text else ())
+    there &= there if shown is None else shown
     names = [name for name in names if name in there]
     if width is None:
         widths[LAST] = min(widths[LAST], LAST_WIDTH)
@@ -165,17 +182,19 @@ def lines(rows: Iterable[FigureRow], width: int | None = None, sort: str = "cust
 
 def _cells(line: dict[str, str], names: list[str], widths: dict[str, int]) -> str:
     """Return a line of the table. A long reason begins where the columns before it are empty."""
-    shown, room = names[:-1], widths[LAST]
-    while shown and len(line[LAST]) > room and not line[shown[-1]]:
+    shown, room = [name for name in names if name != LAST], widths[LAST]
+    while LAST in names and shown and len(line[LAST]) > room and not line[shown[-1]]:
         room += widths[shown.pop()] + 2
     line = {**line, "model": brief_model(line["model"], widths["model"])} if "model" in shown else line
     cells = [f"{shorten(line[name], widths[name]):{_side(name)}{widths[name]}}" for name in shown]
-    return "  ".join([*cells, shorten(line[LAST], room)]).rstrip()
+    last = [shorten(line[LAST], room)] if LAST in names else []
+    return "  ".join([*cells, *last]).rstrip()
 
 
 def brief_model(model: str, room: int) -> str:
-    """Shorten an ensemble to its best member and the number of the others: `catboost +3`."""
+    """Shorten an ensemble to its best member and the number of the others: `catboost +3`. room: 0 shortens always."""
     found = _ENSEMBLE.match(model) if len(model) > room else None
+    room = room or 26
     if found is None:
         return model
     others = f" +{int(found[1]) - 1}"
@@ -280,19 +299,3 @@ def say_wait(what: str) -> None:
 def window_width() -> int | None:
     """Return the columns of the terminal; None where nobody looks."""
     return _window()[0]
-
-
-def _where(result: RunResult, names: Iterable[str]) -> list[str]:
-    """Return where these files of a run are, and how to look at the rest."""
-    lines = [
-        f"{name.partition('.')[0]:<11}  {result.directory.display(name)}"
-        for name in names
-        if result.directory.exists(name)
-    ]
-    definition = frozen_definition(result.directory)
-    if definition.compare is None:
-        lines.append(f"leaderboard  {command('leaderboard', result.directory.shown)}")
-    if definition.mlflow.enabled:
-        uri = tracking_uri_of(result.directory, definition.mlflow.tracking_uri)
-        lines.append(f"mlflow       {how_to_look(uri, definition.mlflow.experiment or definition.name)}")
-    return lines

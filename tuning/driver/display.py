@@ -91,17 +91,23 @@ class Display:
         self._over = threading.Event()
         self._stack = contextlib.ExitStack()
 
-    def tell(self, notes: Iterable[Note]) -> None:
-        """Show what should be read before the first result, a line each.
+    def tell(self, what: str, notes: Iterable[Note]) -> None:
+        """Show what runs, where, and the first of the notes.
 
-        In a prompt or a notebook, a note that an earlier run of this process has shown is left out.
+        In a prompt or a notebook, notes that an earlier run of this process has shown are left out.
         """
-        for note in notes:
-            if self._style == "jsonl":
+        if self._style == "jsonl":
+            for note in notes:
                 _write(json.dumps({"note": str(note), **note.to_dict()}, ensure_ascii=False))
-            elif self._style == "line" and not (is_interactive() and note in _notes_shown):
-                _write(f"note: {note}")
-                _notes_shown.add(note)
+        if self._style != "line":
+            return
+        _write(what if self._owned is None else f"{what}\nin {self._owned.directory.shown}")
+        new = [note for note in notes if not (is_interactive() and note in _notes_shown)]
+        if new:
+            plan = "runner.plan()" if is_interactive() else "tuning plan"
+            more = f" ({len(new) - 1} more: `{plan}`)" if len(new) > 1 else ""
+            _write(f"note: {new[0]}{more}")
+        _notes_shown.update(new)
 
     def __enter__(self) -> Display:
         if self._owned is not None:

@@ -30,7 +30,7 @@ from tuning.notes import EndCode
 from tuning.records.ownership import check_there
 from tuning.runs.begin import OwnedRun, abandon
 from tuning.runs.observer import EndState, RunEnd, RunObserver
-from tuning.runs.outcome import report_line, sentences
+from tuning.runs.outcome import answer, where
 from tuning.runs.pool_file import check_pool
 from tuning.runs.progress import Counter, earlier_rate
 from tuning.runs.results import RunResult
@@ -69,7 +69,7 @@ class RunSession:
         try:
             result = self.execute(style, in_process)
             if style == "line" and is_interactive() and self.owned.plan.spec.definition.compare is None:
-                print("\n".join([*sentences(result, result.summary()), *report_line(result)]))  # noqa: T201  # what a terminal shows, a cell would not
+                print("\n".join([*answer(result, result.summary()), *where(result)]))  # noqa: T201  # what a terminal shows, a cell would not
             return result
         except PlanError:  # no machine has what a worker takes
             abandon(self.owned.directory, self.owned.term)
@@ -84,7 +84,7 @@ class RunSession:
         style: of the progress, see `tuning.driver.display`. in_process: work in this process alone.
         """
         display = Display(self.counter, style, self.owned)
-        display.tell(self.owned.plan.notes)
+        display.tell(_what_runs(self.owned), self.owned.plan.notes)
         result = self.result
         try:
             with log_file(self.owned.directory), self.owned.lease as lease:
@@ -219,6 +219,16 @@ class RunSession:
             f"{'' if best is None else f', the best score so far is {value_text(best)}'}. "
             f"Resume with: {self.owned.resume_advice()}",
         )
+
+
+def _what_runs(owned: OwnedRun) -> str:
+    """Return how much is to be done, and in how many slots."""
+    plan = owned.plan
+    alone = plan.spec.definition.objective is not None and owned.customers == len(plan.studies) == 1
+    whose = "experiment" if alone else "customer"
+    studies = [] if len(plan.studies) == owned.customers else [amount(len(plan.studies), "study")]
+    parts = [amount(owned.customers, whose), *studies, amount(plan.n_trials, "trial"), amount(plan.slots, "slot")]
+    return ", ".join(parts)
 
 
 def _state_after(error: BaseException) -> EndState:

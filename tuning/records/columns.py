@@ -12,7 +12,8 @@ from tuning.basics.wording import gain_text, params_text, value_text
 from tuning.notes import Note, texts
 from tuning.records.gains import ERRORS
 
-#: leaderboard: CSV, JSON and DataFrame. terminal, notebook: the table of customers there. customer: what a notebook and
+#: leaderboard: CSV, JSON and DataFrame. terminal: `tuning leaderboard`. notebook: the table of customers there, and at
+#: the end of a run. customer: what a notebook and
 #: `tuning show` tell of one customer. report: the table in report.html; details: what opens below a row of it.
 #: mlflow: the table and the medians in the summary; mlflow_model: the metrics of a model that is logged there.
 View: TypeAlias = Literal[
@@ -34,6 +35,7 @@ _BY_HINT = pa.null()
 EVERYWHERE: tuple[View, ...] = ("leaderboard", "terminal", "notebook", "customer", "report", "mlflow", "mlflow_model")
 TABLES: tuple[View, ...] = ("leaderboard", "terminal", "notebook", "report", "mlflow")
 SHOWN: tuple[View, ...] = (*TABLES, "customer")
+HELD_OUT: tuple[View, ...] = ("leaderboard", "terminal", "report", "mlflow", "customer")
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,6 @@ class Figure:
             tag, wherever else it is shown.
         better: which values are better.
         essential: whether a narrow page keeps it.
-        spared: when a narrow terminal does without it: 1 is first, 0 never.
         long: whether its texts are long: tables show it last.
         clock: whether a clock decides it, so that two runs of the same search differ in it.
         words: how a row's value is written; by default rounded.
@@ -62,7 +63,6 @@ class Figure:
     shown: tuple[View, ...] = ()
     better: Better = None
     essential: bool = False
-    spared: int = 1
     long: bool = False
     clock: bool = False
     words: Callable[[FigureRow], str] | None = None

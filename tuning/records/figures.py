@@ -18,7 +18,6 @@ _MODEL = Figure(
     TEXT,
     "the winner's family, or how many trials of which families the ensemble has",
     TABLES,
-    spared=0,
 )
 _PARAMS = Figure(
     "params",
@@ -36,7 +35,6 @@ _VERDICT = Figure(
     "`pool`, or `undecided`; empty without a model or hold-out rows",
     SHOWN,
     essential=True,
-    spared=0,
 )
 #: What the leaderboard makes of recorded columns, by the column that it comes after.
 COMPUTED = {"reason": (_MODEL, _VERDICT), "predict_ms_per_row": (_PARAMS,)}
@@ -66,12 +64,19 @@ TRIAL_SCHEMA, STUDY_SCHEMA = (
 )
 
 
+def brief_names(rows: Iterable[FigureRow]) -> set[str]:
+    """The columns that the end of a run and a notebook show: the score on the folds only without one on a hold-out."""
+    held_out = any(row["test_score"] is not None for row in rows)
+    return {each.name for each in shown_in("notebook")} - ({"cv_score"} if held_out else set())
+
+
 def notebook_table(rows: Sequence[FigureRow], customers: int, last: int = 0, *, of_objective: bool) -> str:
     """What matters of some rows of a leaderboard, as a notebook shows it.
 
     customers: how many there are. last: how many of the rows are its last ones. of_objective: with the parameters.
     """
-    shown = [each for each in shown_in("notebook") if of_objective or each.name != "params"]
+    brief = brief_names(rows)
+    shown = [each for each in shown_in("notebook") if each.name in brief and (of_objective or each.name != "params")]
     cells = []
     for row in rows:
         texts = {each.name: each.text(row) for each in shown}

@@ -20,6 +20,7 @@ from tuning.notes import Note
 from tuning.records.columns import (
     EVERYWHERE,
     FLOATS,
+    HELD_OUT,
     MAP,
     MOMENT,
     NOTES,
@@ -165,7 +166,7 @@ class TrialRecord:
 class StudyRecord:
     """What came of one study, recorded once, after its trials. Key: (study,)."""
 
-    customer: str = column("the customer's id", TABLES, essential=True, spared=0)
+    customer: str = column("the customer's id", TABLES, essential=True)
     status: str = column(
         "`ok`, `pool` (no model of its own, the [pool](models.md#the-pool) answers), `no_model`, `quarantined`; on "
         "the leaderboard also `running`, and `unfinished` of a run that has stopped",
@@ -177,21 +178,20 @@ class StudyRecord:
     positive: str | None = optional(
         "the positive class of a binary task; empty for other tasks", ("leaderboard", "details")
     )
-    rows: int = column("rows with a target", SHOWN, spared=6, words=rows_in("rows"))
+    rows: int = column("rows with a target", SHOWN, words=rows_in("rows"))
     without_target: int | None = optional(
         "rows left out because their target is missing, or no number where one is needed; empty where there are none",
         ("leaderboard", "terminal", "customer", "details"),
     )
-    test_rows: int = column("rows held out", SHOWN, essential=True, spared=0, words=rows_in("test_rows"))
+    test_rows: int = column("rows held out", HELD_OUT, essential=True, words=rows_in("test_rows"))
     rare_rows: int | None = optional(
-        "rows held out of the rarest class; empty of a regression", SHOWN, essential=True, spared=0
+        "rows held out of the rarest class; empty of a regression", HELD_OUT, essential=True
     )
     cv_score: float | None = optional(
         "cross-validation score of the winner, the mean over the folds",
         (*TABLES, "mlflow_model"),
         better="metric",
         essential=True,
-        spared=4,
     )
     cv_error: float | None = optional("standard error of `cv_score` over the folds", ("leaderboard", "details"))
     test_score: float | None = optional(
@@ -200,7 +200,6 @@ class StudyRecord:
         better="metric",
         essential=True,
         words=lambda row: score_text(row["test_score"], row.get("test_error")),
-        spared=0,
     )
     test_error: float | None = optional(
         "standard error of `test_score` over the hold-out rows, by a jackknife that leaves out a twentieth of them "
@@ -232,7 +231,6 @@ class StudyRecord:
         "the baseline's score on the hold-out rows; a model is refitted on the search rows for it",
         ("leaderboard", "terminal", "customer", "report", "mlflow", "mlflow_model"),
         better="metric",
-        spared=3,
     )
     gain: float | None = optional(
         "how much better `test_score` is than `baseline_test_score`, below 0 where it is worse; of an error in % of "
@@ -241,7 +239,6 @@ class StudyRecord:
         better="larger",
         essential=True,
         words=gain_in("gain"),
-        spared=0,
     )
     gain_error: float | None = optional(
         "standard error of `gain` in the same unit, over the same rows as `test_error`: of the differences of both "
@@ -284,7 +281,7 @@ class StudyRecord:
     )
     notes: Sequence[Note] = optional(
         "remarks: the rule or limit that ended the study early, a refit along a schedule, …",
-        ("leaderboard", "notebook", "details"),
+        ("leaderboard", "details"),
         type=NOTES,
         default=(),
         long=True,

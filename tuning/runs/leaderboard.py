@@ -32,7 +32,7 @@ NEEDED = (
     *("study", "family", "ensemble", "config", "best_step"),
     *(each.name for each in shown_in("leaderboard", RECORDED) if each.name not in _NOT_READ),
 )
-SHOWN, SHOWN_LACKING = 20, 5  # customers, in a notebook; of them those without a model, where not all are shown
+SHOWN, SHOWN_LACKING = 10, 3  # customers, in a notebook; of them those without a model, where not all are shown
 BATCH = 20_000  # rows that are made at a time
 ORDER = (OK, RUNNING, UNFINISHED, POOLED, NO_MODEL, QUARANTINED)  # of customers by their status
 

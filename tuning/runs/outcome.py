@@ -1,8 +1,10 @@
-"""What came of a run in sentences, for a terminal, a notebook and pages, the same wherever they are shown."""
+"""What came of a run in words, for a terminal, a notebook and pages, the same wherever they are shown."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, cast
 
 from tuning.basics.public import is_interactive
 from tuning.basics.wording import (
@@ -19,7 +21,9 @@ from tuning.basics.wording import (
 from tuning.definition.baselines import GivenBaseline, baseline_name
 from tuning.records.columns import FigureRow
 from tuning.records.gains import is_error
+from tuning.records.schema import OK, POOLED
 from tuning.runs.note_groups import notes_at_the_end
+from tuning.runs.plan_file import frozen_definition
 from tuning.runs.verdicts import CONSTANT, ToUse, rival
 
 if TYPE_CHECKING:
@@ -27,33 +31,58 @@ if TYPE_CHECKING:
     from tuning.runs.run_counts import RunCounts, Typical
 
 REPORT, LEADERBOARD_FILE = "report.html", "leaderboard.csv"  # in the run's folder
+REASONS = 3  # customers without a model that are named
+ANSWERED = (OK, POOLED)  # the statuses of the others
+IN_UNIT = ("mae", "rmse", "max_error", "median_absolute_error")  # metrics in the target's unit
+UNITS = {
+    *("seconds", "minutes", "hours", "days", "weeks", "months", "years", "metres", "meters", "km", "miles"),
+    *("kg", "tons", "litres", "liters", "kw", "kwh", "mwh", "celsius", "degrees", "eur", "euros", "usd", "dollars"),
+}
 
 
 def sentences(result: RunResult, counts: RunCounts) -> list[str]:
-    """Return a sentence on each thing that somebody should know of a run, the answer first. counts: its `summary`."""
+    """Return all that is known of a run as a whole, the answer first: for pages. counts: its `summary`."""
     return [*answer(result, counts), *remarks(result, counts)]
 
 
 def answer(result: RunResult, counts: RunCounts) -> list[str]:
-    """Return what to use for how many customers; how many have a model, and how much better these are than knowing
-    nothing and than the baseline on rows that they have not seen."""
-    from tuning.runs.run_counts import to_use  # with pandas, which the copy into MLflow does without
-
-    awaited = min(result.unfinished, counts["without_model"]) if result.goes_on else 0
-    lacking = counts["without_model"] - awaited
-    pooled = counts["pooled"]
-    without = f", {pooled:,} the pool's answers (the reason is in their row)" if pooled else ""
-    without += f", {awaited:,} not finished yet" if awaited else ""
-    without += f", {lacking:,} without (the reason is in their row)" if lacking else ""
+    """Return the verdict, and the typical error against a constant guess and the baseline on rows not seen; for a
+    single customer both in one line. One model for all comes first where it is better."""
+    board, definition = result.board(), frozen_definition(result.directory, result.term)
     stopped = result.unfinished and not result.goes_on
     left = f"The run has not ended, {amount(result.unfinished, 'study')} left: " if stopped else ""
-    board = result.board()
     if counts["customers"] == counts["succeeded"] == 1:
         return [left + of_one(board.ends(1)[0], board.metric, board.mode, result.baseline)]
-    counted = f"{left}{result.outcome(counts)}{without}; {amount(counts['trials'], 'trial')}."
-    told = of_many(counts["typical"], board.metric, board.mode, result.baseline) if counts["succeeded"] else ""
-    one = _one_for_all(counts, board.metric, result.directory.shown)
-    return [*filter(None, (one, to_use(counts, board.standings, result.baseline), counted, told))]
+    verdict = f"{left}{result.outcome(counts)}{_verdicts(result, counts)}; {amount(counts['trials'], 'trial')}."
+    unit = unit_of(definition.target, board.metric)
+    told = of_many(counts["typical"], board.metric, board.mode, result.baseline, unit) if counts["succeeded"] else ""
+    return [*filter(None, (_one_for_all(counts, board.metric, result.directory.shown), verdict, told))]
+
+
+def without_model(result: RunResult) -> list[str]:
+    """Return the last customers of the leaderboard that have neither a model nor an answer, each with its reason."""
+    rows = [row for row in result.board().ends(0, REASONS) if row["status"] not in ANSWERED]
+    return [f"{row['customer']}: {row['reason']}" for row in rows]
+
+
+def _verdicts(result: RunResult, counts: RunCounts) -> str:
+    """Return what to use for how many customers."""
+    found, few = counts["verdicts"], counts["few_hold_out_rows"]
+    awaited = min(result.unfinished, counts["without_model"]) if result.goes_on else 0
+    use = (
+        (found[ToUse.MODEL], "use {}"),
+        (found[ToUse.BASELINE], "keep the baseline for {}"),
+        (found[ToUse.CONSTANT], f"{CONSTANT} is as good for {{}}"),
+        (found[ToUse.UNDECIDED], f"{{}} undecided{f' ({few:,} with too few hold-out rows)' if few else ''}"),
+        (counts["contradicted"], "the hold-out contradicts {}"),
+    )
+    others = (
+        (counts["pooled"], "{} answered by the pool"),
+        (awaited, "{} not finished yet"),
+        (counts["without_model"] - awaited, "{} without"),
+    )
+    told, rest = ([text.format(f"{count:,}") for count, text in each if count] for each in (use, others))
+    return "; ".join([f": {', '.join(told)}" if told else "", *rest])
 
 
 def remarks(result: RunResult, counts: RunCounts) -> list[str]:
@@ -62,9 +91,13 @@ def remarks(result: RunResult, counts: RunCounts) -> list[str]:
     return [*(group.sentence for group in notes), *_pool(counts), *_ensembles(counts), *_without_target(counts)]
 
 
-def report_line(result: RunResult) -> list[str]:
-    """Return where the run's report is, as the last line of what is said of a run; nothing without one."""
-    return [f"report       {result.directory.display(REPORT)}"] if result.directory.exists(REPORT) else []
+def where(result: RunResult, names: Iterable[str] = (REPORT,)) -> list[str]:
+    """Return where files of a run are, those that are there."""
+    return [
+        f"{name.partition('.')[0]:<8} {result.directory.display(name)}"
+        for name in names
+        if result.directory.exists(name)
+    ]
 
 
 def _pool(counts: RunCounts) -> list[str]:
@@ -110,21 +143,31 @@ def _without_target(counts: RunCounts) -> list[str]:
     return [f"{said}: the leaderboard's column `without_target` has them by customer."] if found else []
 
 
-def of_many(typical: Typical, metric: str, mode: str, baseline: GivenBaseline = None) -> str:
+def unit_of(target: str | None, metric: str) -> str:
+    """Return the unit of an error where the target's name ends with one.
+
+    >>> unit_of("trip_minutes", "mae"), unit_of("minutes", "r2"), unit_of("churned", "mae")
+    ('minutes', '', '')
+    """
+    words = re.findall("[a-z]+", (target or "").lower())
+    return words[-1] if words and words[-1] in UNITS and metric in IN_UNIT else ""
+
+
+def of_many(typical: Typical, metric: str, mode: str, baseline: GivenBaseline = None, unit: str = "") -> str:
     """Return how good the typical model is. metric, mode: of the run. baseline: as the definition has it."""
     score = typical["test_score"]
     if score is None:
         best = value_text(typical["cv_score"])
         return f"The typical best score is {best} ({better_text(metric, mode)})." if best else ""
-    known = f"On rows that no model has seen, the model of the median customer has {metric} {value_text(score)}"
     nothing, over = typical["constant_test_score"], typical["gain_over_constant"]
     if nothing is None or over is None:
-        known += f" ({better_text(metric, mode)})"
+        known = f" ({better_direction(mode)})"
     elif is_error(metric):
-        known += f", {_less(over)} than a constant guess"
+        known = f", {_less(over)} than a constant guess"
     else:
-        known += f"; a constant guess has {value_text(nothing)}"
-    return " ".join(filter(None, [f"{known}.", _against_baseline(typical, metric, baseline)]))
+        known = f", a constant guess {value_text(nothing)}"
+    value = f"{value_text(score)} {unit}".rstrip()
+    return f"Typical {metric} on rows not seen: {value}{known}{_against_baseline(typical, metric, baseline)}."
 
 
 def _less(gain: float) -> str:
@@ -140,8 +183,8 @@ def _against_baseline(typical: Typical, metric: str, baseline: GivenBaseline) ->
         "" if each is None else f"{each + 0.0:+.2g}"
         for each in (typical["gain"], typical["gain_low"], typical["gain_high"])
     )
-    interval = f" (95 % confidence interval: {low} to {high})" if low and high else ""
-    return f"Compared with the baseline, {baseline_name(baseline)}, its gain is {gain}{unit}{interval}."
+    interval = f" (95 %: {low} to {high})" if low and high else ""
+    return f"; gain over the baseline, {baseline_name(baseline)}: {gain}{unit}{interval}"
 
 
 def of_one(row: FigureRow, metric: str, mode: str, baseline: GivenBaseline = None) -> str:
@@ -149,13 +192,13 @@ def of_one(row: FigureRow, metric: str, mode: str, baseline: GivenBaseline = Non
     if not row["trials"] and row["test_score"] is None:
         return f"The model, {row['model']}, has a known configuration, fitted on all rows: none is left to score it."
     use = _use_of_one(row, baseline)
-    tried = "the only trial" if row["trials"] == 1 else f"the best of {row['trials']} trials"
     if row["test_score"] is None:
         stages = row["stages"]
         end = f" at the end of a schedule of {amount(stages, 'stage')}" if isinstance(stages, int) else ""
         values = params_text(row["params"]) if isinstance(row["params"], dict) else ""
-        score = f"{value_text(row['cv_score'])} ({better_text(metric, mode)})"
-        return f"{use}{tried.capitalize()} scores {score}, with {values}{end}."
+        what, trials = "The model" if row["rows"] else "Experiment", amount(cast("int", row["trials"]), "trial")
+        best = f"best {metric} {value_text(row['cv_score'])} of {trials} ({better_direction(mode)})"
+        return f"{use}{what}: {best}, with {values}{end}."
     has = score_text(row["test_score"], row.get("test_error"))
     better = better_direction(mode)
     known = f"The model, {row['model']}, has {metric} {has} on rows that it has not seen ({better})"

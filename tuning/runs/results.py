@@ -28,10 +28,11 @@ from tuning.records.tables import records_of
 from tuning.reporting.cells import listed, paragraph
 from tuning.runs.customer_result import CustomerResult, trials_frame
 from tuning.runs.leaderboard import LEADERBOARD, NEEDED, Leaderboard, exact_config
+from tuning.runs.outcome import answer
 from tuning.runs.outcome_file import read_outcome
 from tuning.runs.plan_file import PlannedNames, frozen_definition, read_names, read_plan, with_name
 from tuning.runs.prediction.models import OWN, ModelAnswer, ModelReader
-from tuning.runs.run_counts import COUNTED, RunCounts, models_text, run_counts, to_use
+from tuning.runs.run_counts import COUNTED, RunCounts, models_text, run_counts
 from tuning.runs.standings import SO_FAR, Standings, UnfinishedCustomers, id_of
 from tuning.runs.verdicts import is_constant
 from tuning.storage.run_directory import RunDirectory
@@ -114,8 +115,8 @@ class RunResult(Public):
 
     def html_table(self, title: str = "") -> str:
         """Return what to use, and what matters of the first customers, as a notebook shows it."""
-        use = to_use(self.summary(), self._standings, self.baseline)
-        return f"{paragraph(title)}{paragraph(use)}{self.board().html(of_objective=self._plan.of_objective)}"
+        said = "".join(map(paragraph, answer(self, self.summary())))
+        return f"{paragraph(title)}{said}{self.board().html(of_objective=self._plan.of_objective)}"
 
     @cached_property
     def _parts(self) -> list[str]:

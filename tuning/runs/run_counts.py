@@ -9,19 +9,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tuning.basics.wording import amount, some_names
-from tuning.definition.baselines import GivenBaseline, baseline_name, column_of
+from tuning.basics.wording import amount, value_text
+from tuning.definition.baselines import baseline_name
 from tuning.notes import FitCode
-from tuning.records.gains import LEAST_OF_CLASS, gain_over
+from tuning.records.gains import gain_over
 from tuning.records.schema import OK, POOLED, TrialRecord
 from tuning.records.tables import has_note
 from tuning.runs.plan_file import PlannedNames
 from tuning.runs.standings import Standings
-from tuning.runs.verdicts import CONSTANT, JUDGED, LEAST_ROWS, ToUse, is_constant, rival, too_few
+from tuning.runs.verdicts import JUDGED, ToUse, is_constant, too_few
 
 #: What the typical customer is known by.
 ANSWERED = ["test_score", "cv_score", "constant_test_score", "gain", "gain_over_constant"]
-TOO_FEW = f"fewer than {LEAST_ROWS}, or than {LEAST_OF_CLASS} of a class"
 #: What is needed of customers' best studies.
 _OWN = (
     *("customer", "cv_error", "rows", "without_target", "family", "ensemble", "notes", "model_bytes"),
@@ -131,43 +130,14 @@ def run_counts(
 
 
 def models_text(counts: RunCounts, of_objective: bool) -> str:
-    """Return how many customers have a model, or how many studies of an objective a winner."""
+    """Return how many customers have a model, how many studies of an objective a winner, or an experiment's best."""
+    if of_objective and counts["customers"] == 1:
+        best = value_text(counts["typical"]["cv_score"])
+        return f"experiment with the best value {best}" if best else "experiment without a winner"
     noun, what = ("study", "winner") if of_objective else ("customer", "model")
     has, own = ("has", " of its own") if counts["succeeded"] == 1 else ("have", " of their own")
     whose = own if counts["pooled"] else ""
     return f"{counts['succeeded']:,} of {amount(counts['customers'], noun)} {has} a {what}{whose}"
-
-
-def to_use(counts: RunCounts, standings: Standings, baseline: GivenBaseline) -> str:
-    """Return how many customers have which verdict, and who is to use something else; empty where nobody has one."""
-    found, few = counts["verdicts"], counts["few_hold_out_rows"]
-    if not any(found.values()):
-        return ""
-    models, undecided, own = (
-        found[ToUse.MODEL],
-        found[ToUse.UNDECIDED],
-        column_of(baseline) is not None,
-    )
-    what, other = baseline_name(baseline), rival(baseline)
-    they = "it is" if models == 1 else "they are"
-    told = [f"Use {amount(models, 'model')}: {they} surely better than {other}."]
-    if not models:
-        told = [] if few == sum(found.values()) - found[ToUse.POOL] else [f"No model is surely better than {other}."]
-    others = {
-        ToUse.BASELINE: (f"{what} {'are' if own else 'is'} better", "Keep those." if own else "`trials: 1` fits it."),
-        ToUse.CONSTANT: (f"{CONSTANT} is as good or better", "More rows or other columns may help."),
-    }
-    for verdict, (better, advice) in others.items():
-        if names := standings.having(verdict):
-            told.append(f"For {amount(len(names), 'customer')} {better}: {some_names(names)}. {advice}")
-    if found[ToUse.POOL]:
-        told.append(f"For {amount(found[ToUse.POOL], 'customer')} the pool answers.")
-    if undecided:
-        why = {f"the hold-out rows are too few ({TOO_FEW})": few, "the difference may be chance": undecided - few}
-        parts = [f"{'' if count == undecided else f'for {count:,} '}{each}" for each, count in why.items() if count]
-        are = "is" if undecided == 1 else "are"
-        told.append(f"{amount(undecided, 'customer')} {are} undecided: {', '.join(parts)}.")
-    return " ".join(told)
 
 
 class AgainstPool(TypedDict):

@@ -122,11 +122,6 @@ class Standings:
         """The same in the order of `best_studies`."""
         return verdicts(self.best_studies(JUDGED), self._baseline)
 
-    def having(self, verdict: str) -> list[str]:
-        """Return the customers with a verdict."""
-        names: list[str] = self.customers.filter(pc.equal(self.verdicts, verdict)).to_pylist()
-        return names
-
     def verdict(self, customer: str) -> str | None:
         """Return the verdict on one customer."""
         verdict: str | None = self.verdicts[pc.index(self.customers, customer).as_py()].as_py()

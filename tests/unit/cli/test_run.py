@@ -37,11 +37,14 @@ def test_exit_codes_and_outputs_of_a_run(definition: Path, finished: Path, tmp_p
 
 def test_a_run_ends_with_whose_models_to_use(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
     show_finished(RunResult(str(finished)), "table")
-    error = capsys.readouterr().err
-    assert error.splitlines()[1].startswith("Use 1 model: it is surely better than a constant guess. 1 customer is und")
-    assert "On rows that no model has seen, the model of the median customer has " in error
-    assert "Compared with the baseline, the first model tried, its gain is" in error
-    assert "So use these models" not in error
+    shown = capsys.readouterr()
+    _, verdict, typical, *_, reason, _ = shown.err.splitlines()
+    assert verdict.startswith("2 of 3 customers have a model: use 1, 1 undecided")
+    assert typical.startswith("Typical ")
+    assert "; gain over the baseline, the first model tried: " in typical
+    assert reason.startswith("tiny: ")
+    assert [line.split()[0] for line in shown.out.splitlines()[1:]] == ["customer", "acme", "beta"]
+    assert max(map(len, shown.out.splitlines())) <= 80
 
 
 def test_a_run_that_is_there_is_resumed_by_the_command_that_is_said(definition: Path, finished: Path) -> None:

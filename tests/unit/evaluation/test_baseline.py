@@ -83,10 +83,7 @@ def test_predictions_that_are_better_than_the_models_are_to_be_kept(tmp_path: Pa
     many = {f"shop-{number}": rows(number, off=0.01, count=120) for number in range(8)}
     result = search(tmp_path / "run", many, baseline=COLUMN, trials=1)
     use = sentences(result, result.summary())[0]
-    assert use == (
-        f"No model is surely better than {NAME}. For 8 customers {NAME} are better: 'shop-0', 'shop-1', 'shop-2', "
-        "'shop-3', 'shop-4' and 3 more. Keep those."
-    )
+    assert use == "8 of 8 customers have a model: keep the baseline for 8; 8 trials."
     assert set(result.leaderboard()["verdict"]) == {"baseline"}
     (alone,) = sentences(one := search(tmp_path / "one", rows(count=120), baseline=COLUMN), one.summary())[:1]
     assert alone.startswith(f"Use this model: it is surely better than {NAME}. The model, ")
@@ -146,7 +143,7 @@ def test_a_family_at_its_defaults_or_a_configuration_is_what_studies_try_first(t
     ):
         assert {record.family for record in result.trial_records if record.trial == 0} == {family}
         assert {study.baseline for study in result.study_records} == {family}
-        assert f"Compared with the baseline, {name}, its gain is" in " ".join(sentences(result, result.summary()))
+        assert f"; gain over the baseline, {name}: " in " ".join(sentences(result, result.summary()))
     assert {record.config["alpha"] for record in own.trial_records if record.trial == 0} == {0.5}
     assert [record.config for record in default.trial_records if record.trial == 0] == [
         record.config for record in own.trial_records if record.trial == 1

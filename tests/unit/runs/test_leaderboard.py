@@ -184,7 +184,7 @@ def test_the_csv_is_what_pandas_writes() -> None:
     text = b"".join(found.csv()).decode()
     assert text == found.frame().astype({"rows": "Int64", "test_rows": "Int64"}).to_csv(index=False)
     assert text.startswith(",".join(LEADERBOARD) + "\n")
-    assert '"quote "" and\nline",ok,,ridge,undecided,cost,max,,9,,1,,,,-inf,,,,,1e-07,' in text
+    assert '"quote "" and\nline",ok,,ridge,undecided,cost,max,,9,,1,,,,-inf,,,,,,,1e-07,' in text
     assert "ensemble of 2 (a, b)" in text
 
 

@@ -31,9 +31,8 @@ def test_one_customer_with_notes_is_said_as_one(tmp_path: Path, monkeypatch: pyt
     assert "): a target of 1e+09 is far from all others" in said
     monkeypatch.setattr(result, "goes_on", True)
     monkeypatch.setattr(RunResult, "unfinished", 3)
-    use, first, *_ = sentences(result, {**result.summary(), "customers": 6, "without_model": 5})
-    assert use == "1 customer is undecided: the hold-out rows are too few (fewer than 20, or than 5 of a class)."
-    assert "3 not finished yet, 2 without (the reason is in their row)" in first
+    first, *_ = sentences(result, {**result.summary(), "customers": 6, "without_model": 5})
+    assert ": 1 undecided (1 with too few hold-out rows); 3 not finished yet; 2 without; " in first
 
 
 @pytest.fixture(scope="module")
@@ -62,10 +61,11 @@ def test_a_model_that_the_hold_out_rows_contradict_is_said_first(contradicted: P
     result = RunResult(str(contradicted / "run"))
     counts = result.summary()
     assert counts["contradicted"] == 1
-    _, _, _, first, *_ = sentences(result, counts)
+    verdict, _, first, *_ = sentences(result, counts)
     assert first.startswith("1 customer ('wraps'): the hold-out contradicts the folds (rmse ")
     assert "before the model is used" in first
-    assert first in ended.stderr
+    assert "the hold-out contradicts 1; " in verdict
+    assert verdict in ended.stderr
     notes = dict(zip(*(result.leaderboard()[name] for name in ("customer", "notes")), strict=True))
     assert "contradicts" not in (notes["good"] or "")
     assert "the hold-out contradicts the folds (rmse " in notes["wraps"]

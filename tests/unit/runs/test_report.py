@@ -27,7 +27,7 @@ from tuning.cli.program import main
 from tuning.evaluation.metrics import mode_of
 from tuning.notes import DataCode, EndCode, FileCode
 from tuning.records.gains import gain_over, is_error
-from tuning.runs.outcome import of_many
+from tuning.runs.outcome import of_many, unit_of
 from tuning.runs.report import page
 from tuning.runs.run_counts import Typical, typical_of
 
@@ -197,7 +197,7 @@ def test_of_one_customer_it_shows_the_search(tmp_path: Path) -> None:
     assert "search: the best of one search" in seen.text
     assert "cross" not in seen.text  # no trial was stopped
     best = result.leaderboard()["cv_score"][0]
-    assert f"The best of 12 trials scores {best:.4g} (loss, smaller is better), with x=" in seen.text
+    assert f"Experiment: best loss {best:.4g} of 12 trials (smaller is better), with x=" in seen.text
     assert seen.pictures == ["Score of each trial step by step"]  # importances would take longer than the search
     assert Seen(page.page(result)).pictures == ["Score of each trial step by step", "What matters in a search"]
 
@@ -250,21 +250,21 @@ def typical(gains: list[float], metric: str = "roc_auc") -> Typical:
         (
             [0.1] * 20 + [-0.1] * 2,
             "roc_auc",
-            "the model of the median customer has roc_auc 2.1; a constant guess has 1. Compared with the baseline, the "
-            "first model tried, its gain is +0.1 (95 % confidence interval: +0.1 to +0.1).",
+            "Typical roc_auc on rows not seen: 2.1, a constant guess 1; gain over the baseline, the first model tried: "
+            "+0.1 (95 %: +0.1 to +0.1).",
         ),
         (
             [0.1] * 6 + [-0.1] * 4,
             "mae",
-            "has mae 1.9, 52.5 % less error than a constant guess. Compared with the baseline, the first model tried, "
-            "its gain is +5 % of the error (95 % confidence interval: -5 to +5).",
+            "1.9 minutes, 52.5 % less error than a constant guess; gain over the baseline, the first model tried: "
+            "+5 % of the error (95 %: -5 to +5).",
         ),
-        ([0.1] * 5, "roc_auc", "its gain is +0.1."),
+        ([0.1] * 5, "roc_auc", "the first model tried: +0.1."),
         ([-np.inf] * 9, "mae", ""),
     ],
 )
 def test_the_typical_gain_is_said_with_its_interval(gains: list[float], metric: str, said: str) -> None:
-    assert said in of_many(typical(gains, metric), metric, mode_of(metric))
+    assert said in of_many(typical(gains, metric), metric, mode_of(metric), unit=unit_of("trip_minutes", metric))
 
 
 @pytest.mark.parametrize("count", [0, 5, 6, 9, 18, 20, 100, 1000, 1001, 100_000])
