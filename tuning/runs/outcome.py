@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, cast
 
+import pyarrow.compute as pc
+
 from tuning.basics.public import is_interactive
 from tuning.basics.wording import (
     amount,
@@ -19,9 +21,11 @@ from tuning.basics.wording import (
     value_text,
 )
 from tuning.definition.baselines import GivenBaseline, baseline_name
+from tuning.notes import FitCode
 from tuning.records.columns import FigureRow
 from tuning.records.gains import is_error
 from tuning.records.schema import OK, POOLED
+from tuning.records.tables import has_note
 from tuning.runs.note_groups import notes_at_the_end
 from tuning.runs.plan_file import frozen_definition
 from tuning.runs.verdicts import CONSTANT, ToUse, rival
@@ -69,12 +73,15 @@ def _verdicts(result: RunResult, counts: RunCounts) -> str:
     """Return what to use for how many customers."""
     found, few = counts["verdicts"], counts["few_hold_out_rows"]
     awaited = min(result.unfinished, counts["without_model"]) if result.goes_on else 0
+    notes = result.board().standings.best_studies(["notes"])["notes"]
+    leaks = pc.sum(has_note(notes, FitCode.LEAK), min_count=0).as_py()
     use = (
         (found[ToUse.MODEL], "use {}"),
         (found[ToUse.BASELINE], "keep the baseline for {}"),
         (found[ToUse.CONSTANT], f"{CONSTANT} is as good for {{}}"),
         (found[ToUse.UNDECIDED], f"{{}} undecided{f' ({few:,} with too few hold-out rows)' if few else ''}"),
         (counts["contradicted"], "the hold-out contradicts {}"),
+        (leaks, "a column tells the target of {}"),
     )
     others = (
         (counts["pooled"], "{} answered by the pool"),
