@@ -163,10 +163,15 @@ def lines(
     names = [*_line(dict.fromkeys(LEADERBOARD), wanted)]
     widths, there = {name: len(name) for name in names}, {"customer", wanted, LAST}
     better, positive = "", Counter[str]()
+
+    def texts(row: FigureRow) -> dict[str, str]:
+        found = _line(row, wanted)
+        return found if shown is None else {**found, "model": brief_model(found["model"])}
+
     for row in rows:
         better = better or better_text(str(row["metric"]), str(row["mode"]))
         positive.update([] if row["positive"] is None else [str(row["positive"])])
-        for name, text in _line(row, wanted).items():
+        for name, text in texts(row).items():
             widths[name] = max(widths[name], len(text))
             there.update({name} if text else ())
     there &= there if shown is None else shown
@@ -176,7 +181,7 @@ def lines(
     else:
         _fit(names, widths, width, wanted)
     yield _cut(f"{better}{_positive(positive)}", width)
-    for line in chain([{name: name for name in names}], (_line(row, wanted) for row in rows)):
+    for line in chain([{name: name for name in names}], map(texts, rows)):
         yield _cut(_cells(line, names, widths), width)
 
 
@@ -191,7 +196,7 @@ def _cells(line: dict[str, str], names: list[str], widths: dict[str, int]) -> st
     return "  ".join([*cells, *last]).rstrip()
 
 
-def brief_model(model: str, room: int) -> str:
+def brief_model(model: str, room: int = 0) -> str:
     """Shorten an ensemble to its best member and the number of the others: `catboost +3`. room: 0 shortens always."""
     found = _ENSEMBLE.match(model) if len(model) > room else None
     room = room or 26
