@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 import pyarrow.compute as pc
 
@@ -31,8 +31,10 @@ from tuning.runs.plan_file import frozen_definition
 from tuning.runs.verdicts import CONSTANT, ToUse, rival
 
 if TYPE_CHECKING:
-    from tuning.runs.results import RunResult
+    from tuning.records.ownership import Term
+    from tuning.runs.leaderboard import Leaderboard
     from tuning.runs.run_counts import RunCounts, Typical
+    from tuning.storage.run_directory import RunDirectory
 
 REPORT, LEADERBOARD_FILE = "report.html", "leaderboard.csv"  # in the run's folder
 REASONS = 3  # customers without a model that are named
@@ -44,12 +46,32 @@ UNITS = {
 }
 
 
-def sentences(result: RunResult, counts: RunCounts) -> list[str]:
+class Results(Protocol):
+    """What is asked of a `RunResult`, which shows itself in these words."""
+
+    directory: RunDirectory
+    term: Term
+
+    @property
+    def unfinished(self) -> int: ...
+
+    @property
+    def goes_on(self) -> bool: ...
+
+    @property
+    def baseline(self) -> GivenBaseline: ...
+
+    def board(self, sort: str = "customer") -> Leaderboard: ...
+
+    def outcome(self, counts: RunCounts | None = None) -> str: ...
+
+
+def sentences(result: Results, counts: RunCounts) -> list[str]:
     """Return all that is known of a run as a whole, the answer first: for pages. counts: its `summary`."""
     return [*answer(result, counts), *remarks(result, counts)]
 
 
-def answer(result: RunResult, counts: RunCounts) -> list[str]:
+def answer(result: Results, counts: RunCounts) -> list[str]:
     """Return the verdict, and the typical error against a constant guess and the baseline on rows not seen; for a
     single customer both in one line. One model for all comes first where it is better."""
     board, definition = result.board(), frozen_definition(result.directory, result.term)
@@ -63,13 +85,13 @@ def answer(result: RunResult, counts: RunCounts) -> list[str]:
     return [*filter(None, (_one_for_all(counts, board.metric, result.directory.shown), verdict, told))]
 
 
-def without_model(result: RunResult) -> list[str]:
+def without_model(result: Results) -> list[str]:
     """Return the last customers of the leaderboard that have neither a model nor an answer, each with its reason."""
     rows = [row for row in result.board().ends(0, REASONS) if row["status"] not in ANSWERED]
     return [f"{row['customer']}: {row['reason']}" for row in rows]
 
 
-def _verdicts(result: RunResult, counts: RunCounts) -> str:
+def _verdicts(result: Results, counts: RunCounts) -> str:
     """Return what to use for how many customers."""
     found, few = counts["verdicts"], counts["few_hold_out_rows"]
     awaited = min(result.unfinished, counts["without_model"]) if result.goes_on else 0
@@ -92,13 +114,13 @@ def _verdicts(result: RunResult, counts: RunCounts) -> str:
     return "; ".join([f": {', '.join(told)}" if told else "", *rest])
 
 
-def remarks(result: RunResult, counts: RunCounts) -> list[str]:
+def remarks(result: Results, counts: RunCounts) -> list[str]:
     """Return what is to be known beside the answer."""
     notes = notes_at_the_end(result.board().standings.best_studies(["customer", "notes"]))
     return [*(group.sentence for group in notes), *_pool(counts), *_ensembles(counts), *_without_target(counts)]
 
 
-def where(result: RunResult, names: Iterable[str] = (REPORT,)) -> list[str]:
+def where(result: Results, names: Iterable[str] = (REPORT,)) -> list[str]:
     """Return where files of a run are, those that are there."""
     return [
         f"{name.partition('.')[0]:<8} {result.directory.display(name)}"
