@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from tuning import RunResult, TuneRunner
 from tuning.cli.program import main
-from tuning.notes import FitCode, texts
+from tuning.notes import texts
 
 QUICK = {"algorithm": "random", "scheduler": "fifo", "trials": 2, "mlflow": False, "report": False, "slots": 1}
 
@@ -80,23 +80,3 @@ def test_a_score_that_is_too_good_is_said(tmp_path: Path) -> None:
     assert "`drop: [alive]`" in CliRunner().invoke(main, ["show", str(tmp_path / "run"), "leak"]).output
     assert "<code>drop: [alive]</code>" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert not notes["honest"]
-
-
-def test_a_column_that_alone_tells_the_target_is_named(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    price, rooms = rng.normal(100, 10, 200), rng.normal(size=200)
-    frame = pd.DataFrame({"rooms": rooms, "with tax": 1.19 * price, "price": price})
-    runner = TuneRunner(
-        data=frame, target="price", metric="r2", search_space="ridge", trials=1, mlflow=False, report=False
-    )
-    (study,) = runner.run(tmp_path / "run", in_process=True, progress=False).study_records
-    assert FitCode.LEAK in {note.code for note in study.notes if note.values["columns"] == ["with tax"]}
-    assert texts(study.notes).count('`drop: ["with tax"]`') == 1
-    hard = frame.assign(
-        price=frame["rooms"] + rng.normal(size=200)
-    )  # one column alone is the best, yet far from perfect
-    runner = TuneRunner(
-        data=hard, target="price", metric="r2", search_space="ridge", trials=1, mlflow=False, report=False
-    )
-    (study,) = runner.run(tmp_path / "hard", in_process=True, progress=False).study_records
-    assert "drop" not in texts(study.notes)

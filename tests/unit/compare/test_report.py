@@ -9,12 +9,10 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
-import pandas as pd
 import pytest
 from compare_curves import curves
 
 from tuning.compare import Comparison, analyse
-from tuning.reporting.html import HtmlTable, Page, Points, Section, Text
 
 EVIL = "<script>alert('x')</script> & \"Co\""
 
@@ -124,13 +122,6 @@ def test_two_methods_and_trials_only_make_a_page_too_and_always_the_same_one(tmp
     assert html == again
 
 
-def test_text_for_the_terminal(comparison: Comparison) -> None:
-    text = comparison.text()
-    assert text.startswith(comparison.sentence)
-    for word in ("rank", "regret", "cost (seconds)", "p (Holm)", "8 customers x 3 seeds", "Friedman", "A/A check"):
-        assert word in text
-
-
 def test_in_a_narrow_window_the_table_keeps_what_is_decided(comparison: Comparison) -> None:
     def table(width: int | None) -> list[str]:
         return comparison.text(width).split("\n\n")[1].splitlines()
@@ -152,29 +143,6 @@ def test_a_notebook_shows_the_sentence_and_the_table(comparison: Comparison) -> 
     assert "null_check" not in dir(comparison)
     with pytest.raises(AttributeError, match=r"a Comparison has no 'winner'. Here it is sentence"):
         comparison.winner  # noqa: B018  # what is asked for first
-
-
-def test_one_task_is_no_tasks() -> None:
-    one = analyse(curves({"random": 0.0, "optuna": 0.9}, tasks=1, seeds=3))
-    assert repr(one).startswith("<Comparison of 2 methods on 1 task: ")
-
-
-def test_pages_of_other_contents() -> None:
-    frame = pd.DataFrame({"name": ["a", "<b>"], "value": [1.5, None]})
-    sections = [Section("Part", [Text("x < y"), Points(["one", "two"]), HtmlTable(frame, "Caption", strong=1)])]
-    html = Page("Title", "Lead", sections, "Footer").html()
-    seen = _seen(html)
-    assert [tag for tag in seen.tags if tag in ("h1", "h2", "li", "caption", "footer")] == [
-        "h1",
-        "h2",
-        "li",
-        "li",
-        "caption",
-        "footer",
-    ]
-    assert "x &lt; y" in html
-    assert "<b>" not in html
-    assert 'class="strong"' in html
 
 
 @pytest.mark.parametrize("name", ["regret", "critical_difference"])

@@ -24,10 +24,8 @@ from tuning.data.customers import find_customers
 from tuning.data.keys import Key
 from tuning.data.loading import Loader
 from tuning.data.registry import file_source
-from tuning.data.sampling import sample_frames
 from tuning.planning.plan import make_plan
 from tuning.planning.validation import check_customers
-from tuning.study.customer_data import OwnCode
 
 COLUMNS = [
     ["1", "2", "-3"],
@@ -102,13 +100,6 @@ def test_one_customers_cells_change_nobody_elses_types(kind: str, tmp_path: Path
     expected = trips()
     for zone in ("0", "5"):
         assert frames[zone]["x"].tolist() == expected[expected["zone"] == int(zone)]["x"].tolist()
-
-
-def test_a_gap_in_one_customers_whole_numbers_leaves_them_whole_for_the_others(tmp_path: Path) -> None:
-    table = pa.table({"zone": ["a"] * 4 + ["b"] * 4, "y": [1, 2, None, 4, 1, 2, 3, 4], "x": range(8)})
-    pq.write_table(table, tmp_path / "t.parquet")
-    frames = rows_of(definition(tmp_path / "t.parquet", by="zone"), tmp_path)
-    assert [frames[zone]["y"].dtype.kind for zone in "ab"] == ["f", "i"]
 
 
 def test_rows_that_are_cut_out_of_one_frame_are_those_that_are_read_alone(tmp_path: Path) -> None:
@@ -209,14 +200,6 @@ def test_whatever_a_frames_column_holds_its_customer_goes_on(name: str, tmp_path
     assert check_customers(make_plan(made), find_customers(made)).keys() <= {"plain"}
 
 
-def test_columns_of_one_name_in_a_frame_are_numbered(tmp_path: Path) -> None:
-    doubled = pd.DataFrame([[1.0, 2.0, 3.0]] * 9, columns=["x", "x", "y"])
-    made = definition({"doubled": doubled, "plain": trips(40)})
-    assert rows_of(made, tmp_path)["doubled"].columns.tolist() == ["x_1", "x_2", "y"]
-    sampled = {customer.id: rows for customer, rows in sample_frames(made, find_customers(made), OwnCode(made).frame)}
-    assert [len(sampled[name]) for name in ("doubled", "plain")] == [9, 40]
-
-
 def test_decimals_and_bytes_of_parquet_are_numbers_and_text(tmp_path: Path) -> None:
     amounts = pa.array([decimal.Decimal("1.25"), None], pa.decimal128(10, 2))
     pq.write_table(
@@ -228,13 +211,6 @@ def test_decimals_and_bytes_of_parquet_are_numbers_and_text(tmp_path: Path) -> N
     assert frame["d"].dtype == np.float64
     assert frame["b"].tolist()[0] == "é"
     assert frame["c"].tolist() == [b"\xff", b"a"]
-
-
-def test_numbers_of_another_notation_keep_their_column_beside_a_bad_cell(tmp_path: Path) -> None:
-    cells = [f"1.234,{number:02d}" for number in range(20)] + ["n.a.?"]
-    (tmp_path / "t.csv").write_text("x;y\n" + "".join(f"{cell};1\n" for cell in cells))
-    frame = file_source(str(tmp_path / "t.csv"), {"sep": ";", "decimal": ",", "thousands": "."}).read()
-    assert frame["x"].tolist() == [*(f"1234.{number:02d}" for number in range(20)), "n.a.?"]
 
 
 def test_key_columns_stay_as_they_are_written_beside_cells_that_get_types(tmp_path: Path) -> None:

@@ -10,27 +10,9 @@ import pandas as pd
 import pytest
 
 from tuning import tune
-from tuning.errors import CustomerError, DataError, DefinitionError
+from tuning.errors import DataError, DefinitionError
 
 USUAL = {"models": ["ridge"], "trials": 2, "mlflow": False, "report": False, "in_process": True, "progress": False}
-
-
-def test_a_frame_and_a_target_make_a_model(tmp_path: Path) -> None:
-    X = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["a", "b"], index=range(100, 160))
-    y = (3 * X["a"]).rename("price")
-    model = tune(X, y, run_dir=tmp_path / "run", **USUAL).model()
-    assert model.score(X, y) > 0.99
-    assert {column.name for column in model.columns} == {"a", "b"}
-
-
-def test_arrays_have_names_for_their_columns(tmp_path: Path) -> None:
-    X = np.random.default_rng(0).normal(size=(60, 2))
-    model = tune(X, X[:, 0] > 0, run_dir=tmp_path / "run", **{**USUAL, "models": ["logistic"]}).model()
-    assert model.classes_.tolist() == [False, True]
-    assert model.predict(pd.DataFrame({"x0": [-5.0, 5.0], "x1": [0.0, 0.0]})).tolist() == [False, True]
-    assert model.predict(np.array([[-5.0, 0.0], [5.0, 0.0]])).tolist() == [False, True]
-    with pytest.raises(CustomerError, match=r"\('x0', 'x1'\), or an array with a width of 2; .* \[4, 3\]"):
-        model.predict(np.zeros((4, 3)))
 
 
 def test_one_data_set_is_not_told_of_customers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

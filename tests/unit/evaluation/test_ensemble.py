@@ -147,13 +147,6 @@ def test_few_rows_of_a_class_are_in_every_fold_and_said(
     assert all(str(note).startswith("the choice between trials rests on 3 rows of the class 'bad'") for note in found)
 
 
-def test_of_models_that_are_not_saved_nobody_is_told_a_size(tmp_path: Path) -> None:
-    result = search(tmp_path, save_models=False)
-    said = " ".join(sentences(result, result.summary()))
-    assert "1 model is an ensemble of several trials." in said
-    assert "MB in all" not in said
-
-
 def test_every_file_of_an_ensemble_is_checked(tmp_path: Path) -> None:
     result = search(tmp_path / "run")
     (study,) = result.study_records

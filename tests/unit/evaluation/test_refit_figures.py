@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from prepared_rows import prepare_data
 
@@ -22,9 +19,6 @@ from tuning.evaluation.winner import StudyOutcome
 from tuning.preprocessing.task import Prediction
 from tuning.records.figures import STUDY_SCHEMA
 from tuning.records.schema import StudyRecord, TrialRecord
-from tuning.records.tables import encode
-from tuning.runs.leaderboard import Leaderboard
-from tuning.runs.standings import Standings, UnfinishedCustomers
 
 
 def prepared(rows: int = 50) -> StudyData:
@@ -89,11 +83,3 @@ def record(customer: str, milliseconds: float | None) -> StudyRecord:
     given |= {"study": customer, "customer": customer, "status": "ok", "config": {}, "family": None, "ensemble": None}
     given |= {"reason": None, "notes": ()}
     return StudyRecord(**{**given, "predict_ms_per_row": milliseconds})
-
-
-def test_the_leaderboard_has_the_fastest_model_first_and_what_was_not_measured_last() -> None:
-    records = [record("a", None), record("b", 0.5), record("c", 0.1)]
-    studies = pq.read_table(io.BytesIO(encode(records)))
-    standings = Standings(studies, pa.chunked_array([pa.array(["a", "b", "c"])]), "max")
-    board = Leaderboard(standings, "r2", "max", UnfinishedCustomers("", {}), "predict_ms_per_row")
-    assert board.frame()["customer"].tolist() == ["c", "b", "a"]

@@ -11,17 +11,15 @@ from typing import Any
 
 import pytest
 from chaos import hazards, write_hazards
-from spread_workers import SPACE, STEPS, Workers, decisions, step_report, study, together
+from spread_workers import STEPS, Workers, decisions, step_report, study, together
 
 from tuning import RunResult
-from tuning.definition.definition import define
 from tuning.execution.jobs import EndedStudy
 from tuning.execution.spread.open_studies import AT_ONCE
 from tuning.execution.spread.running import SpreadRun
 from tuning.execution.spread.spread_study import HangLimits, SpreadStudy
 from tuning.execution.spread.state import BegunTrial
 from tuning.execution.worker import WorkerRun
-from tuning.planning.plan import make_plan
 from tuning.runs.begin import begin
 from tuning.study.build import PlannedStudy
 
@@ -227,16 +225,6 @@ def test_studies_are_made_when_it_is_their_turn_and_let_go_when_they_have_ended(
     assert [searcher for searcher in searchers if searcher() is not None] == []
 
 
-def test_a_study_whose_space_is_used_up_is_recorded(tmp_path: Path) -> None:
-    live = study("acme", "grid")
-    ended = list[EndedStudy]()
-    studies = together(tmp_path, [live], ended=ended)
-    Workers(studies, slots=1).work()
-    assert len(live.records) == 6  # five levels, and the default between them
-    assert [each.study.id for each in ended] == ["acme"]
-    assert studies.done
-
-
 def test_a_searcher_with_nothing_to_suggest_is_asked_again_as_long_as_a_trial_runs(tmp_path: Path) -> None:
     live = study("acme", "random")
 
@@ -279,13 +267,6 @@ def test_a_step_told_twice_is_no_news(tmp_path: Path) -> None:
         assert studies.result(found[0], step_report(1, 2.0)) is False
     studies.end(found[0])
     assert [len(record.steps) for record in live.records] == [1]
-
-
-def test_the_plan_says_where_trials_run() -> None:
-    fields = {"objective": lambda x: x, "search_space": SPACE, "metric": "loss", "mode": "min", "steps": 9}
-    assert make_plan(define({**fields, "placement": "spread"})).placement == "spread"
-    assert make_plan(define({**fields, "slots": 4})).placement == "spread"  # one study, four slots
-    assert make_plan(define({**fields, "slots": 1})).placement == "packed"
 
 
 def test_one_checkpoint_is_kept_of_a_running_trial_and_none_of_an_ended_one(tmp_path: Path) -> None:

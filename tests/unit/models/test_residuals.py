@@ -114,12 +114,6 @@ def test_intervals_are_wider_where_residuals_are_larger() -> None:
     assert beyond < 2 * wide, "where nothing is known it is as at the edge"
 
 
-def test_intervals_are_equally_wide_where_residuals_are_equally_large() -> None:
-    rng = np.random.default_rng(4)
-    low, high = of(rng.normal(size=300), rng.uniform(1, 100, 300)).ends(np.array([1.0, 100.0]), 0.8)
-    assert high[0] - low[0] == pytest.approx(high[1] - low[1])
-
-
 def test_a_row_counts_by_its_weight() -> None:
     residuals, weight = np.array([-6.0, 1, 2, 3, 4, 5]), np.array([3.0, 1, 1, 1, 1, 1])
     (heavy,), (equal,) = (of(residuals, weight=each).ends(np.zeros(1), 0.5)[1] for each in (weight, None))
@@ -205,16 +199,6 @@ def test_a_model_predicts_intervals_also_after_it_was_saved(tmp_path: Path) -> N
     directory = RunDirectory(str(tmp_path))
     model.save(directory, "models/acme")
     pd.testing.assert_frame_equal(load_model(directory, "models/acme").predict(new, interval=0.8), told)
-
-
-@pytest.mark.parametrize(
-    ("level", "says"), [(80, "80 % is 0.8"), (1.0, "no share"), (0.0, "no share"), (float("nan"), "nan is no share")]
-)
-def test_what_is_no_share_is_refused(level: float, says: str) -> None:
-    model = concluded(data_of(table(30)), "ridge").model
-    assert model is not None
-    with pytest.raises(DefinitionError, match=says):
-        model.predict(table(30).drop(columns="y"), interval=level)
 
 
 def test_classes_have_probabilities_in_place_of_intervals() -> None:

@@ -152,7 +152,7 @@ def test_what_a_trial_takes_is_said_once_and_cannot_vary() -> None:
 
 
 def test_without_ray_one_process_trains_what_xgboost_would() -> None:
-    """So a debugger stops in it; what several processes train is compared in tests/ray/test_xgboost_ray.py."""
+    """So a debugger stops in it; what several processes train is compared in tests/ray/test_worker_groups.py."""
     X = np.random.default_rng(0).normal(size=(200, 3))
     rows, unseen, task = EncodedRows(X[:150], X[:150, 0]), EncodedRows(X[150:], X[150:, 0]), Task(REGRESSION, ())
     config = {"n_estimators": 20}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import pickle
 import random
 from typing import Any
 
@@ -86,22 +85,6 @@ def test_trials_shorter_than_the_grace_period_are_never_stopped() -> None:
         metric="score", mode="max", max_steps=3, seed=0
     )
     assert decisions(scheduler, [[1.0 / n] * 3 for n in range(1, 20)]) == [3] * 19
-
-
-def test_brackets_are_drawn_from_the_seed() -> None:
-    spec = schedulers.parse({"name": "asha", "brackets": 3})
-    curves = [[random.Random(n).random()] * 27 for n in range(60)]
-    runs = [decisions(spec.build(metric="score", mode="max", max_steps=27, seed=s), curves) for s in (1, 1, 2)]
-    assert runs[0] == runs[1] != runs[2]
-
-
-def test_a_scheduler_goes_on_after_pickling_as_if_nothing_had_been() -> None:
-    curves = [[random.Random(n).random()] * 9 for n in range(40)]
-    scheduler = schedulers.parse({"name": "asha", "brackets": 2}).build(metric="score", mode="max", max_steps=9, seed=3)
-    decisions(scheduler, curves[:20])
-    again = pickle.loads(pickle.dumps(scheduler))
-    assert type(again) is type(scheduler)
-    assert decisions(again, curves[20:]) == decisions(scheduler, curves[20:])
 
 
 @pytest.mark.parametrize("mode", ["max", "min"])

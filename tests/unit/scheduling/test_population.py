@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
-from schedulers_contract import MUTATIONS, STEPS, Chance, build, climb, study
+from schedulers_contract import MUTATIONS, STEPS, Chance, climb, study
 
 import schedulers
 from tuning.errors import StudyError
@@ -147,19 +147,6 @@ def test_what_the_search_space_forbids_is_not_proposed() -> None:
     assert never.vary({"x": 0.5}, 0.25, (1.2, 0.8), rng) == {"x": 0.5}
 
 
-@pytest.mark.parametrize("name", POPULATION)
-def test_a_diverged_model_is_replaced(name: str) -> None:
-    def diverging(config: Mapping[str, Any], number: int, state: Any) -> Iterator[Step]:
-        for step in climb(config, number, state):
-            lost = number == 2 and state is None
-            yield Step(step.step, math.nan if lost else step.score, get_state=step.get_state)
-
-    rescued = next(trial for trial in study(name, diverging) if trial.number == 2)
-    assert rescued.state == "finished"
-    assert rescued.lineage
-    assert all(math.isfinite(step.score) for step in rescued.steps)
-
-
 @pytest.mark.parametrize("burn_in_period", [0, 2, 3, 5, 20])
 @pytest.mark.parametrize("interval", [1, 2, 4, 20])
 @pytest.mark.parametrize("synch", [True, False])
@@ -268,8 +255,3 @@ def test_rays_own_schedulers_are_driven_too(kind: str) -> None:
         or "paused it" in str(trial.reason)
         for trial in stopped
     )
-
-
-def test_building_a_population_is_reproducible() -> None:
-    schedules = [[trial.schedule for trial in study("pbt", scheduler_for=build("pbt", seed=4))] for _ in range(2)]
-    assert schedules[0] == schedules[1]

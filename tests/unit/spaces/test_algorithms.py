@@ -30,14 +30,6 @@ def test_the_page_about_algorithms_is_what_the_files_say() -> None:
     assert all(f"| `{name}` |" in page for name in algorithms.names())
 
 
-def test_the_registry_follows_the_files() -> None:
-    assert {"bohb", "grid", "hyperopt", "optuna", "random", "sobol"} < set(algorithms.names())
-    assert algorithms.parse("optuna").to_dict() == {"name": "optuna"}
-    spec = algorithms.parse({"name": "optuna", "profile": "v4", "n_startup_trials": 10})
-    assert spec.to_dict() == {"name": "optuna", "profile": "v4"}
-    assert algorithms.parse(spec) is spec
-
-
 def test_a_grid_goes_through_in_order_and_ends() -> None:
     space = SearchSpace([Choice("c", ["a", "b"]), Int("n", 1, 2), Float("x", 0, 1)])
     spec = algorithms.parse({"name": "grid", "levels": {"x": 3}})
@@ -190,13 +182,6 @@ def test_optuna_models_two_parameters_of_one_name_apart() -> None:
         searcher.on_trial_complete(str(number), {"loss": abs(config["x"] - best)})
     labels = {label for trial in searcher.proposer.study.get_trials(deepcopy=False) for label in trial.params}
     assert labels == {"m", "x[m=low]", "x[m=high]"}
-
-
-def test_optuna_learns_from_evaluated_points() -> None:
-    space = SearchSpace([Float("x", 0, 1)])
-    known = [({"x": x}, abs(x - 0.7)) for x in np.linspace(0, 1, 21)]
-    told = build("optuna", space, evaluated=known)
-    assert np.mean([abs(told.suggest(str(i))["x"] - 0.7) for i in range(5)]) < 0.1
 
 
 def test_optuna_does_not_announce_every_study(caplog: pytest.LogCaptureFixture, capsys: Any) -> None:
