@@ -57,7 +57,8 @@ def _blocks(cell, folder, name):
     """The Markdown of a cell; its pictures are files in the folder, whose names begin with `name`."""
     source = "".join(cell["source"])
     if cell["cell_type"] == "markdown":
-        source = re.sub(r"\]\((\w+)\.ipynb", r"](\1.lesson", source.replace("](../docs/", "](../"))
+        source = source.replace("](../docs/", "](../").replace("](../tuning/", "](../../tuning/")
+        source = re.sub(r"\]\((\w+)\.ipynb", r"](\1.lesson", source)
         return [re.sub(r"\]\((\w+\.(?:py|yaml))\)", r"](../../examples/\1)", source)]
     blocks = [f"{FENCE}python\n{source}\n{FENCE}"]
     for number, output in enumerate(cell["outputs"]):
