@@ -78,7 +78,7 @@ def test_a_giant_and_small_customers_are_searched_in_one_tuner_as_they_are_alone
     few = found.pop("few")
     assert (few.status, few.family) == ("pool", "pool")
     assert {each.baseline for each in found.values()} == {"your predictions (predicted)"}
-    assert any('"pool"' in str(each.ensemble) for each in found.values())
+    assert any('"pool' in str(each.ensemble) for each in found.values())
     boosters = [sorted(os.listdir(tmp_path / name / "pool")) for name in ("packed", "mixed")]
     assert boosters[0] == boosters[1]
     pools = [each.trials().iloc[0] for each in (mixed, alone)]

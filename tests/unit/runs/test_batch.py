@@ -101,9 +101,9 @@ def test_a_process_loads_each_model_once(keyed: RunResult, monkeypatch: pytest.M
     loaded: list[object] = []
     model, models = keyed.model, RunModels(keyed)
 
-    def counted(customer: object = None, *, allow_code: bool = False) -> CustomerModel:
+    def counted(customer: object = None, *, allow_code: bool = False, pool: bool = False) -> CustomerModel:
         loaded.append(customer)
-        return model(customer, allow_code=allow_code)
+        return model(customer, allow_code=allow_code, pool=pool)
 
     monkeypatch.setattr(keyed, "model", counted)
     for _ in range(2):
