@@ -24,7 +24,7 @@ QUICK = "knn"  # for either task
 RESULT = "runs/47"  # a page's `result`
 TRIALS, MORE = 2, 3  # of a study; after a resume
 SCHEDULED = 4  # where a page names a scheduler, whose decisions are looked for
-DEMO_ZONES, DEMO_TRIALS, DEMO_MODELS = 8, 4, ("knn", "catboost")
+DEMO_ZONES, DEMO_TRIALS, DEMO_MODELS = 11, 2, ("knn", "catboost")
 COMPARED_CUSTOMERS, COMPARED_SEEDS = 2, 2
 
 

@@ -26,6 +26,7 @@ from tuning.runs.outcome import ANSWERED, answer, where, without_model
 from tuning.runs.outcome_file import read_outcome
 from tuning.runs.plan_file import frozen_definition
 from tuning.runs.results import RunResult
+from tuning.tracking.settings import how_to_look, tracking_uri_of
 
 if TYPE_CHECKING:
     from tuning.compare.comparison import Comparison
@@ -56,8 +57,17 @@ def show_finished(result: RunResult, output: str, *, strict: bool = False) -> in
         lacking = [shorten(_one_line(line), width) for line in without_model(result)]
         more = counts["without_model"] - len(lacking)
         rest = [f"… {more:,} more without a model"] if more > 0 and lacking else []
-        click.echo("\n".join(["", *lacking, *rest, *where(result)]), err=True)
+        click.echo("\n".join(["", *lacking, *rest, *where(result), *_in_mlflow(result)]), err=True)
     return code
+
+
+def _in_mlflow(result: RunResult) -> list[str]:
+    """Return how to look at the run's copy in MLflow, where it has one."""
+    definition = frozen_definition(result.directory)
+    if not definition.mlflow.enabled:
+        return []
+    uri = tracking_uri_of(result.directory, definition.mlflow.tracking_uri)
+    return [f"{'mlflow':<8} {how_to_look(uri, definition.mlflow.experiment or definition.name)}"]
 
 
 def show_comparison(found: Comparison, output: str, result: RunResult | None = None) -> int:
