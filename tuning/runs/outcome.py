@@ -147,9 +147,9 @@ def _one_for_all(counts: RunCounts, metric: str, run: str) -> str:
     less = f"with {_less(gain)} in the median" if is_error(metric) else f"by {gain:.2g} {metric} in the median"
     alone = "`result.predict(rows, pool=True)`" if is_interactive() else f"`{command('predict', run, '--pool')}`"
     return (
-        f"One model for all customers is better here: the pool alone beats the own models of {better:,} of "
-        f"{amount(compared, 'customer')}, {less}. It is a member of their models; {alone} asks it alone, for any "
-        "customer."
+        f"One model of all rows, the pool, beats the customers' own trials for {better:,} of "
+        f"{amount(compared, 'customer')}, {less}. The models below have it as a member: use them. {alone} asks the "
+        "pool alone, for any customer."
     )
 
 
