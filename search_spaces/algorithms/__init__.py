@@ -36,7 +36,7 @@ def registry() -> dict[str, type[Algorithm]]:
 
 
 def names() -> list[str]:
-    """Return all algorithms, those whose library is missing here included."""
+    """Return all algorithms, also those without their library on this machine."""
     return list(registry())
 
 

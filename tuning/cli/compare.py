@@ -102,7 +102,7 @@ def _given(asked: Mapping[str, object], names: Iterable[str]) -> dict[str, objec
 
 
 def _source(definition: str | None, asked: Mapping[str, object]) -> str:
-    """Return what is compared: a definition, or one of the `--from-…`; a usage error unless it is exactly one."""
+    """Return the source of a comparison, a definition or one option `--from-…`; `UsageError` for none or several."""
     given = [*_given(asked, FROM), *(["definition"] if definition is not None else [])]
     if len(given) != 1:
         raise click.UsageError(

@@ -76,7 +76,7 @@ def find_files(data: str | os.PathLike[str] | Sequence[str]) -> list[File]:
 
 
 def _neighbour(names: Sequence[str]) -> str:
-    """Suggest the file or folder whose name is most like a single one that is not there."""
+    """Suggest the existing file or folder with the name most like a missing one."""
     if len(names) != 1 or is_uri(names[0]) or is_glob(names[0]):
         return ""
     folder, name = os.path.split(os.path.abspath(names[0]))
@@ -159,7 +159,7 @@ class _Place:
         return files or [file for each in found for file in self.below(each.path)]
 
     def _matching(self, folder: str, parts: Sequence[str]) -> Iterator[FolderEntry]:
-        """Yield what is below a folder and matches, as in a shell: `**` is any number of folders."""
+        """Yield the matches below a folder, as a shell finds them: `**` stands for any number of folders."""
         part, rest = parts[0], parts[1:]
         if rest and part == _before_wildcards(part):
             yield from self._matching(os.path.join(folder, part), rest)

@@ -87,7 +87,7 @@ def differ(there: Customers, here: Customers) -> np.ndarray:
 
 
 def with_missing_files(customers: Customers) -> Customers:
-    """Return customers whose files are missing, by their stamps."""
+    """Return the customers with missing files, by their stamps."""
     return customers.take(np.asarray(pc.equal(customers.texts("stamp"), GONE)))
 
 

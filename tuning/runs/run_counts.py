@@ -150,8 +150,9 @@ class AgainstPool(TypedDict):
 
 def _against_the_pool(best: pa.Table, metric: str, mode: str) -> AgainstPool:
     """Return how the pool alone compares with customers' own models on the hold-out."""
-    pairs = zip(*(best[name].to_pylist() for name in ("own_score", "pool_score")), strict=True)
-    gains = [gain_over(own, pool, metric, mode) for own, pool in pairs if own is not None and pool is not None]
+    asked = best.select(["own_score", "pool_score"]).drop_null()  # a million customers without a pool are not looked at
+    pairs = zip(*(column.to_pylist() for column in asked.columns), strict=True)
+    gains = [gain_over(own, pool, metric, mode) for own, pool in pairs]
     known = [gain for gain in gains if gain is not None]
     better, median = sum(gain > 0 for gain in known), _finite(np.median(known)) if known else None
     return {"pool_better": better, "pool_compared": len(known), "pool_gain": median}

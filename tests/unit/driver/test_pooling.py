@@ -58,6 +58,18 @@ def test_the_pool_is_a_trial_of_the_run_with_its_score_and_its_cost(tmp_path: Pa
     assert member in sentences_of(result)
 
 
+def test_a_first_trial_that_cannot_begin_costs_the_fleets_weights_and_not_the_pool(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> object:
+        raise RuntimeError("no search here")
+
+    monkeypatch.setattr(pool_job, "planned_study", fails)
+    result = runner(tmp_path / "data").run(tmp_path / "run", progress=False)
+    counts = result.summary()
+    assert (counts["pool_customers"], counts["without_pool"], counts["without_model"]) == (2, None, 0)
+
+
 def test_a_worker_that_dies_while_it_trains_the_pool_is_followed_by_another_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

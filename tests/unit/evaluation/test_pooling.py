@@ -160,6 +160,18 @@ def test_who_is_not_like_the_others_is_left_out_with_the_reason_and_moves_nobody
         pooled_answers(together, strange["other"], "other")
 
 
+def test_who_has_no_width_only_with_its_hold_out_is_left_out_and_costs_nobody_the_pool() -> None:
+    data = {f"c{seed}": prepared(numbers(seed)) for seed in range(4)}
+    flat = prepared(numbers(5))
+    y = np.zeros(len(flat.y))  # the hold-out among them; with it more than half of all rows
+    for _, unseen in flat.split.folds:
+        rows = flat.split.search[unseen]
+        y[rows[:3]], y[rows[3:6]] = -1.0, 1.0
+    together = pool_of_some({**data, "flat": replace(flat, y=y)})
+    assert together.left_out["flat"].code is PoolCode.POOL_NO_SPREAD
+    assert together.customers.keys() == data.keys()
+
+
 def test_a_large_customer_brings_a_thousand_rows_and_an_odd_target_six_ranges() -> None:
     large, small = prepared(numbers(0, 3_000)), prepared(numbers(1))
     taken: list[tuple[int, float]] = []
